@@ -1,0 +1,68 @@
+"""Seeded data for the benchmarks: fresh draws, no files."""
+
+import numpy as np
+
+
+def ringnorm(m, d=20, noise=0.05, seed=20):
+    """Breiman's ringnorm: one Gaussian of twice the spread around a narrower, shifted one.
+
+    Parameters
+    ----------
+    m, d : int
+        Rows and columns.
+    noise : float
+        Share of the labels that are flipped.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+    y : ndarray of shape (m,)
+        Labels -1 and 1.
+    """
+    rng = np.random.default_rng([seed, m, d])
+    y = rng.choice([-1.0, 1.0], m)
+    spread = np.where(y > 0, 2.0, 1.0)
+    shift = np.where(y > 0, 0.0, 2.0 / np.sqrt(d))
+    X = rng.normal(size=(m, d)) * spread[:, None] + shift[:, None]
+    return X, _with_noise(rng, y, noise)
+
+
+def gaussians(m, d, distance=1.5, noise=0.05, factors=10, seed=21):
+    """Two overlapping Gaussians with correlated columns; the last column is constant 1.
+
+    The constant column makes the bias part of ``w``, so that every linear solver minimises the
+    same function without an argument for the bias.
+
+    Parameters
+    ----------
+    m, d : int
+        Rows and columns, the constant one included.
+    distance : float
+        Half the distance between the two centres, in units of the uncorrelated spread.
+    noise : float
+        Share of the labels that are flipped.
+    factors : int
+        Number of shared factors that correlate the columns.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+    y : ndarray of shape (m,)
+        Labels -1 and 1.
+    """
+    rng = np.random.default_rng([seed, m, d])
+    y = rng.choice([-1.0, 1.0], m)
+    direction = rng.normal(size=d - 1)
+    direction *= distance / np.linalg.norm(direction)
+    loadings = rng.normal(scale=0.3, size=(factors, d - 1))
+    X = np.ones((m, d))
+    X[:, :-1] = rng.normal(size=(m, d - 1)) + rng.normal(size=(m, factors)) @ loadings + np.outer(y, direction)
+    return X, _with_noise(rng, y, noise)
+
+
+def _with_noise(rng, y, share):
+    return np.where(rng.random(y.size) < share, -y, y)

@@ -1,0 +1,1 @@
+"""Compiled kernels; they import nothing of mdlearn."""

@@ -1,0 +1,194 @@
+"""The public entry: check once, write the form, choose an engine, drive it, hand back a Model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import check_data, check_number
+from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import make_kernel, split_parameters
+from mdlearn.forms.margin import BIASES, MarginForm
+from mdlearn.model.model import Model, build_model
+from mdlearn.objectives.base import Objective
+from mdlearn.plugins.manager import find, registry
+from mdlearn.solvers.base import Solver
+from mdlearn.solvers.choice import choose
+from mdlearn.solvers.driver import Driver, Limits, State
+
+
+def fit(
+    objective: str | type[Objective] | Objective,
+    X: Any,
+    y: Any,
+    *,
+    solver: str | type[Solver] | Solver = "auto",
+    solver_options: Mapping[str, Any] | None = None,
+    kernel: str | Callable[[np.ndarray, np.ndarray], np.ndarray] = "linear",
+    bias: str | None = None,
+    multiclass: str = "auto",
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: Any = None,
+    callback: Callable[[State], Any] | None = None,
+    verbose: int = 0,
+    **params: Any,
+) -> Model:
+    """Fit a margin-distribution classifier and certify it.
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance
+        "ldm", "svm", ... (see `list_objectives`).
+    X : array-like of shape (m, d)
+        Training rows; with ``kernel="precomputed"`` the Gram matrix of shape (m, m).
+    y : array-like of shape (m,)
+        Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels.
+    solver : str, Solver class or instance, default "auto"
+        Engine (see `list_solvers`); "auto" chooses by shape and needs, and the model says which and why.
+    solver_options : mapping, optional
+        The engine's own settings.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default "linear"
+        A callable k(A, B) returns an array of shape (n, m). Parameters: ``gamma`` ("scale" = 1 / (d Var X) or a
+        number), ``degree`` (3), ``coef0`` (0).
+    bias : {"none", "regularized", "free"}, optional
+        Default: the objective's own ("regularized" for ldm and svm).
+    multiclass : {"auto", "ovr"}, default "auto"
+        More than two classes: one problem per class against the rest.
+    sample_weight : array-like of shape (m,), optional
+        Repetition counts >= 0 (any real numbers); an integer weight equals repeated rows.
+    class_weight : mapping or "balanced", optional
+        Factor per label that multiplies `sample_weight`; "balanced" is sum(w) / (k * weighted count).
+    tol : float, default 1e-6
+        Relative gap between the objective and its lower bound at which the fit stops.
+    max_iter : int, optional
+        Most reports of the engine (interior point steps, rounds of sweeps) per problem.
+    time_limit : float, optional
+        Wall seconds from the entry of fit; the best point so far is returned.
+    random_state : int, optional
+        Seed >= 0; None means 0.
+    callback : callable, optional
+        Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit.
+    verbose : int, default 0
+        1 shows progress on standard error, 2 a line per report.
+    **params
+        Hyper-parameters of the objective and of the kernel.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence: what was given, what is needed.
+    InsufficientMemory
+        When the fit would not fit in memory, before anything large is allocated.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the certified gap did not reach `tol`.
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014 (the LDM).
+    """
+    started = time.perf_counter()
+    cls_or_instance = find("objective", objective)
+    kernel_given, own, kernel_names = split_parameters(kernel, params)
+    task = _instance(cls_or_instance, own, kernel_names)
+    limits = _limits(started, tol, max_iter, time_limit, callback, verbose)
+    seed = _seed(random_state)
+    bias = _one_of("bias", task.default_bias if bias is None else bias, BIASES)
+    multiclass = _one_of("multiclass", multiclass, ("auto", *task.multiclass))
+    engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
+
+    data = check_data(X, y, sample_weight, class_weight, square=isinstance(kernel, str) and kernel == "precomputed")
+    chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
+    features: Features = LinearFeatures(data.X) if chosen.name == "linear" else KernelFeatures(data.X, chosen)
+    form = task.form(data, features, bias, multiclass)
+    engine, reason = _engine(engine, form)
+    options = engine.check_options(dict(solver_options or {}))
+    engine.check_memory(form)
+    outcome = Driver(engine, options, limits, seed).run(form)
+    filled = {**task.resolve(data.total), **chosen.params}
+    return build_model(task.name, filled, data, form, chosen, engine.name, reason, outcome)
+
+
+def list_objectives() -> list[str]:
+    """Names of all objectives, built-in and from plugins."""
+    return sorted(registry().objectives)
+
+
+def list_solvers() -> list[str]:
+    """Names of all engines, built-in and from plugins."""
+    return sorted(registry().solvers)
+
+
+def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
+    unknown = [name for name in own if name not in found.parameters]
+    if unknown:
+        valid = ", ".join((*found.parameters, *kernel_names)) or "none"
+        raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}")
+    if isinstance(found, type):
+        task: Objective = found(**own)
+        return task
+    return type(found)(**{**found.given, **own})
+
+
+def _solver(found: Any) -> Solver:
+    engine: Solver = found() if isinstance(found, type) else found
+    return engine
+
+
+def _engine(engine: Solver | None, form: MarginForm) -> tuple[Solver, str]:
+    """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
+    if engine is None:
+        rule = choose(form)
+        return _solver(find("solver", rule.solver)), rule.reason
+    refusal = engine.refusal(form)
+    if refusal is not None:
+        able = [name for name, cls in registry().solvers.items() if _solver(cls).refusal(form) is None]
+        raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; use one of {', '.join(able)}")
+    return engine, "asked for"
+
+
+def _limits(started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any) -> Limits:
+    tol = check_number(tol, "tol", low=0.0)
+    if max_iter is not None:
+        max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
+    deadline = np.inf
+    if time_limit is not None:
+        deadline = started + check_number(time_limit, "time_limit", low=0.0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback needs to be callable; got {callback!r}")
+    if isinstance(verbose, (bool, np.bool_)):
+        verbose = int(verbose)
+    level = check_number(verbose, "verbose", low=0, integer=True)
+    return Limits(tol, max_iter, started, deadline, callback, level)
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(check_number(random_state, "random_state", low=0, integer=True))
+
+
+def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} {value!r} is not possible here; give one of {', '.join(choices)}")
+    return value
+
+
+__all__ = ["fit", "list_objectives", "list_solvers"]

@@ -1,0 +1,241 @@
+"""Everything that is checked once, at the door: X, y, weights and plain numbers."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Data:
+    """Checked training data; rows of weight zero are gone, and `rows` says which of the caller's rows are left.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, d), float64
+        Rows of positive weight. With a precomputed kernel, the (m, m) Gram matrix.
+    codes : ndarray of shape (m,), intp
+        Index of each row's class in `classes`.
+    counts : ndarray of shape (m,), float64
+        Sample weight times class weight: how often a row counts.
+    classes : ndarray of shape (k,)
+        Sorted labels, k >= 2.
+    rows : ndarray of shape (m,), intp
+        Position of each row in the caller's X.
+    n_given : int
+        Number of the caller's rows.
+    names : tuple of str, or None
+        Column names of a data frame.
+    """
+
+    X: np.ndarray
+    codes: np.ndarray
+    counts: np.ndarray
+    classes: np.ndarray
+    rows: np.ndarray
+    n_given: int
+    names: tuple[str, ...] | None
+
+    @property
+    def total(self) -> float:
+        """m: the sum of all counts."""
+        return float(self.counts.sum())
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Column names of a pandas or polars frame when all are strings, else None."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = tuple(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def check_rows(X: Any, what: str = "X") -> np.ndarray:
+    """Return X as a two-dimensional float64 array of finite numbers.
+
+    Raises
+    ------
+    TypeError
+        For sparse, complex, string or other non-numeric input.
+    ValueError
+        For another number of dimensions, no rows, no columns, NaN or infinity.
+    """
+    if hasattr(X, "tocsr") or hasattr(X, "todense"):
+        raise TypeError(f"{what} is a sparse matrix; this version needs a dense array, for instance {what}.toarray()")
+    if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
+        X = X.to_numpy()
+    try:
+        A = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{what} is not a rectangular array of numbers: {error}") from None
+    if A.dtype.kind == "c":
+        raise TypeError(f"{what} holds complex numbers; give real ones")
+    if A.dtype.kind == "O":
+        try:
+            A = A.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{what} holds values that are not numbers; encode them as numbers first") from None
+    if A.dtype.kind not in "biuf":
+        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers")
+    if A.ndim != 2:
+        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
+    if A.shape[0] == 0:
+        raise ValueError(f"{what} has 0 rows; give at least one row per class")
+    if A.shape[1] == 0:
+        raise ValueError(f"{what} has 0 columns; give at least one feature")
+    A = np.ascontiguousarray(A, dtype=np.float64)
+    for start in range(0, A.shape[0], 4096):
+        if not np.isfinite(A[start : start + 4096]).all():
+            raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
+    return A
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (sorted classes, class index of each row).
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
+    """
+    if y is None:
+        raise TypeError("y is None; give one label per row of X")
+    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    if labels.ndim != 1:
+        raise ValueError(f"y has {labels.ndim} dimension(s); give a 1-D array with one label per row")
+    if labels.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows but y has {labels.shape[0]} labels; give one label per row")
+    if labels.dtype.kind == "c":
+        raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity; give a label for every row")
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        if any(label is None or label != label for label in labels.tolist()):
+            raise ValueError("y contains missing values; give a label for every row")
+        if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
+            raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
+        labels = np.array(labels.tolist())
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes.reshape(-1).astype(np.intp)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return sample weights as float64 counts; None means one each.
+
+    Raises
+    ------
+    ValueError
+        For a wrong length, NaN, infinity, a negative weight, or no positive weight.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        w = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("sample_weight holds values that are not real numbers; give one number per row") from None
+    if w.ndim == 0:
+        w = np.full(n_rows, float(w))
+    if w.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {w.shape}; give one number per row, shape ({n_rows},)")
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or infinity; give finite numbers >= 0")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight contains the negative value {w.min():g}; weights count repetitions, give >= 0")
+    if not (w > 0).any():
+        raise ValueError("sample_weight is zero everywhere; at least one row per class needs a positive weight")
+    return w
+
+
+def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Factor of each class that multiplies sample weights: ones, a mapping's values, or 'balanced'.
+
+    'balanced' is sum(w) / (k * weighted count of the class).
+    """
+    k = classes.shape[0]
+    if class_weight is None:
+        return np.ones(k)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight {class_weight!r} is unknown; give 'balanced' or a mapping label -> factor")
+        per_class = np.bincount(codes, weights=weights, minlength=k)
+        return np.divide(weights.sum(), k * per_class, out=np.ones(k), where=per_class > 0)
+    if not hasattr(class_weight, "items"):
+        raise TypeError("class_weight needs to be 'balanced' or a mapping label -> factor")
+    known = {label: position for position, label in enumerate(classes.tolist())}
+    factors = np.ones(k)
+    for label, factor in class_weight.items():
+        if label not in known:
+            raise ValueError(f"class_weight names the label {label!r}, which is not in y; labels: {list(known)}")
+        if not isinstance(factor, numbers.Real) or not math.isfinite(factor) or factor < 0:
+            raise ValueError(f"class_weight of label {label!r} is {factor!r}; give a finite number >= 0")
+        factors[known[label]] = float(factor)
+    return factors
+
+
+def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Check the input of a fit, once; `square` says that X is a precomputed Gram matrix."""
+    names = None if square else column_names(X)
+    A = check_rows(X)
+    m = A.shape[0]
+    if square and A.shape[0] != A.shape[1]:
+        raise ValueError(f"a precomputed kernel needs a square matrix of shape (m, m) at fit; X has shape {A.shape}")
+    classes, codes = check_labels(y, m)
+    weights = check_weights(sample_weight, m)
+    counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
+    rows = np.flatnonzero(counts > 0)
+    present = np.unique(codes[rows])
+    if present.shape[0] < 2:
+        found = ", ".join(repr(c) for c in classes[present].tolist())
+        raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
+    if rows.shape[0] < m:
+        A = np.ascontiguousarray(A[np.ix_(rows, rows)] if square else A[rows])
+        codes = np.searchsorted(present, codes[rows])
+        classes = classes[present]
+        counts = counts[rows]
+    if square:
+        check_symmetric(A)
+    return Data(A, codes, counts, classes, rows, m, names)
+
+
+def check_symmetric(G: np.ndarray) -> None:
+    """Raise ValueError unless the Gram matrix is symmetric up to rounding."""
+    scale = float(np.abs(np.diagonal(G)).max())
+    for start in range(0, G.shape[0], 512):
+        block = G[start : start + 512]
+        if np.abs(block - G[:, start : start + 512].T).max() > 1e-8 * max(scale, float(np.abs(block).max())):
+            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    strict: bool = False,
+    integer: bool = False,
+) -> Any:
+    """Return `value` as float (or int) within [low, high], or (low, high] when `strict`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One sentence that names the parameter, its bounds and the value.
+    """
+    bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
+    if high < math.inf:
+        bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
+    wanted = f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"
+    accepted = numbers.Integral if integer else numbers.Real
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
+        raise TypeError(f"{wanted}; got {value!r}")
+    number = float(value)
+    if math.isnan(number) or number < low or number > high or (strict and number == low):
+        raise ValueError(f"{wanted}; got {value!r}")
+    return int(number) if integer else number

@@ -1,0 +1,168 @@
+"""The feature space of a fit: explicit rows (linear) or a Gram matrix (any other kernel).
+
+Both answer the same questions, so that the certificate and the driver need not know which one they hold: ``expand``
+turns representer coefficients alpha into an element w = sum alpha_i phi(x_i), ``decision`` gives f on the training
+rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in interruptible pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mdlearn.data.kernels import Kernel
+
+BLOCK_ENTRIES = 1 << 21
+"""Entries of one row block: 16 MB of float64, a few milliseconds of one BLAS call."""
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """phi(x) = x with explicit rows.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, d)
+    ridge : ndarray of shape (d,) or None
+        Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
+    """
+
+    X: np.ndarray
+    ridge: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Length of a coefficient vector: the number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def ready(self) -> bool:
+        """True: explicit rows need no preparation."""
+        return True
+
+    def blocks(self) -> Iterator[slice]:
+        """Row ranges of at most BLOCK_ENTRIES entries each."""
+        step = max(64, BLOCK_ENTRIES // self.width)
+        for start in range(0, self.n_rows, step):
+            yield slice(start, min(start + step, self.n_rows))
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return w = (X' alpha) / ridge, shape (d,)."""
+        w: np.ndarray = alpha @ self.X
+        return w if self.ridge is None else w / self.ridge
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f = X w on the training rows."""
+        return self.X @ coef
+
+    def squared_norm(self, coef: np.ndarray) -> float:
+        """Return sum_j ridge_j w_j^2."""
+        return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
+
+    def radius(self) -> float:
+        """Largest norm of a row."""
+        return float(np.sqrt(max(np.square(self.X[rows]).sum(axis=1).max() for rows in self.blocks())))
+
+    def scaled(self, rows: slice) -> np.ndarray:
+        """Rows divided by the ridge: X[rows] / ridge."""
+        return self.X[rows] if self.ridge is None else self.X[rows] / self.ridge
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
+        return symmetric(self.n_rows, lambda rows, cols: self.scaled(rows) @ self.X[cols].T)
+
+
+@dataclass(frozen=True)
+class KernelFeatures:
+    """The feature map of a kernel; its Gram matrix is computed once, when first asked for.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, d)
+        Training rows, or the Gram matrix itself for a precomputed kernel.
+    kernel : Kernel
+    """
+
+    X: np.ndarray
+    kernel: Kernel
+    _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Length of a coefficient vector: one coefficient per training row."""
+        return self.n_rows
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Gram matrix has been computed (a time limit can end a fit before that)."""
+        return "gram" in self._store
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha itself: an element of the feature space is kept as its representer coefficients."""
+        return alpha
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f = G alpha; without a Gram matrix only alpha = 0 can be answered."""
+        if not self.ready and not coef.any():
+            return np.zeros(self.n_rows)
+        return self._store["gram"] @ coef
+
+    def radius(self) -> float:
+        """Largest norm of a row in feature space."""
+        return float(np.sqrt(np.diagonal(self._store["gram"]).max()))
+
+    def squared_norm(self, coef: np.ndarray) -> float:
+        """Return alpha' G alpha."""
+        return float(coef @ self.decision(coef))
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
+        if "gram" not in self._store:
+            if self.kernel.name == "precomputed":
+                self._store["gram"] = self.X
+            else:
+                block = self.kernel.block
+                self._store["gram"] = yield from symmetric(self.n_rows, lambda r, c: block(self.X[r], self.X[c]))
+                if self.kernel.name == "callable":
+                    # Half of the matrix was mirrored: compare one block with what the other order gives.
+                    n = min(64, self.n_rows)
+                    _check_mirror(self._store["gram"][:n, -n:], block(self.X[:n], self.X[-n:]))
+        return self._store["gram"]
+
+
+def _check_mirror(mirrored: np.ndarray, direct: np.ndarray) -> None:
+    if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
+        raise ValueError("the callable kernel is not symmetric; it needs k(a, b) = k(b, a)")
+
+
+def symmetric(
+    m: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
+) -> Generator[None, None, np.ndarray]:
+    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks."""
+    G = np.empty((m, m)) if out is None else out
+    step = min(512, max(32, BLOCK_ENTRIES // m))
+    for start in range(0, m, step):
+        stop = min(start + step, m)
+        rows = slice(start, stop)
+        G[rows, :stop] = block(rows, slice(0, stop))
+        G[:start, rows] = G[rows, :start].T
+        corner = G[rows, rows]
+        # GEMM need not round (i, j) and (j, i) alike.
+        G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+        yield
+    return G
+
+
+Features = LinearFeatures | KernelFeatures

@@ -1,0 +1,124 @@
+"""Kernel functions k(A, B) -> (n, m) and the resolution of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import check_number
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "rbf": ("gamma",),
+    "poly": ("gamma", "degree", "coef0"),
+    "precomputed": (),
+}
+DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its parameters filled in.
+
+    Attributes
+    ----------
+    name : str
+        "linear", "rbf", "poly", "precomputed" or "callable".
+    params : dict
+        gamma, degree, coef0 where the kernel uses them.
+    function : callable or None
+        The user's own k(A, B) -> (n, m).
+    centre : ndarray of shape (d,) or None
+        Subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin.
+    """
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    function: Callable[[np.ndarray, np.ndarray], Any] | None = None
+    centre: np.ndarray | None = None
+
+    def block(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
+        if self.name == "callable":
+            assert self.function is not None
+            return _checked_block(self.function(A, B), A.shape[0], B.shape[0])
+        if self.centre is not None:
+            A, B = A - self.centre, B - self.centre
+        K: np.ndarray = A @ B.T
+        if self.name == "rbf":
+            # In-place: one (n, m) array is all that a block may hold.
+            K *= -2.0
+            K += np.einsum("ij,ij->i", A, A)[:, None]
+            K += np.einsum("ij,ij->i", B, B)
+            np.maximum(K, 0.0, out=K)
+            K *= -self.params["gamma"]
+            np.exp(K, out=K)
+        elif self.name == "poly":
+            K *= self.params["gamma"]
+            K += self.params["coef0"]
+            K **= self.params["degree"]
+        return K
+
+
+def _checked_block(values: Any, n: int, m: int) -> np.ndarray:
+    K = np.asarray(values, dtype=np.float64)
+    if K.shape != (n, m):
+        raise ValueError(
+            f"the callable kernel returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})"
+        )
+    if not np.isfinite(K).all():
+        raise ValueError("the callable kernel returned NaN or infinity; it needs to return finite numbers")
+    return np.ascontiguousarray(K)
+
+
+def split_parameters(kernel: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes."""
+    known = kernel_parameters(kernel)
+    mine = {name: value for name, value in given.items() if name in known}
+    return mine, {name: value for name, value in given.items() if name not in known}, known
+
+
+def kernel_parameters(kernel: Any) -> tuple[str, ...]:
+    """Names of the parameters that a kernel takes; ValueError or TypeError for an unknown kernel."""
+    if callable(kernel):
+        return ()
+    if not isinstance(kernel, str):
+        raise TypeError(f"kernel needs to be one of {', '.join(PARAMETERS)} or a callable k(A, B); got {kernel!r}")
+    if kernel not in PARAMETERS:
+        raise ValueError(f"kernel {kernel!r} is unknown; give one of {', '.join(PARAMETERS)} or a callable k(A, B)")
+    return PARAMETERS[kernel]
+
+
+def make_kernel(kernel: Any, given: dict[str, Any], X: np.ndarray, counts: np.ndarray) -> Kernel:
+    """Fill in the parameters of a kernel; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
+    if callable(kernel):
+        return Kernel("callable", {}, kernel)
+    params = {name: given.get(name, DEFAULTS[name]) for name in kernel_parameters(kernel)}
+    if "gamma" in params:
+        params["gamma"] = _gamma(params["gamma"], X, counts)
+    if "degree" in params:
+        params["degree"] = check_number(params["degree"], "degree", low=1, integer=True)
+    if "coef0" in params:
+        # A negative constant makes the polynomial kernel indefinite, and the problem non-convex.
+        params["coef0"] = check_number(params["coef0"], "coef0", low=0.0, high=np.finfo(float).max)
+    centre = counts @ X / counts.sum() if kernel == "rbf" else None
+    return Kernel(kernel, params, None, centre)
+
+
+def _gamma(gamma: Any, X: np.ndarray, counts: np.ndarray) -> float:
+    if isinstance(gamma, str):
+        if gamma != "scale":
+            raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
+        d = X.shape[1]
+        n = counts.sum() * d
+        mean = float(counts @ X.sum(axis=1)) / n
+        variance = sum(
+            float(counts[i : i + 4096] @ np.square(X[i : i + 4096] - mean).sum(axis=1))
+            for i in range(0, X.shape[0], 4096)
+        )
+        variance /= n
+        return 1.0 / (d * variance) if variance > 0 else 1.0
+    return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)

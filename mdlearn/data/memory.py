@@ -1,0 +1,35 @@
+"""How much memory a fit may take, asked before anything large is allocated."""
+
+from __future__ import annotations
+
+import os
+
+from mdlearn.errors import InsufficientMemory
+
+
+def available_bytes() -> float:
+    """Bytes that this process could still take without swapping; infinity when the system does not tell."""
+    limits = []
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except OSError:
+        pass
+    try:
+        limits.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        pass
+    return min(limits, default=float("inf"))
+
+
+def require(n_bytes: float, what: str, instead: str) -> None:
+    """Raise InsufficientMemory unless `n_bytes` fit in half of what is available.
+
+    Half, because the caller's data, BLAS buffers and other processes need room too.
+    """
+    room = 0.5 * available_bytes()
+    if n_bytes > room:
+        raise InsufficientMemory(
+            f"{what} needs {n_bytes / 1e9:.3g} GB but only {room / 1e9:.3g} GB (half of the available memory) may be "
+            f"used; {instead}"
+        )

@@ -1,0 +1,1 @@
+"""Programs that run the library on real data."""

@@ -1,0 +1,156 @@
+"""``python -m mdlearn demo``: SVM and LDM on real data that ships with scikit-learn."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdlearn import margins
+from mdlearn.api import fit
+from mdlearn.model.model import Model
+from mdlearn.plotting import cumulative_margins
+
+PICTURE = "mdlearn-demo-margins.png"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One fit of the demo: a data set of scikit-learn, an objective and a kernel."""
+
+    data: str
+    objective: str
+    kernel: str
+
+    @property
+    def name(self) -> str:
+        """For the table and the legend."""
+        return f"{self.objective} {self.kernel}"
+
+    def arguments(self, m: int) -> dict[str, Any]:
+        """Arguments of `fit` for m rows. The margin weights grow with C m, as the sum of hinge losses does."""
+        C = 1.0
+        weights = {"lambda1": C * m / 64, "lambda2": C * m / 256} if self.objective == "ldm" else {}
+        return {"C": C, "kernel": self.kernel, **weights}
+
+
+TASKS = (
+    Task("breast_cancer", "svm", "linear"),
+    Task("breast_cancer", "ldm", "linear"),
+    Task("breast_cancer", "svm", "rbf"),
+    Task("breast_cancer", "ldm", "rbf"),
+    Task("digits", "svm", "rbf"),
+    Task("digits", "ldm", "rbf"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Training and test half of a data set."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def main(output_directory: str | os.PathLike[str] | None = None) -> int:
+    """Fit, print a table, and write the plot of cumulative training margins.
+
+    Parameters
+    ----------
+    output_directory : path, optional
+        Where ``mdlearn-demo-margins.png`` goes. Default: the current directory.
+
+    Returns
+    -------
+    int
+        0, or 1 after a message on standard error.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from sklearn import datasets
+    except ImportError as error:
+        return _fail(f'the demo needs scikit-learn and matplotlib ({error}); run: pip install "mdlearn[demo]"')
+    path = Path(output_directory or ".").resolve() / PICTURE
+    if not path.parent.is_dir():
+        return _fail(f"there is no directory {path.parent}; make it, or give another one")
+    if not os.access(path.parent, os.W_OK):
+        return _fail(f"the directory {path.parent} cannot be written to; give another one")
+
+    halves = {}
+    for name in dict.fromkeys(task.data for task in TASKS):
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        halves[name] = split(X, y)
+    rows, curves = [], {}
+    for i, task in enumerate(TASKS):
+        data = halves[task.data]
+        print(f"[{i + 1}/{len(TASKS)}] {task.name} on {task.data}: {len(data.y)} rows", file=sys.stderr, flush=True)
+        started = time.perf_counter()
+        model = fit(task.objective, data.X, data.y, verbose=1, **task.arguments(len(data.y)))
+        rows.append(describe(task, model, data, time.perf_counter() - started))
+        if task.data == TASKS[0].data:
+            curves[task.name] = model.margins(data.X, data.y)
+    print(as_table(rows))
+    print("\nmin, mean, var: of the training margins; gap: certified bound on the relative excess of the objective.")
+
+    # A Figure of its own: no window system and no global state are touched.
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    ax = cumulative_margins(curves, ax=figure.add_subplot())
+    ax.set_title(f"Training margins, {TASKS[0].data.replace('_', ' ')}")
+    figure.savefig(path, dpi=150)
+    print(f"Cumulative margins: {path}")
+    return 0
+
+
+def split(X: np.ndarray, y: np.ndarray) -> Halves:
+    """A fixed random half for training; features to [0, 1] there, constant ones to 0, and the test half alike."""
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[: len(y) // 2], order[len(y) // 2 :]
+    low, high = X[train].min(axis=0), X[train].max(axis=0)
+    factor = np.divide(1.0, high - low, out=np.zeros(X.shape[1]), where=high > low)
+    return Halves((X[train] - low) * factor, y[train], (X[test] - low) * factor, y[test])
+
+
+def describe(task: Task, model: Model, data: Halves, seconds: float) -> dict[str, str]:
+    """One row of the table: column title to text."""
+    z = model.margins(data.X, data.y)
+    return {
+        "data": task.data,
+        "model": task.name,
+        "parameters": " ".join(f"{key}={_short(value)}" for key, value in model.params.items()),
+        "test acc.": f"{model.score(data.X_test, data.y_test):.4f}",
+        "min": f"{margins.minimum(z):.3f}",
+        "mean": f"{margins.mean(z):.3f}",
+        "var": f"{margins.variance(z):.3f}",
+        "objective": f"{model.certificate.objective:.6g}",
+        "gap": f"{model.certificate.gap:.1e}",
+        "engine": model.solver,
+        "seconds": f"{seconds:.2f}",
+    }
+
+
+def as_table(rows: list[dict[str, str]]) -> str:
+    """Rows with the same keys as aligned columns: text to the left, numbers to the right."""
+    widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
+    text = ("data", "model", "parameters", "engine")
+
+    def line(cells: dict[str, str]) -> str:
+        shown = (cell.ljust(widths[key]) if key in text else cell.rjust(widths[key]) for key, cell in cells.items())
+        return "  ".join(shown).rstrip()
+
+    return "\n".join([line({title: title for title in widths}), *map(line, rows)])
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _fail(message: str) -> int:
+    print(f"mdlearn demo: {message}", file=sys.stderr)
+    return 1

@@ -1,0 +1,150 @@
+"""MarginForm: the problem family that every margin-distribution classifier is a point of.
+
+Per column (class or pair)::
+
+    minimise  1/2 |w|^2 [+ 1/2 b^2]  +  v Var(z)  -  a mean(z)  +  sum_i c_i sum_t loss_t(z_i)
+
+with margins z_i = y_i (w.phi(x_i) + b), and mean and variance weighted by the counts c_i: a weight is a number of
+repetitions, in every formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mdlearn.data.features import Features
+from mdlearn.forms.losses import HingeTerm
+
+BIASES = ("none", "regularized", "free")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One binary problem of a MarginForm.
+
+    Attributes
+    ----------
+    y : ndarray of shape (m,)
+        Signs -1.0 / +1.0.
+    counts : ndarray of shape (m,)
+        Repetition counts c_i >= 0; 0 leaves a row out.
+    variance : float
+        v >= 0, the factor of the population variance of the margins.
+    mean : float
+        a >= 0, the factor of the (maximised) mean margin.
+    terms : tuple of HingeTerm
+        The declared loss; may be empty.
+    """
+
+    y: np.ndarray
+    counts: np.ndarray
+    variance: float
+    mean: float
+    terms: tuple[HingeTerm, ...]
+
+    @cached_property
+    def total(self) -> float:
+        """m: the sum of the counts."""
+        return float(self.counts.sum())
+
+    @property
+    def kappa(self) -> float:
+        """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
+        return 2.0 * self.variance / self.total
+
+    @cached_property
+    def pull(self) -> np.ndarray:
+        """a c_i / m: what the mean term adds to every multiplier."""
+        return self.mean / self.total * self.counts
+
+    @cached_property
+    def label_mean(self) -> float:
+        """Weighted mean of the signs."""
+        return float(self.counts @ self.y) / self.total
+
+    @cached_property
+    def caps(self) -> np.ndarray:
+        """Upper bounds of the multipliers, shape (T, m)."""
+        return np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), -1)
+
+    @cached_property
+    def softness(self) -> np.ndarray:
+        """delta of every multiplier, shape (T, m)."""
+        return np.array([t.softness(self.counts) for t in self.terms]).reshape(len(self.terms), -1)
+
+    @cached_property
+    def sides(self) -> np.ndarray:
+        """Sides of the terms, shape (T,)."""
+        return np.array([float(t.side) for t in self.terms])
+
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """Thresholds of the terms, shape (T,)."""
+        return np.array([t.threshold for t in self.terms])
+
+    @property
+    def hard(self) -> bool:
+        """True when some term is a constraint (C = inf)."""
+        return any(t.hard for t in self.terms)
+
+    def centre(self, z: np.ndarray) -> np.ndarray:
+        """Return z minus its weighted mean."""
+        return z - float(self.counts @ z) / self.total
+
+    def spread(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
+        return -self.kappa * self.counts * self.centre(z)
+
+    def distribution_value(self, z: np.ndarray) -> float:
+        """v Var(z) - a mean(z) + losses: everything but the ridge."""
+        mean = float(self.counts @ z) / self.total
+        value = self.variance * (float(self.counts @ np.square(z - mean)) / self.total) - self.mean * mean
+        return value + sum(t.value(z, self.counts) for t in self.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginForm:
+    """What an engine solves: shared features, one Column per class or pair, one kind of bias.
+
+    Attributes
+    ----------
+    features : LinearFeatures or KernelFeatures
+    columns : tuple of Column
+    bias : str
+        "none", "regularized" (a constant feature 1) or "free".
+    """
+
+    features: Features
+    columns: tuple[Column, ...]
+    bias: str
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What an engine hands in for one column: multipliers, from which everything else follows.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (T, m)
+        Multipliers of the hinge terms, within [0, caps].
+    sigma : ndarray of shape (m,)
+        Multipliers of the variance term; any values are valid after centring, good ones are near -kappa c (z - mean).
+    coef : ndarray or None
+        A primal point of the engine's own; None means the representer of the multipliers.
+    intercept : float
+        Belongs to `coef`, and is the intercept of a free bias.
+    """
+
+    beta: np.ndarray
+    sigma: np.ndarray
+    coef: np.ndarray | None = None
+    intercept: float = 0.0
+
+
+def zero_point(form: MarginForm, column: Column) -> Point:
+    """The point w = 0, known before any work."""
+    m = column.y.shape[0]
+    return Point(np.zeros((len(column.terms), m)), np.zeros(m), np.zeros(form.features.width), 0.0)

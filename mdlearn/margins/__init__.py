@@ -1,0 +1,30 @@
+"""Statistics of margins: what a margin distribution looks like, and what it promises.
+
+A margin is ``z_i = y_i f(x_i)``; ``Model.margins(X, y)`` returns all of them. Every function here takes such
+an array and, optionally, ``sample_weight``. A weight is a repetition count: a row of weight 3 counts as three
+equal rows, the number of rows is ``m = sum(sample_weight)``, and rows of weight 0 do not exist.
+"""
+
+from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound
+from mdlearn.margins.statistics import (
+    MarginDecomposition,
+    cumulative_curve,
+    decomposition,
+    mean,
+    minimum,
+    top_p,
+    variance,
+)
+
+__all__ = [
+    "MarginDecomposition",
+    "cumulative_curve",
+    "decomposition",
+    "gao_zhou_bound",
+    "hessian_diagonal",
+    "loo_error_bound",
+    "mean",
+    "minimum",
+    "top_p",
+    "variance",
+]

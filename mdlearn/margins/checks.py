@@ -1,0 +1,57 @@
+"""Checked arrays and weights for the functions on margins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Quotients of sums, as voting margins are, may leave their range by rounding, and by nothing more.
+ROUNDING = 1e-12
+
+
+def weighted(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Checked margins and weights in float64, without the rows of weight 0."""
+    z = real(z, "the array of margins")
+    if z.ndim != 1:
+        raise ValueError(f"the array of margins has shape {z.shape}, but one number per row, shape (n,), is needed")
+    w = counts(sample_weight, z.size)
+    return z[w > 0], w[w > 0]
+
+
+def counts(sample_weight: Any, n: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n)
+    w = real(sample_weight, "sample_weight")
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}, but there are {n} rows; give one weight per row")
+    if w.min() < 0:
+        raise ValueError(f"sample_weight has a negative entry, {w.min():g}; weights are repetition counts")
+    if w.max() == 0:
+        raise ValueError("sample_weight is zero everywhere; at least one row needs a positive weight")
+    return w
+
+
+def real(values: Any, name: str) -> np.ndarray:
+    """``values`` as a non-empty finite float64 array."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} cannot be read as an array of real numbers") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} holds {array.dtype.name}, but real numbers are needed")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty, but at least one number is needed")
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove or replace such entries")
+    return array
+
+
+def number(value: Any, name: str) -> float:
+    array = real(value, name)
+    if array.ndim != 0:
+        raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")
+    return float(array)

@@ -1,0 +1,226 @@
+"""The fitted model: coefficients, predictions, margins and the certificate that goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import Data, check_labels, check_rows, check_weights, column_names
+from mdlearn.data.features import BLOCK_ENTRIES
+from mdlearn.data.kernels import Kernel
+from mdlearn.forms.certificate import Certificate
+from mdlearn.forms.margin import MarginForm
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A fitted classifier.
+
+    Attributes
+    ----------
+    objective : str
+        Name of the objective.
+    params : dict
+        All hyper-parameters, defaults filled in; kernel parameters included.
+    kernel : Kernel
+        The kernel with its parameters.
+    bias : str
+        "none", "regularized" or "free".
+    solver, solver_reason : str
+        The engine that ran, and why it was chosen.
+    n_iter : int
+        Reports of the engine, summed over the problems.
+    history : list of State
+        One record per report: iteration, objective, lower_bound, gap, elapsed, problem.
+    certificate : Certificate
+        Objective, lower bound and gap of these coefficients.
+    classes_ : ndarray of shape (k,)
+        Sorted labels.
+    n_features_in_ : int
+        Columns of X at fit (rows for a precomputed kernel).
+    intercept_ : ndarray of shape (1,) or (k,)
+        Intercepts.
+    dual_coef_ : ndarray of shape (1, m) or (k, m)
+        Signed alpha over all training rows: f(x) = sum alpha_i k(x_i, x) + intercept.
+    duals : ndarray of shape (1, m) or (k, m); (k, T, m) for a loss of T > 1 terms
+        Multipliers of the loss terms, within [0, C c_i] for the hinge.
+    support_ : ndarray of intp
+        Training rows with a non-zero dual coefficient.
+    n_support_ : ndarray of shape (k,)
+        Their number per class.
+    """
+
+    objective: str
+    params: dict[str, Any]
+    kernel: Kernel
+    bias: str
+    solver: str
+    solver_reason: str
+    n_iter: int
+    history: list[Any]
+    certificate: Certificate
+    classes_: np.ndarray
+    n_features_in_: int
+    intercept_: np.ndarray
+    dual_coef_: np.ndarray
+    duals: np.ndarray
+    support_: np.ndarray
+    n_support_: np.ndarray
+    _names: tuple[str, ...] | None
+    _coef: np.ndarray | None
+    _rows: np.ndarray | None
+    _norms: np.ndarray
+
+    def __repr__(self) -> str:
+        gap = f"gap={self.certificate.gap:.2g}"
+        return f"Model({self.objective!r}, kernel={self.kernel.name!r}, solver={self.solver!r}, {gap})"
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of shape (1, d) or (k, d); AttributeError unless the kernel is linear."""
+        if self._coef is None:
+            raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
+        return self._coef
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Column names of the data frame given at fit; AttributeError when there was none."""
+        if self._names is None:
+            raise AttributeError("feature_names_in_ exists only after a fit on a data frame with string column names")
+        return np.array(self._names, dtype=object)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x): shape (n,) for two classes, (n, k) raw scores else.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; for a precomputed kernel the values (n, m) against all training rows.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than at fit, or other column names.
+        """
+        A = self._check(X)
+        F = np.empty((A.shape[0], self.intercept_.shape[0]))
+        for rows in self._row_blocks(A.shape[0]):
+            F[rows] = self._scores(A[rows])
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels of shape (n,): f = 0 is the second label; ties go to the first class in `classes_`."""
+        f = self.decision_function(X)
+        return self.classes_[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+
+    def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
+        """Return margins: y f for two classes, f_y - max of the others for more, shape (n,).
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and their labels.
+        normalized : bool, default False
+            Divide by |w| (two classes, or each column with `per_class`), or by the norm of all w together.
+        per_class : bool, default False
+            Return (n, k) margins of the one-vs-rest problems instead.
+        """
+        f = self.decision_function(X)
+        codes = self._codes(y, f.shape[0])
+        norms = np.where(self._norms > 0, self._norms, 1.0)
+        if f.ndim == 1:
+            z = np.where(codes == 1, f, -f) / (norms[0] if normalized else 1.0)
+            return np.column_stack([z, z]) if per_class else z
+        if per_class:
+            signs = np.where(codes[:, None] == np.arange(f.shape[1]), 1.0, -1.0)
+            return signs * f / (norms if normalized else 1.0)
+        own = f[np.arange(f.shape[0]), codes]
+        others = f.copy()
+        others[np.arange(f.shape[0]), codes] = -np.inf
+        return (own - others.max(axis=1)) / (float(np.sqrt(np.square(self._norms).sum())) or 1.0 if normalized else 1.0)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the (weighted) share of rows that `predict` labels right."""
+        predicted = self.predict(X)
+        codes = self._codes(y, predicted.shape[0], known=False)
+        right = codes == np.searchsorted(self.classes_, predicted)
+        return float(np.average(right, weights=check_weights(sample_weight, right.shape[0])))
+
+    def _codes(self, y: Any, n: int, known: bool = True) -> np.ndarray:
+        labels, codes = check_labels(y, n)
+        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        strange = [label for label in labels.tolist() if label not in place]
+        if strange and known:
+            raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {list(place)}")
+        return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
+
+    def _check(self, X: Any) -> np.ndarray:
+        names = column_names(X)
+        if self._names is not None and names is not None and names != self._names:
+            raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}")
+        A = check_rows(X)
+        if A.shape[1] != self.n_features_in_:
+            what = "kernel values against all training rows" if self.kernel.name == "precomputed" else "columns"
+            raise ValueError(f"X has {A.shape[1]} columns; the model needs {self.n_features_in_} {what}")
+        return A
+
+    def _row_blocks(self, n: int) -> Iterator[slice]:
+        width = self.n_features_in_ if self._coef is not None else max(1, self.support_.shape[0])
+        step = max(64, BLOCK_ENTRIES // width)
+        for start in range(0, n, step):
+            yield slice(start, min(start + step, n))
+
+    def _scores(self, A: np.ndarray) -> np.ndarray:
+        if self._coef is not None:
+            return A @ self._coef.T + self.intercept_
+        alpha = self.dual_coef_[:, self.support_].T
+        if self._rows is None:
+            return A[:, self.support_] @ alpha + self.intercept_
+        return self.kernel.block(A, self._rows) @ alpha + self.intercept_
+
+
+def build_model(
+    objective: str,
+    params: dict[str, Any],
+    data: Data,
+    form: MarginForm,
+    kernel: Kernel,
+    solver: str,
+    reason: str,
+    outcome: Any,
+) -> Model:
+    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave."""
+    solutions = outcome.solutions
+    linear = kernel.name == "linear"
+    alpha = np.zeros((len(solutions), data.n_given))
+    # A kernel model's coefficients are its representer coefficients; a linear model keeps w and the dual's alpha.
+    alpha[:, data.rows] = [s.alpha if linear else s.coef for s in solutions]
+    beta = np.zeros((len(solutions), solutions[0].beta.shape[0], data.n_given))
+    beta[:, :, data.rows] = [s.beta for s in solutions]
+    support = np.flatnonzero(alpha.any(axis=0))
+    used = alpha[:, data.rows].any(axis=0)
+    return Model(
+        objective=objective,
+        params=params,
+        kernel=kernel,
+        bias=form.bias,
+        solver=solver,
+        solver_reason=reason,
+        n_iter=outcome.n_iter,
+        history=outcome.history,
+        certificate=outcome.certificate,
+        classes_=data.classes,
+        n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
+        intercept_=np.array([s.intercept for s in solutions]),
+        dual_coef_=alpha,
+        duals=beta[:, 0] if beta.shape[1] == 1 else beta,
+        support_=support,
+        n_support_=np.bincount(data.codes[used], minlength=data.classes.shape[0]),
+        _names=data.names,
+        _coef=np.array([s.coef for s in solutions]) if linear else None,
+        _rows=None if linear or kernel.name == "precomputed" else data.X[used],
+        _norms=np.array([np.sqrt(max(form.features.squared_norm(s.coef), 0.0)) for s in solutions]),
+    )

@@ -1,0 +1,59 @@
+"""The Large margin Distribution Machine (Zhang and Zhou, KDD 2014)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.objectives.base import Objective, Parameter, Terms
+
+
+def _default_lambda1(params: dict[str, Any], total: float) -> float:
+    # The variance term acts only where lambda1 is comparable with C m; C m / 256 never did harm on real sets.
+    C = float(params["C"])
+    return 0.0 if C == 0 or math.isinf(C) else C * total / 256.0
+
+
+class LDM(Objective):
+    """LDM, eq. (5) = (6) = (14) of the paper: the hinge loss with margin variance and mean.
+
+    ``1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)``
+
+    Parameters
+    ----------
+    C : float, default 1
+        Weight of the summed hinge loss, >= 0; infinity makes every margin at least 1.
+    lambda1 : float, default C m / 256 (0 where C is 0 or infinite)
+        Weight of the margin variance, in the paper's units (it multiplies 2 Var).
+    lambda2 : float, default lambda1 / 4
+        Weight of the margin mean.
+    """
+
+    name: ClassVar[str] = "ldm"
+    summary: ClassVar[str] = "large margin distribution machine"
+    formula: ClassVar[str] = "1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "C": Parameter(1.0, "weight of the summed hinge loss; infinity is the hard margin", finite=False),
+        "lambda1": Parameter(_default_lambda1, "weight of twice the margin variance (default C m / 256)"),
+        "lambda2": Parameter(lambda p, m: p["lambda1"] / 4.0, "weight of the margin mean (default lambda1 / 4)"),
+    }
+
+    def terms(self, params: dict[str, float], total: float) -> Terms:
+        """v = 2 lambda1, a = lambda2."""
+        return Terms(2.0 * params["lambda1"], params["lambda2"], (HingeTerm(params["C"]),))
+
+    def check_column(self, params: dict[str, float], column: Column, bias: str) -> None:
+        """Without variance, a free bias needs lambda2 |n+ - n-| / m <= C min(n+, n-): else b runs to infinity."""
+        C, lambda2 = params["C"], params["lambda2"]
+        if bias != "free" or params["lambda1"] > 0 or lambda2 == 0 or math.isinf(C):
+            return
+        positive = float(column.counts[column.y > 0].sum())
+        negative = column.total - positive
+        if lambda2 * abs(positive - negative) / column.total > C * min(positive, negative) * (1 + 1e-12):
+            raise ValueError(
+                f"with bias='free' and lambda1=0 the objective is unbounded below: lambda2={lambda2:g} exceeds what "
+                f"C={C:g} allows for {positive:g} positive and {negative:g} negative rows (lambda2 |n+ - n-| / m <= "
+                "C min(n+, n-)); lower lambda2, raise C or lambda1, or use bias='regularized'"
+            )

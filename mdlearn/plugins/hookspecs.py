@@ -1,0 +1,20 @@
+"""The two hooks through which objectives and solvers arrive, built-in ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pluggy
+
+hookspec = pluggy.HookspecMarker("mdlearn")
+hookimpl = pluggy.HookimplMarker("mdlearn")
+
+
+@hookspec
+def mdlearn_objectives() -> Iterable[type]:  # type: ignore[empty-body]
+    """Return subclasses of `mdlearn.Objective`."""
+
+
+@hookspec
+def mdlearn_solvers() -> Iterable[type]:  # type: ignore[empty-body]
+    """Return subclasses of `mdlearn.Solver`."""

@@ -1,0 +1,12 @@
+"""Engines: each states the form it consumes and hands in points; none knows which objective it serves."""
+
+from mdlearn.plugins.hookspecs import hookimpl
+
+
+@hookimpl
+def mdlearn_solvers() -> list[type]:
+    """Built-in engines, by the same hook that plugins use."""
+    from mdlearn.solvers.cd import CoordinateDescent
+    from mdlearn.solvers.interior import Interior
+
+    return [CoordinateDescent, Interior]

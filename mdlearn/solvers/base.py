@@ -1,0 +1,91 @@
+"""What an engine is: a coroutine that hands in points, driven by `mdlearn.solvers.driver`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.forms.certificate import TINY, value_at_zero
+from mdlearn.forms.margin import Column, MarginForm, Point
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One look at an engine's progress.
+
+    Attributes
+    ----------
+    objective, lower_bound : float
+        The engine's own estimates; the certificate is computed elsewhere.
+    point : Point
+        The point that these values belong to.
+    """
+
+    objective: float
+    lower_bound: float
+    point: Point
+
+
+Steps = Generator["Report | None", None, None]
+"""Reports, and None as a heartbeat during long preparations."""
+
+
+class Solver:
+    """Base class of engines.
+
+    An engine takes a MarginForm column by column. Work goes on in pieces of about 20 ms between two yields: that is
+    where the driver looks at signals, clock and callback, so no engine has code for any of them.
+
+    Attributes
+    ----------
+    name : str
+        The name users give as ``solver=``.
+    purpose : str
+        One line for the listing of engines.
+    options : dict
+        Names and defaults of ``solver_options``.
+    default_max_iter : int
+        Number of reports after which the driver gives up when the user sets no ``max_iter``.
+    """
+
+    name: ClassVar[str]
+    purpose: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
+    default_max_iter: ClassVar[int] = 1000
+
+    def refusal(self, form: MarginForm) -> str | None:
+        """Return why this engine cannot take the form, or None when it can."""
+        raise NotImplementedError
+
+    def check_memory(self, form: MarginForm) -> None:
+        """Raise InsufficientMemory when the engine's own arrays would not fit."""
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return all options with defaults filled in; ValueError names the valid ones."""
+        for name in given:
+            if name not in self.options:
+                valid = ", ".join(self.options) or "none"
+                raise ValueError(f"solver {self.name!r} has no option {name!r}; valid solver_options: {valid}")
+        return {**self.options, **given}
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Compute what all columns share (Gram matrix, factorisations) and return it."""
+        raise NotImplementedError
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield reports of ever better points of one column; end when rounding allows no better one."""
+        raise NotImplementedError
+
+
+def relative_gap(column: Column, objective: float, lower: float) -> float:
+    """The certificate's gap for an engine's own estimates."""
+    if math.isinf(objective) or math.isinf(lower):
+        return math.inf
+    scale = abs(lower) if column.hard else 0.01 * abs(value_at_zero(column))
+    return (objective - lower) / max(abs(objective), scale, TINY)

@@ -1,0 +1,151 @@
+"""Dual coordinate descent: Algorithm 1 of the LDM paper on a Gram matrix, and on explicit, whitened rows.
+
+A round is a few sweeps in random order, then Newton on the free coordinates, then margins recomputed exactly. Sweeps
+alone converge on every problem; Newton removes the long tail once the right rows are at their bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from mdlearn.data import memory
+from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
+from mdlearn.solvers.dual_gram import GramDual
+from mdlearn.solvers.dual_rows import RowDual
+from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
+
+FIRST_SWEEPS, INNER_SWEEPS = 5, 10
+NEWTON_STEPS = 6
+"""Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
+SMALL = 2000
+"""Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
+ROWS_LIMIT = 256e6
+"""Bytes that a whitened copy of the rows may take."""
+PATIENCE = 20
+"""Rounds without progress after which rounding is taken to be reached."""
+
+
+class Dual(Protocol):
+    """What the rounds need of a Gram matrix or of rows."""
+
+    beta: np.ndarray
+    column: Column
+
+    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
+        """Visit coordinates in pieces of some milliseconds."""
+
+    def newton(self, steps: int) -> Generator[None, None, None]:
+        """Solve on the free coordinates in at most so many steps, never lowering the dual value."""
+
+    def report(self) -> Report:
+        """Recompute margins exactly and evaluate."""
+
+    def violations(self) -> np.ndarray:
+        """Projected gradient of every coordinate, shape (T, m)."""
+
+
+class CoordinateDescent(Solver):
+    """Dual coordinate descent with random permutations (``solver="cd"``)."""
+
+    name: ClassVar[str] = "cd"
+    purpose: ClassVar[str] = "declared hinge terms, every kernel and dense rows; bias none or regularized"
+    options: ClassVar[dict[str, Any]] = {"shrinking": True}
+
+    def refusal(self, form: MarginForm) -> str | None:
+        """A free bias would couple all coordinates by an equality."""
+        return "it cannot keep the equality constraint of bias='free'" if form.bias == "free" else None
+
+    def check_memory(self, form: MarginForm) -> None:
+        """Ask for three matrices of size m (Gram) or one whitened copy of the rows."""
+        m, width = form.features.n_rows, form.features.width
+        if _through_gram(form):
+            memory.require(
+                24.0 * m * m,
+                f"a kernel problem with {m} rows (three {m} x {m} matrices)",
+                "use fewer rows, kernel='linear', or landmarks",
+            )
+        elif any(c.kappa > 0 for c in form.columns):
+            memory.require(16.0 * width**2, f"whitening {width} columns", "use solver='interior' or lambda1=0")
+            if 8.0 * m * width > ROWS_LIMIT:
+                memory.require(np.inf, f"a whitened copy of {m} x {width} values", "use solver='interior'")
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """`shrinking`: whether inner sweeps visit only the rows that can still move."""
+        options = super().check_options(given)
+        if not isinstance(options["shrinking"], (bool, np.bool_)):
+            raise TypeError(f"solver option shrinking needs to be True or False; got {options['shrinking']!r}")
+        return options
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the Gram matrix and a store of reduced matrices; nothing for explicit rows."""
+        if not _through_gram(form):
+            return None
+        G = yield from form.features.gram()
+        return _Shared(G, 1.0 if form.bias == "regularized" else 0.0)
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield a report per round."""
+        dual: Dual
+        if shared is not None:
+            hessian = yield from shared.hessian(column)
+            dual = GramDual(form, column, hessian)
+        else:
+            dual = yield from RowDual.start(form, column)
+        movable = np.flatnonzero(column.caps.ravel() > 0)
+        inner = INNER_SWEEPS if options["shrinking"] else 0
+        best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
+        while stalled < PATIENCE:
+            for _ in range(sweeps):
+                yield from dual.sweep(rng.permutation(movable))
+            active = _can_move(dual)
+            for _ in range(inner):
+                yield from dual.sweep(rng.permutation(active))
+            yield from dual.newton(min(rounds, NEWTON_STEPS))
+            report = dual.report()
+            yield report
+            if not movable.shape[0]:
+                return
+            gap = relative_gap(column, report.objective, report.lower_bound)
+            # Sweeps never lower the dual value: as long as it rises, the gap will follow.
+            rising = report.lower_bound > highest + 1e-10 * abs(highest)
+            stalled = 0 if rising or gap < 0.99 * best else stalled + 1
+            best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
+            rounds += 1
+
+
+def _can_move(dual: Dual) -> np.ndarray:
+    """Coordinates inside their box, or at a bound with a gradient that points inside."""
+    inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
+    return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
+
+
+def _through_gram(form: MarginForm) -> bool:
+    features = form.features
+    return not isinstance(features, LinearFeatures) or features.n_rows <= max(SMALL, features.width)
+
+
+class _Shared:
+    """Gram matrix, and R for the last (kappa, counts): all classes of a one-vs-rest problem ask for the same."""
+
+    def __init__(self, G: np.ndarray, constant: float) -> None:
+        self.G, self.constant = G, constant
+        self.key: tuple[float, bytes] | None = None
+        self.R: np.ndarray | None = None
+
+    def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:
+        """Return the dual Hessian of a column, exact or bounded."""
+        key = (column.kappa, column.counts.tobytes())
+        if key != self.key:
+            self.R, self.key = None, None  # frees the old matrix first
+            self.R = yield from reduce_gram(self.G, self.constant, column.kappa, column.counts)
+            self.key = key
+        if self.R is None:
+            return GramMajorant(self.G, self.constant, column)
+        return ExactHessian(self.G, self.R, self.constant, column)

@@ -1,0 +1,180 @@
+"""One driver for all engines: clock, Ctrl-C, callback, progress, history, and the stop rule (the certified gap)."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.certificate import TINY, Certificate, Solution, certify, combine, value_at_zero
+from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
+from mdlearn.forms.separability import check_separable
+from mdlearn.solvers.base import Report, Solver, relative_gap
+from mdlearn.solvers.progress import Progress
+
+EXTRA = 6
+"""Reports granted beyond the gap that was asked for while the objective is tiny beside its value at w = 0.
+
+There (huge C, separable data) the gap's denominator is the value at 0, and a few more steps make the gap small
+relative to the objective itself.
+"""
+
+
+@dataclass(frozen=True)
+class State:
+    """What a callback sees, and one record of a model's history.
+
+    Attributes
+    ----------
+    iteration : int
+        Reports of this problem so far, from 1.
+    objective, lower_bound, gap : float
+        Best values so far, as the engine estimates them.
+    elapsed : float
+        Seconds since fit was entered.
+    problem : int
+        Index of the class or pair being solved.
+    """
+
+    iteration: int
+    objective: float
+    lower_bound: float
+    gap: float
+    elapsed: float
+    problem: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: `tol` is the relative gap, `deadline` a `time.perf_counter` value."""
+
+    tol: float
+    max_iter: int | None
+    started: float
+    deadline: float
+    callback: Callable[[State], Any] | None
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Everything a run of an engine leaves behind."""
+
+    solutions: list[Solution]
+    certificate: Certificate
+    history: list[State]
+    n_iter: int
+
+
+class Driver:
+    """Runs one engine over the columns of a form."""
+
+    def __init__(self, solver: Solver, options: dict[str, Any], limits: Limits, seed: int) -> None:
+        self.solver, self.options, self.limits, self.seed = solver, options, limits, seed
+        self.history: list[State] = []
+        self.stopped = ""  # why the whole run ends early
+        self.reason = ""  # why some column ended early
+        self.progress = Progress(limits.verbose, solver.name)
+
+    def run(self, form: MarginForm) -> Outcome:
+        """Solve every column and certify; warn once when the gap asked for was not reached."""
+        try:
+            shared = self._prepare(form)
+            solutions = [self._column(form, j, shared) for j in range(len(form.columns))]
+        finally:
+            self.progress.close()
+        scale = sum(value_at_zero(column) for column in form.columns)
+        hard = any(column.hard for column in form.columns)
+        certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
+        if not certificate.converged:
+            reason = self.stopped or self.reason or "rounding allows no better"
+            advice = "allow more" if self.stopped or self.reason else "raise tol or scale the features"
+            warnings.warn(
+                f"solver {self.solver.name!r} stopped at relative gap {certificate.gap:.2g} instead of "
+                f"{self.limits.tol:.2g} ({reason}); {advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return Outcome(solutions, certificate, self.history, len(self.history))
+
+    def _late(self) -> bool:
+        if not self.stopped and time.perf_counter() >= self.limits.deadline:
+            self.stopped = "time_limit reached"
+        return bool(self.stopped)
+
+    def _prepare(self, form: MarginForm) -> Any:
+        work = self.solver.prepare(form, self.options)
+        try:
+            while not self._late():
+                next(work)
+        except StopIteration as done:
+            return done.value
+        work.close()
+        return None
+
+    def _column(self, form: MarginForm, j: int, shared: Any) -> Solution:
+        column = form.columns[j]
+        best = _Best(column, zero_point(form, column))
+        if self._late():
+            return certify(form, column, best.point, self.limits.tol)
+        rng = np.random.default_rng([self.seed, j])
+        steps = self.solver.iterate(form, column, shared, self.options, rng)
+        max_iter = self.limits.max_iter or self.solver.default_max_iter
+        iteration, extra = 0, EXTRA
+        for report in steps:
+            if report is not None:
+                iteration += 1
+                if column.hard:
+                    check_separable(form, column, report.point.beta, form.features.radius())
+                better = best.take(report)
+                if self._record(best, iteration, j):
+                    self.stopped = "stopped by the callback"
+                if best.gap <= self.limits.tol:
+                    extra -= 1
+                    if better and (extra == 0 or best.sharp_gap <= self.limits.tol):
+                        solution = certify(form, column, best.point, self.limits.tol)
+                        if solution.certificate.converged:
+                            return solution
+                    if extra < 0:
+                        break
+                if iteration >= max_iter:
+                    self.reason = f"max_iter = {max_iter} reached"
+                    break
+            if self._late():
+                break
+        steps.close()
+        return certify(form, column, best.point, self.limits.tol)
+
+    def _record(self, best: _Best, iteration: int, j: int) -> bool:
+        elapsed = time.perf_counter() - self.limits.started
+        state = State(iteration, best.objective, best.lower_bound, best.gap, elapsed, j)
+        self.history.append(state)
+        self.progress.show(state)
+        return self.limits.callback is not None and bool(self.limits.callback(state))
+
+
+class _Best:
+    """The point of smallest gap so far."""
+
+    def __init__(self, column: Column, point: Point) -> None:
+        self.column, self.point = column, point
+        self.objective, self.lower_bound, self.gap = np.inf, -np.inf, np.inf
+
+    @property
+    def sharp_gap(self) -> float:
+        """Gap relative to the objective alone."""
+        return (self.objective - self.lower_bound) / max(abs(self.objective), TINY)
+
+    def take(self, report: Report) -> bool:
+        """Keep a report's point if it is the best so far; say whether it was."""
+        objective, lower = report.objective, report.lower_bound
+        gap = max(relative_gap(self.column, objective, lower), 0.0)
+        if gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound):
+            self.point, self.objective, self.lower_bound, self.gap = report.point, objective, lower, gap
+            return True
+        return False

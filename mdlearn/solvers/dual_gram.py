@@ -1,0 +1,136 @@
+"""Sweeps, Newton steps and reports of coordinate descent on a Gram matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import blas
+
+import mdlearn._solvers.cd as kernels
+from mdlearn._solvers.rows import GramRows
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers import linalg
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.reduced import ColumnGram
+from mdlearn.solvers.state import report_of
+
+PIECE = 1 << 24
+"""Entries that one call of a kernel touches: about 10 ms."""
+HALVINGS = 40
+
+
+def problem_of(
+    column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
+) -> kernels.Problem:
+    """Bundle a column for the compiled loop."""
+    terms = np.array([column.sides, column.thresholds])
+    caps, softness = np.ascontiguousarray(column.caps), np.ascontiguousarray(column.softness)
+    return kernels.Problem(column.y, terms, caps, softness, diagonal, border, omega, beta, S)
+
+
+class GramDual:
+    """State of one column: multipliers beta, kept f = R q, S = border' q."""
+
+    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram) -> None:
+        self.form, self.column, self.reduced = form, column, reduced
+        self.beta = np.zeros(column.caps.shape)
+        self.S = np.zeros(1)
+        self.kept = np.zeros(column.y.shape[0])
+        self.rows = GramRows(reduced.R, self.kept)
+        self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
+        q = column.y * column.pull
+        self._keep(reduced.representer(q)[1], q)
+
+    def _keep(self, f: np.ndarray, q: np.ndarray) -> None:
+        self.S[0] = self.reduced.border @ q
+        self.kept[:] = f - self.reduced.border * (self.reduced.omega * self.S[0])
+
+    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
+        """Visit the coordinates in `order`."""
+        step = max(16, PIECE // self.kept.shape[0])
+        for k in range(0, order.shape[0], step):
+            kernels.sweep_gram(self.rows, self.problem, order[k : k + step])
+            yield
+
+    def _gradient(self) -> np.ndarray:
+        column = self.column
+        z = column.y * (self.kept + self.reduced.border * (self.reduced.omega * self.S[0]))
+        return column.sides[:, None] * (column.thresholds[:, None] - z) - column.softness * self.beta
+
+    def violations(self) -> np.ndarray:
+        """Projected gradient, shape (T, m)."""
+        g = self._gradient()
+        blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= self.column.caps))
+        return np.where(blocked, 0.0, g)
+
+    def newton(self, steps: int) -> Generator[None, None, None]:
+        """Newton steps on the free coordinates along the path projected on the box, halved until the dual gains."""
+        for _ in range(steps):
+            t, i = np.nonzero((self.beta > 0) & (self.beta < self.column.caps))
+            if t.shape[0] == 0:
+                return
+            s = self.column.sides[t] * self.column.y[i]
+            H = yield from self._face(i, s, self.column.softness[t, i])
+            diagonal = np.diagonal(H).copy()
+            g = self._gradient()[t, i]
+            try:
+                L = yield from linalg.cholesky(H)
+            except linalg.NotPositiveDefinite:
+                return
+            p = linalg.solve(L, g)
+            if not np.isfinite(p).all():
+                return
+            beta, caps = self.beta[t, i], self.column.caps[t, i]
+            for halving in range(HALVINGS):
+                move = np.clip(beta + 0.5**halving * p, 0.0, caps) - beta
+                # The strict upper triangle still holds H beside its factor.
+                product = blas.dsymv(1.0, L.T, move, lower=1) + (diagonal - np.diagonal(L)) * move
+                if g @ move - 0.5 * (move @ product) > 0:
+                    break
+            else:
+                return
+            self.beta[t, i] = np.clip(beta + 0.5**halving * p, 0.0, caps)
+            change = yield from self._product(i, s * move)
+            step = float(self.reduced.border[i] @ (s * move))
+            self.kept += change - self.reduced.border * (self.reduced.omega * step)
+            self.S[0] += step
+            if halving == 0 and np.all(move == p):
+                return
+
+    def _face(self, i: np.ndarray, s: np.ndarray, soft: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Dual Hessian of the free coordinates, with a trace of ridge because rows may repeat."""
+        n = i.shape[0]
+        H = np.empty((n, n))
+        border = self.reduced.border[i]
+        step = max(32, (1 << 21) // n)
+        for a in range(0, n, step):
+            b = slice(a, a + step)
+            H[b] = self.reduced.R[np.ix_(i[b], i)]
+            H[b] += np.multiply.outer(self.reduced.omega * border[b], border)
+            H[b] *= s[b, None]
+            H[b] *= s
+            yield
+        diagonal = np.diag_indices(n)
+        H[diagonal] += soft + 1e-13 * float(H[diagonal].max())
+        return H
+
+    def _product(self, i: np.ndarray, v: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """H v for a vector that is zero off the rows i."""
+        out = self.reduced.border * (self.reduced.omega * float(self.reduced.border[i] @ v))
+        step = max(32, PIECE // self.kept.shape[0])
+        for a in range(0, i.shape[0], step):
+            out += v[a : a + step] @ self.reduced.R[i[a : a + step]]
+            yield
+        return out
+
+    def report(self) -> Report:
+        """Exact margins from the true Gram matrix; the kept vector restarts from them."""
+        column = self.column
+        q = column.y * (column.sides @ self.beta + column.pull)
+        alpha, f = self.reduced.representer(q)
+        self._keep(f, q)
+        intercept = self.reduced.constant * float(alpha.sum())
+        coef = self.form.features.expand(alpha)
+        point = Point(self.beta.copy(), column.y * (alpha - q), coef, intercept)
+        return report_of(self.form, column, point, column.y * f)

@@ -1,0 +1,125 @@
+"""Sweeps, finishing steps and reports of coordinate descent on explicit rows.
+
+With a variance term the rows are whitened first: Q = L L', rows x L^{-T}. That is a change of variables, after which
+the problem is an SVM with a linear term. Without one they are used as they are, and a regularized bias is a border of
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import blas
+
+import mdlearn._solvers.cd as kernels
+from mdlearn._solvers.rows import DenseRows
+from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers import linalg
+from mdlearn.solvers.active import ActiveSet
+from mdlearn.solvers.base import Report, relative_gap
+from mdlearn.solvers.dual_gram import problem_of
+from mdlearn.solvers.state import Margins, report_of
+from mdlearn.solvers.systems import RowSystem
+
+PIECE = 1 << 24
+FINISH_WIDTH = 2000
+"""Columns up to which the active-set finish, a matrix of that size per round, is worth trying."""
+FINISH_BELOW, FINISH_AGAIN = 1e-4, 0.1
+
+
+class RowDual:
+    """State of one column: multipliers beta, kept w = sum q_i x_i (whitened), S = sum q_i for a bias."""
+
+    def __init__(
+        self, form: MarginForm, column: Column, system: RowSystem, L: np.ndarray | None, X: np.ndarray
+    ) -> None:
+        self.form, self.column, self.system, self.L, self.X = form, column, system, L, X
+        # Whitened rows carry the bias as a column; plain rows have it as a border of ones.
+        self.border = 1.0 if L is None and form.bias == "regularized" else 0.0
+        self.beta = np.zeros(column.caps.shape)
+        self.S = np.zeros(1)
+        self.kept = np.zeros(X.shape[1])
+        self.rows = DenseRows(X, self.kept)
+        diagonal = np.einsum("ij,ij->i", X, X) + self.border
+        self.problem = problem_of(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
+        self.finish = ActiveSet(Margins(form, column, system))
+        self.gap, self.next_finish = np.inf, FINISH_BELOW
+        self._restart()
+
+    @classmethod
+    def start(cls, form: MarginForm, column: Column) -> Generator[None, None, RowDual]:
+        """Whiten where there is a variance term, in interruptible pieces."""
+        features = form.features
+        assert isinstance(features, LinearFeatures)
+        system = RowSystem(form, column)
+        if column.kappa == 0:
+            if features.width <= FINISH_WIDTH:
+                yield from system.setup()
+            X = features.X if features.ridge is None else features.X / np.sqrt(features.ridge)
+            return cls(form, column, system, None, X)
+        yield from system.setup()
+        L = yield from linalg.cholesky(system.Q.copy())
+        X = np.empty((features.n_rows, L.shape[0]))
+        for block in features.blocks():
+            X[block] = blas.dtrsm(1.0, L.T, system.rows(block).T, side=0, lower=0, trans_a=1).T
+            yield
+        return cls(form, column, system, L, X)
+
+    def _weights(self) -> np.ndarray:
+        return self.column.y * (self.column.sides @ self.beta + self.column.pull)
+
+    def _restart(self) -> np.ndarray:
+        """Recompute the kept vector from the multipliers and return the margins."""
+        q = self._weights()
+        self.kept[:] = q @ self.X
+        self.S[0] = q.sum()
+        return self._margins()
+
+    def _margins(self) -> np.ndarray:
+        return self.column.y * (self.X @ self.kept + self.border * self.S[0])
+
+    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
+        """Visit the coordinates in `order`."""
+        step = max(16, PIECE // self.kept.shape[0])
+        for k in range(0, order.shape[0], step):
+            kernels.sweep_dense(self.rows, self.problem, order[k : k + step])
+            yield
+
+    def violations(self) -> np.ndarray:
+        """Projected gradient, shape (T, m); one pass over the rows."""
+        column = self.column
+        g = column.sides[:, None] * (column.thresholds[:, None] - self._margins()) - column.softness * self.beta
+        blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= column.caps))
+        return np.where(blocked, 0.0, g)
+
+    def _element(self) -> np.ndarray:
+        """The kept vector in the coordinates of the original rows, intercept last."""
+        if self.L is not None:
+            element: np.ndarray = blas.dtrsv(self.L.T, self.kept, lower=0, trans=0)
+            return element
+        ridge = self.system.features.ridge
+        w = self.kept.copy() if ridge is None else self.kept / np.sqrt(ridge)
+        return np.append(w, self.S[0]) if self.border else w
+
+    def newton(self, steps: int) -> Generator[None, None, None]:
+        """Try the active-set finish when the gap has fallen enough; keep its multipliers if they are better."""
+        if not steps or self.gap > self.next_finish or self.system.features.width > FINISH_WIDTH:
+            return
+        self.next_finish = FINISH_AGAIN * self.gap
+        free = (self.beta > 0) & (self.beta < self.column.caps)
+        self.finish.best = self.gap
+        for report in self.finish.attempt(self._element(), self.beta, free):
+            if report is None:
+                yield
+            else:
+                self.beta[:] = np.clip(report.point.beta, 0.0, self.column.caps)
+
+    def report(self) -> Report:
+        """Exact margins; the kept vector restarts from the multipliers."""
+        z = self._restart()
+        coef, intercept = self.system.split(self._element())
+        report = report_of(self.form, self.column, Point(self.beta.copy(), self.column.spread(z), coef, intercept), z)
+        self.gap = relative_gap(self.column, report.objective, report.lower_bound)
+        return report

@@ -1,0 +1,62 @@
+"""Dense factorisations in pieces of a few milliseconds, so that a fit can be interrupted between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+PANEL = 256
+
+
+class NotPositiveDefinite(ArithmeticError):
+    """A Cholesky factorisation met a pivot that is not positive."""
+
+
+def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Factor a C-ordered symmetric matrix in place: its lower triangle becomes L with A = L L'.
+
+    Left-looking: each panel takes all earlier ones in one product, so the matrix is passed over once per panel and
+    only its lower triangle is read. Yields between products.
+    """
+    n = A.shape[0]
+    width = max(n, 1) if n <= 3 * PANEL else PANEL
+    for k in range(0, n, width):
+        e = min(k + width, n)
+        step = max(PANEL, (1 << 30) // (2 * width * max(k, 1)))
+        for r in range(k if k else n, n, step):
+            A[r : r + step, k:e] -= A[r : r + step, :k] @ A[k:e, :k].T
+            yield
+        # The transpose of a C-ordered block is what LAPACK sees without a copy: upper there is lower here.
+        corner, info = lapack.dpotrf(A[k:e, k:e].T, lower=0, clean=0)
+        if info != 0:
+            raise NotPositiveDefinite(f"pivot {k + info} of {n}")
+        A[k:e, k:e] = corner.T
+        if e < n:
+            A[e:, k:e] = blas.dtrsm(1.0, corner, A[e:, k:e].T, side=0, lower=0, trans_a=1).T
+            yield
+    return A
+
+
+def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solve L L' x = b for a factor made by `cholesky`."""
+    if L.shape[0] == 0:
+        return b.copy()
+    x, info = lapack.dpotrs(L.T, b, lower=0)
+    if info != 0:
+        raise ValueError(f"dpotrs refused argument {-info}")
+    return x
+
+
+def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Overwrite the C-ordered B with L^{-1} B by row panels: forward substitution, yielding between panels."""
+    n = L.shape[0]
+    step = max(64, min(PANEL, (1 << 24) // max(1, B.shape[1] * 4)))
+    for k in range(0, n, step):
+        e = min(k + step, n)
+        if k:
+            B[k:e] -= L[k:e, :k] @ B[:k]
+        B[k:e] = blas.dtrsm(1.0, L[k:e, k:e].T, B[k:e].T, side=1, lower=0, trans_a=0).T
+        yield
+    return B

@@ -1,0 +1,166 @@
+"""The dual Hessian of a kernel problem with a variance term, exact or bounded from above.
+
+Exact: H = R + omega (R p)(R p)' with R = G (I + kappa P G)^{-1}. No inverse of G or Q is taken, so singular Gram
+matrices are welcome. Signs cancel in R, so all classes of a one-vs-rest problem share it.
+
+Where kappa lam_max(P G) is small, G itself is a good upper bound of H: ascent on it never overshoots, a round shrinks
+the error by about kappa lam_max, and no factorisation is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.features import symmetric
+from mdlearn.forms.margin import Column
+from mdlearn.solvers import linalg
+
+LARGE = 1e4
+"""kappa * lam_max(P G) beyond which G - kappa V'V would cancel, and below which (I - inverse) / kappa would."""
+
+
+SMALL = 0.3
+"""kappa * lam_max(P G) up to which G stands in for H."""
+
+
+def reduce_gram(
+    G: np.ndarray, constant: float, kappa: float, counts: np.ndarray
+) -> Generator[None, None, np.ndarray | None]:
+    """Return R for the kernel G + constant (2 matrices of memory beside G), or None where G may stand in for it."""
+    m = G.shape[0]
+    root = np.sqrt(counts)
+    size = kappa * (yield from _largest(G, constant, root)) if kappa > 0 else 0.0
+    if size <= SMALL:
+        return None
+    large = size > LARGE
+    B, V = np.empty((m, m)), np.zeros((m, m))
+    step = max(32, (1 << 21) // m)
+    for i in range(0, m, step):
+        rows = slice(i, i + step)
+        V[rows] = (G[rows] + constant) * root[rows, None]
+        np.multiply(V[rows], kappa * root, out=B[rows])
+        yield
+    B[np.diag_indices(m)] += 1.0
+    yield from linalg.cholesky(B)
+    if large:
+        V[:] = 0.0
+        V[np.diag_indices(m)] = 1.0
+    yield from linalg.lower_solve(B, V)
+
+    def block(rows: slice, cols: slice) -> np.ndarray:
+        product = V[:, rows].T @ V[:, cols]
+        if not large:
+            return (G[rows, cols] + constant) - kappa * product
+        product *= -1.0
+        product[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] += 1.0
+        return product / (kappa * np.multiply.outer(root[rows], root[cols]))
+
+    R = yield from symmetric(m, block, out=B)
+    return R
+
+
+def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
+    """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2), to a few per cent."""
+    v = root / np.linalg.norm(root)
+    value = 0.0
+    for _ in range(5):
+        v = root * v
+        v = root * (G @ v + constant * float(v.sum()))
+        value = float(np.linalg.norm(v))
+        yield
+        if value == 0:
+            break
+        v /= value
+    return value
+
+
+class ColumnGram:
+    """Products with the true Gram matrix of one column; base of both Hessians.
+
+    The dual Hessian that sweeps and Newton steps see is R + omega border border', unsigned.
+    """
+
+    R: np.ndarray
+    border: np.ndarray
+    omega: float
+
+    def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
+        self.G, self.constant, self.column = G, constant, column
+        self.p = column.counts * column.y
+
+    def gram(self, v: np.ndarray) -> np.ndarray:
+        """(G + constant) v."""
+        return self.G @ v + self.constant * float(v.sum())
+
+    def hessian(self, v: np.ndarray) -> np.ndarray:
+        """(R + omega border border') v."""
+        return self.R @ v + self.border * (self.omega * float(self.border @ v))
+
+    def diagonal(self) -> np.ndarray:
+        """Diagonal of the Hessian."""
+        return np.maximum(np.diagonal(self.R) + self.omega * self.border**2, 0.0)
+
+    def variance(self, f: np.ndarray) -> np.ndarray:
+        """kappa (P - p p' / m) f: what the variance term takes from the coefficients."""
+        return self.column.kappa * (self.column.counts * f - self.p * (float(self.p @ f) / self.column.total))
+
+    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (alpha, f) with alpha + kappa (P - p p'/m) G alpha = q and f = G alpha."""
+        raise NotImplementedError
+
+
+class ExactHessian(ColumnGram):
+    """H itself, from R."""
+
+    def __init__(self, G: np.ndarray, R: np.ndarray, constant: float, column: Column) -> None:
+        super().__init__(G, constant, column)
+        self.R = R
+        self.border = R @ self.p
+        weight = column.kappa / column.total
+        # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
+        self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
+
+    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """H gives alpha up to its own rounding; one or two corrections through G itself remove that."""
+        alpha = q - self.variance(self.hessian(q))
+        f = self.gram(alpha)
+        size = np.inf
+        for _ in range(4):
+            residual = q - self.variance(f) - alpha
+            error = float(np.abs(residual).max())
+            if error <= 1e-15 * float(np.abs(q).max()) or error > 0.5 * size:
+                break
+            size = error
+            alpha = alpha + residual - self.variance(self.hessian(residual))
+            f = self.gram(alpha)
+        return alpha, f
+
+
+class GramMajorant(ColumnGram):
+    """G in the place of H (equal without a variance term, above it else)."""
+
+    def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
+        super().__init__(G, constant, column)
+        self.R = G
+        self.border = np.ones(G.shape[0])
+        self.omega = constant
+        self.q = self.alpha = np.zeros(G.shape[0])
+
+    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Damped Richardson steps from the last answer, to a hundredth of what q moved: rounds go on anyway."""
+        if self.column.kappa == 0:
+            return q, self.gram(q)
+        moved = q - self.q
+        alpha = self.alpha + moved
+        target = max(0.01 * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
+        f = self.gram(alpha)
+        for _ in range(30):
+            residual = q - self.variance(f) - alpha
+            if float(np.abs(residual).max()) <= target:
+                break
+            alpha = alpha + residual / (1.0 + 0.5 * SMALL)
+            f = self.gram(alpha)
+        self.q, self.alpha = q, alpha
+        return alpha, f

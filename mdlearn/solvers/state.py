@@ -1,0 +1,62 @@
+"""What engines know about one column: objective and bound of a primal element with its multipliers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.certificate import dual, objective_at
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.systems import GramSystem, RowSystem
+
+
+class Margins:
+    """A column together with the system that solves its quadratic part."""
+
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem) -> None:
+        self.form = form
+        self.column = column
+        self.system = system
+
+    def multipliers(self, beta: np.ndarray) -> np.ndarray:
+        """Signed representer weights of the linear part: y (sum_t side_t beta_t + a c / m)."""
+        return self.column.y * (self.column.sides @ beta + self.column.pull)
+
+    def margins(self, element: np.ndarray) -> np.ndarray:
+        """z = y f on all rows."""
+        return self.column.y * self.system.decision(element)
+
+    def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
+        return self.system.quadratic(element) - self.system.adjoint(self.multipliers(beta))
+
+    def typical_multiplier(self) -> float:
+        """Multiplier with which one average row would reach margin 1 on its own."""
+        features = self.form.features
+        rows = slice(0, min(features.n_rows, 2000))
+        if isinstance(self.system, GramSystem):
+            squares = np.diagonal(self.system.G)[rows]
+        else:
+            assert isinstance(features, LinearFeatures)
+            squares = np.einsum("ij,ij->i", features.scaled(rows), features.X[rows])
+        average = float(squares.mean()) + (self.form.bias != "none")
+        return 1.0 / average if average > 0 else 1.0
+
+
+def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
+    """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""
+    coef, intercept = state.system.split(element)
+    if isinstance(state.system, GramSystem):
+        coef = state.form.features.expand(coef)
+    return report_of(state.form, state.column, Point(beta, state.column.spread(z), coef, intercept), z)
+
+
+def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
+    """Estimate objective and bound of a point whose margins z are known."""
+    assert point.coef is not None
+    squares = form.features.squared_norm(point.coef)
+    if form.bias == "regularized":
+        squares += point.intercept**2
+    objective = objective_at(form, column, z, squares)[0]
+    return Report(objective, dual(form, column, point.beta, point.sigma)[0], point)

@@ -1,0 +1,206 @@
+"""Linear algebra behind the interior engine: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
+
+Q = ridge + kappa sum c_i (r_i - mean)(r_i - mean)' is the quadratic part of the objective and R holds the signed rows;
+signs cancel in R' D R. Elements of the feature space are vectors of coefficients, with the intercept as last entry
+where there is one. Both systems answer the same calls (Sherman-Morrison-Woodbury turns one into the other), so the
+engine is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers import linalg
+
+Work = Generator[None, None, None]
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+class RowSystem:
+    """Explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        self.features = form.features
+        self.column = column
+        self.bias = form.bias != "none"
+        ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
+        self.ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
+
+    def setup(self) -> Work:
+        """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
+        n = self.ridge.shape[0]
+        self.Q = np.zeros((n, n))
+        if self.column.kappa > 0:
+            centre = self.adjoint(self.column.counts * self.column.y) / self.column.total
+            yield from self._accumulate(self.Q, self.column.kappa * self.column.counts, centre)
+        self.Q[np.diag_indices(n)] += self.ridge
+
+    def rows(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Some rows, with the constant column of a bias."""
+        X = self.features.X[rows]
+        return np.hstack([X, np.ones((X.shape[0], 1))]) if self.bias else X
+
+    def _accumulate(self, M: np.ndarray, D: np.ndarray, centre: np.ndarray | None) -> Work:
+        """Add sum_i D_i (x_i - y_i centre)(x_i - y_i centre)' over the rows with D_i > 0."""
+        chosen = np.flatnonzero(D)
+        step = max(64, (1 << 20) // M.shape[0])
+        for start in range(0, chosen.shape[0], step):
+            piece = chosen[start : start + step]
+            whole = piece[-1] - piece[0] + 1 == piece.shape[0]
+            B = self.rows(slice(piece[0], piece[-1] + 1) if whole else piece)
+            if centre is not None:
+                B = B - np.multiply.outer(self.column.y[piece], centre)
+            B = B * np.sqrt(D[piece])[:, None]
+            M += B.T @ B
+            yield
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        X = self.features.X
+        return X @ element[:-1] + element[-1] if self.bias else X @ element
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (x_i, 1)."""
+        w = v @ self.features.X
+        return np.append(w, v.sum()) if self.bias else w
+
+    def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
+        """`decision` and `adjoint` of a few rows only."""
+        X = self.rows(rows)
+        return lambda element: X @ element, lambda v: v @ X
+
+    def quadratic(self, element: np.ndarray) -> np.ndarray:
+        """Q times an element."""
+        return self.Q @ element
+
+    def factor(self, D: np.ndarray) -> Work:
+        """Factor Q + R' D R."""
+        M = self.Q.copy()
+        yield from self._accumulate(M, D, None)
+        self.L = yield from linalg.cholesky(M)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the last factor."""
+        return linalg.solve(self.L, rhs)
+
+    def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element."""
+        return (element[:-1], float(element[-1])) if self.bias else (element, 0.0)
+
+
+class GramSystem:
+    """A Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
+
+    def __init__(self, form: MarginForm, column: Column, G: np.ndarray) -> None:
+        self.features = form.features
+        self.column = column
+        self.G = G
+        self.bias = form.bias == "free"
+        self.constant = 1.0 if form.bias == "regularized" else 0.0
+
+    def setup(self) -> Work:
+        """Nothing to prepare."""
+        yield
+
+    def _gram(self, v: np.ndarray) -> np.ndarray:
+        return self.G @ v + self.constant * float(v.sum())
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        return self._gram(element[:-1]) + element[-1] if self.bias else self._gram(element)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (phi_i, 1)."""
+        return np.append(v, v.sum()) if self.bias else v
+
+    def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
+        """`decision` and `adjoint` of a few rows only."""
+        G = self.G[rows]
+
+        def decision(element: np.ndarray) -> np.ndarray:
+            coef, intercept = self.split(element)
+            return G @ coef + intercept
+
+        def adjoint(v: np.ndarray) -> np.ndarray:
+            whole = np.zeros(self.G.shape[0])
+            whole[rows] = v
+            return self.adjoint(whole)
+
+        return decision, adjoint
+
+    def quadratic(self, element: np.ndarray) -> np.ndarray:
+        """Q times an element; the free intercept has no ridge."""
+        column = self.column
+        spread = -column.y * column.spread(column.y * self.decision(element))
+        if self.bias:
+            return np.append(element[:-1] + spread, spread.sum())
+        return element + spread
+
+    def factor(self, D: np.ndarray) -> Work:
+        """Factor I + T^(1/2) G T^(1/2) with T = D + kappa c, over the rows where T > 0.
+
+        The rank-one part of the centring and the border of a free intercept follow by two solves each.
+        """
+        column = self.column
+        T = D + column.kappa * column.counts
+        self.used = np.flatnonzero(T)
+        self.root = np.sqrt(T[self.used])
+        n = self.used.shape[0]
+        B = np.empty((n, n))
+        step = max(32, (1 << 20) // max(n, 1))
+        for i in range(0, n, step):
+            rows = self.used[i : i + step]
+            B[i : i + step] = (self.G[rows] if n == D.shape[0] else self.G[np.ix_(rows, self.used)]) + self.constant
+            B[i : i + step] *= self.root[i : i + step, None]
+            B[i : i + step] *= self.root
+            yield
+        B[np.diag_indices(n)] += 1.0
+        self.L = yield from linalg.cholesky(B)
+        p = column.counts * column.y
+        self.rank_one: tuple[np.ndarray, np.ndarray, float] | None = None
+        if column.kappa > 0:
+            q = self._smooth(p)
+            weight = column.kappa / column.total
+            self.rank_one = (q, p, weight / (1.0 - weight * float(p @ self._gram(q))))
+        if self.bias:
+            ones = T - (column.kappa * column.label_mean) * p
+            self.border = self._inverse(ones)
+
+    def _smooth(self, g: np.ndarray) -> np.ndarray:
+        """(I + T G)^{-1} g without dividing by T: rows where T is small are kept on the right-hand side."""
+        used, root = self.used, self.root
+        out = g.copy()
+        big = root > 1.0
+        inner = np.where(big, g[used] / np.where(big, root, 1.0), 0.0)
+        rest = g.copy()
+        rest[used[big]] = 0.0
+        out[used[big]] = 0.0
+        out[used] += root * linalg.solve(self.L, inner - root * self._gram(rest)[used])
+        return out
+
+    def _inverse(self, g: np.ndarray) -> np.ndarray:
+        """(I + N G)^{-1} g with N = T - kappa p p' / m."""
+        out = self._smooth(g)
+        if self.rank_one is not None:
+            q, p, weight = self.rank_one
+            out += q * (weight * float(p @ self._gram(out)))
+        return out
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the last factor."""
+        if not self.bias:
+            return self._inverse(rhs)
+        first = self._inverse(rhs[:-1])
+        b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / self.border.sum()
+        return np.append(first - b * self.border, b)
+
+    def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element."""
+        if self.bias:
+            return element[:-1], float(element[-1])
+        return element, self.constant * float(element.sum())

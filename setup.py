@@ -1,0 +1,74 @@
+"""Compiled parts of mdlearn. Everything else is declared in pyproject.toml.
+
+``MDLEARN_SAFE=1`` in the environment builds the kernels with bounds checks, wraparound,
+initialisation checks and Python's division, slower and for tests.
+"""
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+SAFE = os.environ.get("MDLEARN_SAFE", "0") not in ("", "0")
+FLAVOUR = "cython-safe" if SAFE else "cython"
+
+DIRECTIVES = {
+    "language_level": 3,
+    "embedsignature": True,
+    "boundscheck": SAFE,
+    "wraparound": SAFE,
+    "initializedcheck": SAFE,
+    "cdivision": not SAFE,
+}
+
+# No -ffast-math: the certificates rely on IEEE arithmetic. No -march=native: wheels travel.
+# -fno-math-errno only drops the writing of errno by sqrt and its like; their values stay the same.
+UNIX_FLAGS = ["-O3", "-fno-math-errno"]
+COMPILE_ARGS = {"unix": UNIX_FLAGS, "mingw32": UNIX_FLAGS, "cygwin": UNIX_FLAGS, "msvc": ["/O2"]}
+
+
+def extensions():
+    """One extension for each .pyx; any change of a .pxd or .pyx rebuilds them all."""
+    folder = ROOT / "mdlearn" / "_solvers"
+    pyx = sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.pyx"))
+    pxd = sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.pxd"))
+    return [Extension(f"mdlearn._solvers.{Path(path).stem}", [path], depends=[*pyx, *pxd]) for path in pyx]
+
+
+class BuildExt(build_ext):
+    """Translate at build time only (an sdist needs no C), and build anew when the settings differ."""
+
+    def run(self):
+        super().run()
+        # `python -m mdlearn` in the root of a clone finds the source folder before the installed
+        # package, so the modules are put there as well; git ignores them and wheels do not see them.
+        self.copy_extensions_to_source()
+
+    def build_extensions(self):
+        args = COMPILE_ARGS.get(self.compiler.compiler_type, [])
+        # The time stamps cannot tell a safe module from a fast one, so the settings that made
+        # the present modules are kept on file. (In-place builds pass through build_lib too.)
+        stamp = Path("build") / f"settings-{Path(self.build_lib).name}.txt"
+        settings = f"{sorted(DIRECTIVES.items())} {args}\n"
+        if not stamp.is_file() or stamp.read_text() != settings:
+            self.force = True
+        stamp.unlink(missing_ok=True)  # a build that fails half-way counts for nothing
+        translated = cythonize(
+            self.extensions,
+            build_dir=str(Path("build") / FLAVOUR),
+            compiler_directives=DIRECTIVES,
+            force=self.force,
+        )
+        sources = {extension.name: extension.sources for extension in translated}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+            extension.extra_compile_args = args
+        super().build_extensions()
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(settings)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
