@@ -16,6 +16,8 @@ from mdlearn.data.kernels import Kernel
 
 BLOCK_ENTRIES = 1 << 21
 """Entries of one row block: 16 MB of float64, a few milliseconds of one BLAS call."""
+BLOCK_OPERATIONS = 1 << 28
+"""Floating-point operations of one block of a symmetric matrix."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class LinearFeatures:
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
-        return symmetric(self.n_rows, lambda rows, cols: self.scaled(rows) @ self.X[cols].T)
+        return symmetric(self.n_rows, self.width, lambda rows, cols: self.scaled(rows) @ self.X[cols].T)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class KernelFeatures:
                 self._store["gram"] = self.X
             else:
                 block = self.kernel.block
-                self._store["gram"] = yield from symmetric(self.n_rows, lambda r, c: block(self.X[r], self.X[c]))
+                self._store["gram"] = yield from symmetric(self.n_rows, self.X.shape[1], lambda r, c: block(self.X[r], self.X[c]))
                 if self.kernel.name == "callable":
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
@@ -148,20 +150,25 @@ def _check_mirror(mirrored: np.ndarray, direct: np.ndarray) -> None:
 
 
 def symmetric(
-    m: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
+    m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
 ) -> Generator[None, None, np.ndarray]:
-    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks."""
+    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks.
+
+    `inner` is the length of the products behind one entry: it bounds the size of a block.
+    """
     G = np.empty((m, m)) if out is None else out
-    step = min(512, max(32, BLOCK_ENTRIES // m))
+    step = 512 if inner <= 1024 else 256
+    width = max(step, BLOCK_OPERATIONS // (2 * step * max(inner, 64)))
     for start in range(0, m, step):
-        stop = min(start + step, m)
-        rows = slice(start, stop)
-        G[rows, :stop] = block(rows, slice(0, stop))
+        rows = slice(start, min(start + step, m))
+        for left in range(0, rows.stop, width):
+            columns = slice(left, min(left + width, rows.stop))
+            G[rows, columns] = block(rows, columns)
+            yield
         G[:start, rows] = G[rows, :start].T
         corner = G[rows, rows]
         # GEMM need not round (i, j) and (j, i) alike.
         G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
-        yield
     return G
 
 

@@ -54,10 +54,10 @@ def reduce_gram(
         if not large:
             return (G[rows, cols] + constant) - kappa * product
         product *= -1.0
-        product[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] += 1.0
+        product[np.equal.outer(np.arange(rows.start, rows.stop), np.arange(cols.start, cols.stop))] += 1.0
         return product / (kappa * np.multiply.outer(root[rows], root[cols]))
 
-    R = yield from symmetric(m, block, out=B)
+    R = yield from symmetric(m, m, block, out=B)
     return R
 
 
