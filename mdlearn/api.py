@@ -109,15 +109,15 @@ def fit(
     bias = _one_of("bias", task.default_bias if bias is None else bias, BIASES)
     multiclass = _one_of("multiclass", multiclass, ("auto", *task.multiclass))
     engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
+    given = _options(solver_options, engine)
 
     data = check_data(X, y, sample_weight, class_weight, square=isinstance(kernel, str) and kernel == "precomputed")
     chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
     features: Features = LinearFeatures(data.X) if chosen.name == "linear" else KernelFeatures(data.X, chosen)
     form = task.form(data, features, bias, multiclass)
     engine, reason = _engine(engine, form)
-    options = engine.check_options(dict(solver_options or {}))
     engine.check_memory(form)
-    outcome = Driver(engine, options, limits, seed).run(form)
+    outcome = Driver(engine, engine.check_options(given), limits, seed).run(form)
     filled = {**task.resolve(data.total), **chosen.params}
     return build_model(task.name, filled, data, form, chosen, engine.name, reason, outcome)
 
@@ -146,6 +146,21 @@ def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) ->
 def _solver(found: Any) -> Solver:
     engine: Solver = found() if isinstance(found, type) else found
     return engine
+
+
+def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
+    """Options as a dict, their names checked as far as the engine is known before any work."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
+    if engine is not None:
+        engine.check_options(dict(given))
+    known = {name for cls in registry().solvers.values() for name in cls.options}
+    unknown = [name for name in given if engine is None and name not in known]
+    if unknown:
+        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
+    return dict(given)
 
 
 def _engine(engine: Solver | None, form: MarginForm) -> tuple[Solver, str]:

@@ -71,8 +71,8 @@ def check_rows(X: Any, what: str = "X") -> np.ndarray:
         X = X.to_numpy()
     try:
         A = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"{what} is not a rectangular array of numbers: {error}") from None
+    except ValueError:
+        raise ValueError(f"{what} is not a rectangular array; give rows of equal length") from None
     if A.dtype.kind == "c":
         raise TypeError(f"{what} holds complex numbers; give real ones")
     if A.dtype.kind == "O":
@@ -136,6 +136,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
+        if np.asarray(sample_weight).dtype.kind == "c":
+            raise TypeError
         w = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError("sample_weight holds values that are not real numbers; give one number per row") from None

@@ -68,6 +68,10 @@ class LinearFeatures:
         """Return sum_j ridge_j w_j^2."""
         return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
 
+    def matrix(self) -> np.ndarray:
+        """Rows whose products with coefficients are the decision values: X."""
+        return self.X
+
     def radius(self) -> float:
         """Largest norm of a row."""
         return float(np.sqrt(max(np.square(self.X[rows]).sum(axis=1).max() for rows in self.blocks())))
@@ -121,13 +125,38 @@ class KernelFeatures:
             return np.zeros(self.n_rows)
         return self._store["gram"] @ coef
 
+    def matrix(self) -> np.ndarray:
+        """Rows whose products with coefficients are the decision values: the Gram matrix."""
+        return self._store["gram"]
+
     def radius(self) -> float:
         """Largest norm of a row in feature space."""
         return float(np.sqrt(np.diagonal(self._store["gram"]).max()))
 
+    def typical_square(self) -> float:
+        """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
+        n = min(64, self.n_rows)
+        if self.kernel.name == "precomputed":
+            return float(np.diagonal(self.X)[:n].mean())
+        return float(np.diagonal(self.kernel.block(self.X[:n], self.X[:n])).mean())
+
     def squared_norm(self, coef: np.ndarray) -> float:
-        """Return alpha' G alpha."""
-        return float(coef @ self.decision(coef))
+        """Return alpha' G alpha.
+
+        Raises
+        ------
+        ValueError
+            When it is clearly negative: then G is no kernel matrix and the problem is not convex.
+        """
+        value = float(coef @ self.decision(coef))
+        if value < 0 and value < -1e-10 * float(np.abs(coef).sum()) ** 2 * float(
+            np.diagonal(self._store["gram"]).max()
+        ):
+            raise ValueError(
+                "the kernel matrix is not positive semidefinite (it gives some point a negative squared length); "
+                "give a positive semidefinite kernel"
+            )
+        return max(value, 0.0)
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
@@ -136,7 +165,9 @@ class KernelFeatures:
                 self._store["gram"] = self.X
             else:
                 block = self.kernel.block
-                self._store["gram"] = yield from symmetric(self.n_rows, self.X.shape[1], lambda r, c: block(self.X[r], self.X[c]))
+                self._store["gram"] = yield from symmetric(
+                    self.n_rows, self.X.shape[1], lambda r, c: block(self.X[r], self.X[c])
+                )
                 if self.kernel.name == "callable":
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)

@@ -64,7 +64,10 @@ class Kernel:
 
 
 def _checked_block(values: Any, n: int, m: int) -> np.ndarray:
-    K = np.asarray(values, dtype=np.float64)
+    K = np.asarray(values)
+    if K.dtype.kind not in "biuf":
+        raise TypeError(f"the callable kernel returned values of dtype {K.dtype}; it needs to return real numbers")
+    K = K.astype(np.float64, copy=False)
     if K.shape != (n, m):
         raise ValueError(
             f"the callable kernel returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.primal import improved, representer
 
 TINY = float(np.finfo(float).tiny)
 
@@ -73,39 +74,6 @@ class Solution:
     alpha: np.ndarray
     beta: np.ndarray
     certificate: Certificate
-
-
-def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
-    """Return (objective, factor) at margins z and squared norm `squares` (bias included where it is regularized).
-
-    Constraints scale the point by `factor` >= 1 to reach feasibility.
-    """
-    factor = feasibility_factor(column, z)
-    if math.isinf(factor):
-        return math.inf, factor
-    return 0.5 * factor * factor * squares + column.distribution_value(factor * z), factor
-
-
-def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
-    """Return (objective, margins, factor) of coefficients, from one pass over the rows."""
-    z = column.y * (form.features.decision(coef) + intercept)
-    squares = form.features.squared_norm(coef)
-    if form.bias == "regularized":
-        squares += intercept * intercept
-    objective, factor = objective_at(form, column, z, squares)
-    return objective, z * factor if math.isfinite(factor) else z, factor
-
-
-def feasibility_factor(column: Column, z: np.ndarray) -> float:
-    """Smallest factor >= 1 that takes margins z to side * (factor z - threshold) >= 0; inf when there is none."""
-    factor = 1.0
-    for term in column.terms:
-        if term.hard:
-            least = float((term.side * z[column.counts > 0]).min())
-            need = term.side * term.threshold
-            if least < need:
-                factor = max(factor, need / least) if least > 0 and need > 0 else math.inf
-    return factor
 
 
 def value_at_zero(column: Column) -> float:
@@ -172,86 +140,30 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
-    """Compute the coefficients that a point stands for and the proof of their quality.
-
-    The representer of the multipliers comes first: with it, coefficients and dual coefficients say the same. Where it
-    does not reach the gap (rounding, an early stop), the engine's own primal point is kept if it is better.
-    """
+    """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
     lower, alpha, beta = dual(form, column, point.beta, point.sigma)
-    own = float(alpha.sum()) if form.bias == "regularized" else point.intercept
-    candidates = [(form.features.expand(alpha), own)]
-    if point.coef is not None:
-        candidates.append((point.coef, point.intercept))
-    at_zero = value_at_zero(column)
-    best: tuple[float, np.ndarray, float] | None = None
-    for coef, intercept in candidates:
-        if best is not None and judge(best[0], lower, at_zero, column.hard, tol).converged:
-            break
-        objective, z, factor = primal(form, column, coef, intercept)
-        grown = _without_rounding_losses(form, column, coef, intercept, z, objective)
-        if grown is not None:
-            objective, growth = grown
-            coef, intercept = growth * coef, growth * intercept
-        if form.bias == "free" and math.isfinite(objective):
-            shift = best_shift(column, z)
-            trial = primal(form, column, factor * coef, factor * intercept + shift)
-            if trial[0] <= objective:
-                coef, intercept, factor, objective = factor * coef, factor * intercept + shift, trial[2], trial[0]
-        if best is None or objective < best[0]:
-            scale = factor if math.isfinite(factor) else 1.0
-            best = (objective, scale * coef, scale * intercept)
-    assert best is not None
-    certificate = judge(best[0], lower, at_zero, column.hard, tol)
-    return Solution(best[1], best[2], alpha, beta, certificate)
+    intercept = float(alpha.sum()) if form.bias == "regularized" else point.intercept
+    objective, coef, intercept = improved(form, column, form.features.expand(alpha), intercept)
+    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
+    return Solution(coef, intercept, alpha, beta, certificate)
 
 
-def _without_rounding_losses(
-    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, z: np.ndarray, objective: float
-) -> tuple[float, float] | None:
-    """Grow a point whose margins miss their thresholds by rounding alone; (objective, factor) if that pays.
+def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify the better of the representer and the engine's own primal point, for a fit that ends early.
 
-    With C = 1e7 a miss of 1e-15 per row is a loss of the size of |w|^2's last eight digits.
+    Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
+    the dual coefficients are then the ones nearest to the multipliers' that give the same function.
     """
-    factor = 1.0
-    for term in column.terms:
-        if term.side > 0 and term.threshold > 0 and term.weight > 0:
-            least = float(z[column.counts > 0].min()) / term.threshold
-            if not 1.0 - 1e-9 < least < 1.0:
-                return None
-            factor = max(factor, 1.0 / least)
-    if factor == 1.0 or column.hard:
-        return None
-    value = primal(form, column, factor * coef, factor * intercept)[0]
-    return (value, factor) if value < objective else None
-
-
-def best_shift(column: Column, z: np.ndarray) -> float:
-    """Shift of a free intercept that minimises the objective at fixed w; the midpoint when an interval does.
-
-    Only problems without variance and with hinges of power 1 can leave an interval; elsewhere the engine's
-    intercept is unique and the shift is 0.
-    """
-    terms = column.terms
-    if column.kappa > 0 or column.hard or not terms or any(t.power == 2 for t in terms):
-        return 0.0
-    knots, jumps, slope = [], [], -column.mean * column.label_mean
-    for term in terms:
-        # z_i(shift) = z_i + y_i shift: the hinge is active below (or above) its knot, depending on side * y.
-        knots.append(column.y * (term.threshold - z))
-        jumps.append(term.weight * column.counts)
-        slope -= term.weight * float(column.counts[column.y * term.side > 0].sum())
-    at, jump = np.concatenate(knots), np.concatenate(jumps)
-    order = np.argsort(at, kind="stable")
-    at, slopes = at[order], slope + np.cumsum(jump[order])
-    flat = 1e-10 * float(jump.sum())
-    first = int(np.searchsorted(slopes, -flat))
-    last = int(np.searchsorted(slopes, flat, side="right"))
-    if first >= at.shape[0]:
-        return float(at[-1])
-    if slope >= -flat:  # the interval has no left end
-        return float(at[min(last, at.shape[0] - 1)])
-    high = at[min(last, at.shape[0] - 1)]
-    return float(0.5 * (at[first] + high)) if last < at.shape[0] else float(at[first])
+    solution = certify(form, column, point, tol)
+    if point.coef is None or solution.certificate.converged:
+        return solution
+    objective, coef, intercept = improved(form, column, point.coef, point.intercept)
+    if not objective < solution.certificate.objective:
+        return solution
+    lower = solution.certificate.lower_bound
+    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
+    alpha = representer(form, solution.alpha, coef, intercept)
+    return Solution(coef, intercept, alpha, solution.beta, certificate)
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

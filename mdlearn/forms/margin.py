@@ -45,6 +45,12 @@ class Column:
     mean: float
     terms: tuple[HingeTerm, ...]
 
+    def __post_init__(self) -> None:
+        if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
+            raise ValueError(
+                f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
+            )
+
     @cached_property
     def total(self) -> float:
         """m: the sum of the counts."""

@@ -8,8 +8,10 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
 
-RELATIVE_MARGIN = 1e-8
-"""Geometric margin, in units of the largest row, below which separability is rounding."""
+RELATIVE_MARGIN = 1e-7
+"""Geometric margin, in units of the largest row, below which separability is rounding (a kernel's |w| is a root)."""
+LARGEST_PROGRAM = 4e6
+"""Entries of the constraint matrix up to which a linear program is asked."""
 
 
 def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
@@ -40,7 +42,32 @@ def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
 def check_separable(form: MarginForm, column: Column, beta: np.ndarray, radius: float) -> None:
     """Raise ValueError once the multipliers prove that no point meets the constraints; `radius` = largest |phi|."""
     if margin_bound(form, column, beta) <= RELATIVE_MARGIN * radius:
-        raise ValueError(
-            "C=inf asks every margin to be at least 1, but the training rows are not separable with this kernel and "
-            "bias; give a finite C, another kernel or a bias"
-        )
+        raise _inseparable()
+
+
+def check_by_program(form: MarginForm, column: Column) -> None:
+    """Raise ValueError when a linear program says that no point meets the constraints; the last resort.
+
+    An interior point method can lose its digits before its multipliers prove anything (equal rows of both classes).
+    """
+    from scipy.optimize import linprog
+
+    used = np.flatnonzero(column.counts > 0)
+    m, width = used.shape[0], form.features.width
+    if m * width > LARGEST_PROGRAM or not form.features.ready:
+        return
+    rows = form.features.matrix()[used]
+    rows = rows / max(float(np.abs(rows).max()), np.finfo(float).tiny)
+    if form.bias != "none":
+        rows = np.hstack([rows, np.ones((m, 1))])
+    signed = column.y[used, None] * rows
+    answer = linprog(np.zeros(rows.shape[1]), A_ub=-signed, b_ub=-np.ones(m), bounds=(None, None), method="highs")
+    if answer.status == 2:
+        raise _inseparable()
+
+
+def _inseparable() -> ValueError:
+    return ValueError(
+        "C=inf asks every margin to be at least 1, but the training rows are not separable with this kernel and "
+        "bias; give a finite C, another kernel or a bias"
+    )

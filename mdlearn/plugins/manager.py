@@ -50,17 +50,21 @@ class Registry:
 
     def _collect(self, hook: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        # get_hookimpls lists the last registered first; reversed, built-in names come first.
-        for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
+        # Built-in names come first, whatever order (tryfirst, trylast) the plugins ask for.
+        implementations = getattr(self.manager.hook, hook).get_hookimpls()
+        for implementation in sorted(implementations, key=lambda one: not one.plugin_name.startswith("mdlearn:")):
+            title = f"hook {hook} of plugin {implementation.plugin_name}"
             try:
                 classes = list(implementation.function())
-                for cls in classes:
-                    if found.setdefault(cls.name, cls) is not cls:
-                        raise ValueError(f"the name {cls.name!r} is already taken")
             except Exception as error:
-                warnings.warn(
-                    f"hook {hook} of plugin {implementation.plugin_name} failed: {error!r}", PluginWarning, stacklevel=2
-                )
+                warnings.warn(f"{title} failed: {error!r}", PluginWarning, stacklevel=2)
+                continue
+            for cls in classes:
+                name = getattr(cls, "name", None)
+                if not isinstance(name, str):
+                    warnings.warn(f"{title} returned {cls!r}, which has no name", PluginWarning, stacklevel=2)
+                elif found.setdefault(name, cls) is not cls:
+                    warnings.warn(f"{title} failed: the name {name!r} is already taken", PluginWarning, stacklevel=2)
         return found
 
 

@@ -67,7 +67,7 @@ class CoordinateDescent(Solver):
             memory.require(
                 24.0 * m * m,
                 f"a kernel problem with {m} rows (three {m} x {m} matrices)",
-                "use fewer rows, kernel='linear', or landmarks",
+                "use fewer rows or kernel='linear'",
             )
         elif any(c.kappa > 0 for c in form.columns):
             memory.require(16.0 * width**2, f"whitening {width} columns", "use solver='interior' or lambda1=0")

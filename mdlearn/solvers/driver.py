@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.certificate import TINY, Certificate, Solution, certify, combine, value_at_zero
+from mdlearn.forms.certificate import TINY, Certificate, Solution, certify, certify_best, combine, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
-from mdlearn.forms.separability import check_separable
+from mdlearn.forms.separability import check_by_program, check_separable
 from mdlearn.solvers.base import Report, Solver, relative_gap
 from mdlearn.solvers.progress import Progress
 
@@ -121,7 +121,7 @@ class Driver:
         column = form.columns[j]
         best = _Best(column, zero_point(form, column))
         if self._late():
-            return certify(form, column, best.point, self.limits.tol)
+            return certify_best(form, column, best.point, self.limits.tol)
         rng = np.random.default_rng([self.seed, j])
         steps = self.solver.iterate(form, column, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
@@ -148,7 +148,10 @@ class Driver:
             if self._late():
                 break
         steps.close()
-        return certify(form, column, best.point, self.limits.tol)
+        solution = certify_best(form, column, best.point, self.limits.tol)
+        if np.isinf(solution.certificate.objective) and not self.stopped:
+            check_by_program(form, column)
+        return solution
 
     def _record(self, best: _Best, iteration: int, j: int) -> bool:
         elapsed = time.perf_counter() - self.limits.started

@@ -75,7 +75,7 @@ class GramDual:
             diagonal = np.diagonal(H).copy()
             g = self._gradient()[t, i]
             try:
-                L = yield from linalg.cholesky(H)
+                L = yield from linalg.cholesky_shifted(H)
             except linalg.NotPositiveDefinite:
                 return
             p = linalg.solve(L, g)

@@ -23,6 +23,12 @@ from mdlearn.solvers.systems import GramSystem, RowSystem
 
 FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
+RUNAWAY = 1e60
+"""Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
+NARROW = 300
+"""Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
+STIFF = 1e4
+"""Box width, in units of a typical multiplier, beyond which linear systems are refined."""
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
 
@@ -67,13 +73,15 @@ class Interior(Solver):
             return
         path = CentralPath(state)
         finish = ActiveSet(state)
-        best, stalled, next_finish = np.inf, 0, FINISH_BELOW
+        best, highest, stalled, next_finish = np.inf, -np.finfo(float).max, 0, FINISH_BELOW
         while path.alive and stalled < PATIENCE:
             report = make_report(state, path.element, path.beta, path.z)
             yield report
             gap = relative_gap(column, report.objective, report.lower_bound)
             # A constraint not met yet leaves the gap infinite: that is no standstill.
-            stalled = 0 if gap < 0.9 * best or path.falling or np.isinf(gap) else stalled + 1
+            rising = report.lower_bound > highest + 0.01 * abs(highest)
+            stalled = 0 if gap < 0.9 * best or path.falling or rising or np.isinf(gap) else stalled + 1
+            highest = max(highest, report.lower_bound)
             best = min(best, gap)
             if best < next_finish:
                 next_finish = FINISH_AGAIN * best
@@ -87,7 +95,7 @@ class Interior(Solver):
 
 def _by_rows(form: MarginForm) -> bool:
     features = form.features
-    return isinstance(features, LinearFeatures) and features.width <= features.n_rows
+    return isinstance(features, LinearFeatures) and features.width <= max(features.n_rows, NARROW)
 
 
 def _without_loss(state: Margins) -> Steps:
@@ -115,10 +123,14 @@ class CentralPath:
         self.z = np.zeros_like(column.y)
         # Multipliers start inside their box, but no larger than what one row could want on its own.
         scale = state.typical_multiplier()
+        # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
+        self.refinements = 1 if column.caps.max() > STIFF * scale else 0
         self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
         a = self._slope(self.z) + column.softness * self.beta
         self.s = np.maximum(a, 0.0) + 1.0
         self.xi = np.where(self.boxed, np.maximum(-a, 0.0) + 1.0, 0.0)
+        # Kept apart from caps - beta, which would round to 0 close to the cap.
+        self.upper = np.where(self.boxed & self.used, column.caps - self.beta, 1.0)
 
     def _slope(self, z: np.ndarray) -> np.ndarray:
         column = self.state.column
@@ -126,29 +138,34 @@ class CentralPath:
 
     def free(self) -> np.ndarray:
         """Rows that look as if they sat on a kink: multiplier closer to the middle of its box than its slack to 0."""
-        upper = np.where(self.boxed, self.state.column.caps - self.beta, np.inf)
+        upper = np.where(self.boxed, self.upper, np.inf)
         scale = np.median(self.beta[self.used]) + 1e-300
         inside = (self.beta / scale > self.s) & (upper / scale > self.xi)
         return inside & self.used
 
     def step(self) -> Generator[None, None, None]:
-        """One predictor-corrector step; sets `alive` to False when no step is possible."""
+        """One predictor-corrector step; sets `alive` to False when numbers overflow."""
         state, column, system = self.state, self.state.column, self.state.system
         used, boxed = self.used, self.boxed
         beta, s, xi = self.beta, self.s, self.xi
-        upper = np.where(boxed & used, column.caps - beta, 1.0)
+        upper = self.upper
         safe = np.where(used, beta, 1.0)
-        d = np.where(used, 1.0 / (s / safe + column.softness + np.where(boxed, xi / upper, 0.0)), 0.0)
+        with np.errstate(over="ignore", divide="ignore"):
+            d = np.where(used, 1.0 / (s / safe + column.softness + np.where(boxed, xi / upper, 0.0)), 0.0)
         yield from system.factor(d.sum(axis=0))
         rp = self._slope(self.z) + column.softness * beta + xi - s
         rw = state.residual(self.element, beta)
         count = float(used.sum() + (boxed & used).sum())
         mu = float((beta * s)[used].sum() + (upper * xi)[boxed & used].sum()) / count
 
+        @np.errstate(over="ignore", divide="ignore", invalid="ignore")
         def direction(c1: np.ndarray, c2: np.ndarray) -> tuple[np.ndarray, ...]:
             h = np.where(used, -rp - np.where(boxed, c2 / upper, 0.0) + c1 / safe, 0.0)
             rhs = system.adjoint(column.y * (column.sides @ (d * h))) - rw
             dw = system.solve(rhs)
+            for _ in range(self.refinements):
+                applied = system.quadratic(dw) + system.adjoint(d.sum(axis=0) * system.decision(dw))
+                dw = dw + system.solve(rhs - applied)
             da = column.sides[:, None] * state.margins(dw)[None, :]
             db = d * (h - da)
             return dw, db, (c1 - s * db) / safe, np.where(boxed, (c2 + xi * db) / upper, 0.0)
@@ -173,8 +190,10 @@ class CentralPath:
         step = min(1.0, 0.99 * length(db, ds, dxi))
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
+        self.alive = float(np.abs(db).max()) < RUNAWAY
         self.element = self.element + step * dw
         self.z = state.margins(self.element)
         self.beta = np.where(used, beta + step * db, 0.0)
+        self.upper = np.where(both, upper - step * db, 1.0)
         self.s, self.xi = s + step * ds, np.where(boxed, xi + step * dxi, 0.0)
         yield

@@ -41,6 +41,25 @@ def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     return A
 
 
+def cholesky_shifted(A: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Factor A in place, or A with a trace of its own diagonal added where rounding made it indefinite.
+
+    For Newton directions only: a direction from a slightly larger matrix is still a descent direction.
+    """
+    diagonal = np.diagonal(A).copy()
+    shift = 1e-15 * A.shape[0]
+    for _ in range(4):
+        try:
+            return (yield from cholesky(A))
+        except NotPositiveDefinite:
+            # The strict upper triangle is untouched by a factorisation.
+            upper = np.triu(A, 1)
+            A[:] = upper + upper.T
+            A[np.diag_indices_from(A)] = diagonal * (1.0 + shift)
+            shift *= 100.0
+    return (yield from cholesky(A))
+
+
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve L L' x = b for a factor made by `cholesky`."""
     if L.shape[0] == 0:

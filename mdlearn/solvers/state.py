@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.certificate import dual, objective_at
+from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.primal import objective_at
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.systems import GramSystem, RowSystem
 

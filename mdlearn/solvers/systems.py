@@ -56,7 +56,8 @@ class RowSystem:
             if centre is not None:
                 B = B - np.multiply.outer(self.column.y[piece], centre)
             B = B * np.sqrt(D[piece])[:, None]
-            M += B.T @ B
+            with np.errstate(over="ignore", invalid="ignore"):
+                M += B.T @ B
             yield
 
     def decision(self, element: np.ndarray) -> np.ndarray:
@@ -82,7 +83,9 @@ class RowSystem:
         """Factor Q + R' D R."""
         M = self.Q.copy()
         yield from self._accumulate(M, D, None)
-        self.L = yield from linalg.cholesky(M)
+        if self.bias and M[-1, -1] == 0:
+            M[-1, -1] = 1.0  # nothing holds the intercept: it stays
+        self.L = yield from linalg.cholesky_shifted(M)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
@@ -160,7 +163,7 @@ class GramSystem:
             B[i : i + step] *= self.root
             yield
         B[np.diag_indices(n)] += 1.0
-        self.L = yield from linalg.cholesky(B)
+        self.L = yield from linalg.cholesky_shifted(B)
         p = column.counts * column.y
         self.rank_one: tuple[np.ndarray, np.ndarray, float] | None = None
         if column.kappa > 0:
@@ -196,7 +199,9 @@ class GramSystem:
         if not self.bias:
             return self._inverse(rhs)
         first = self._inverse(rhs[:-1])
-        b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / self.border.sum()
+        # Without a row on a kink and without variance nothing holds the intercept: it stays.
+        hold = float(self.border.sum())
+        b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / hold if hold > 0 else 0.0
         return np.append(first - b * self.border, b)
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:

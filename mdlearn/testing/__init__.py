@@ -1,0 +1,64 @@
+"""Conformance checks for objectives, built-in ones and those of plugins.
+
+In the tests of a plugin::
+
+    from mdlearn.testing import parametrize_with_checks
+
+    @parametrize_with_checks(["my_objective"])
+    def test_conformance(objective, check):
+        check(objective)
+
+Each check is one promise and a plain function: it returns None, or raises AssertionError with a message that says what
+has to change. An objective is a registered name, a class or an instance; it is tried on small overlapping classes with
+the parameters of the instance and the defaults for the rest. Values are recomputed from `Objective.terms` in plain
+NumPy, without the code of engines and certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mdlearn.plugins.manager import registry
+from mdlearn.testing.checks import CHECKS
+from mdlearn.testing.judging import title_of
+
+__all__ = ["CHECKS", "parametrize_with_checks"]
+
+
+def parametrize_with_checks(objectives: Any = None) -> Any:
+    """Decorate a test function of (objective, check) so that it runs every check on every objective.
+
+    Parameters
+    ----------
+    objectives : name, class or instance of Objective, or an iterable of these, optional
+        Default: every registered objective, plugins' included.
+
+    Returns
+    -------
+    pytest.MarkDecorator
+        One case per objective and check, with an id that names both.
+
+    Raises
+    ------
+    ImportError
+        If pytest is missing.
+    ValueError, TypeError
+        For an unknown name, something that is no objective, or an empty list.
+    """
+    try:
+        import pytest
+    except ImportError as error:
+        raise ImportError("mdlearn.testing needs pytest, which is missing; run: pip install pytest") from error
+    if objectives is None:
+        objectives = list(registry().objectives)
+    elif isinstance(objectives, str) or not isinstance(objectives, Iterable):
+        objectives = [objectives]
+    cases = [
+        pytest.param(objective, check, id=f"{title_of(objective)}-{check.__name__}")
+        for objective in objectives
+        for check in CHECKS
+    ]
+    if not cases:
+        raise ValueError("objectives is empty; name at least one, or leave it out to check all registered ones")
+    return pytest.mark.parametrize(("objective", "check"), cases)

@@ -1,0 +1,293 @@
+"""The conformance checks: each is one promise of an objective, with messages for its author."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.forms.margin import BIASES
+from mdlearn.objectives.base import Parameter
+from mdlearn.plugins.manager import registry
+from mdlearn.solvers.choice import choose
+from mdlearn.testing.judging import (
+    CLOSE,
+    GAMMA,
+    KERNELS,
+    ROUNDING,
+    Judge,
+    form_of,
+    message_of,
+    rbf_matrix,
+    require,
+    require_close,
+    require_terms,
+    sample,
+    task_of,
+    tight_fit,
+)
+
+
+def check_declaration(objective: Any) -> None:
+    """Name, texts, parameters, default bias and terms are declared as the listing and the engines need them."""
+    task = task_of(objective)
+    require(
+        re.fullmatch(r"[a-z][a-z0-9_-]*", task.name) is not None,
+        f"name is {task.name!r}; use lower-case letters, digits, '_' and '-'",
+    )
+    for text in ("summary", "formula"):
+        lines = str(getattr(task, text)).splitlines()
+        require(len(lines) == 1, f"{task.name}: {text} needs to be one line of text; `objectives` prints it")
+    for name, parameter in task.parameters.items():
+        require(isinstance(parameter, Parameter), f"{task.name}: parameters[{name!r}] needs to be a Parameter")
+        require(bool(parameter.doc), f"{task.name}: parameter {name} has no doc; say what it is")
+    require(task.default_bias in BIASES, f"{task.name}: default_bias needs to be one of {', '.join(BIASES)}")
+    require_terms(task)
+
+
+def check_unknown_parameter(objective: Any) -> None:
+    """A parameter that was not declared is refused, and the message lists the declared ones."""
+    task = task_of(objective)
+    X, y, _ = sample()
+    calls: dict[str, Callable[[], Any]] = {
+        "fit": lambda: fit(objective, X, y, no_such_parameter=1.0),
+        "the constructor": lambda: type(task)(no_such_parameter=1.0),
+    }
+    for place, call in calls.items():
+        accepted = f"{task.name}: {place} accepts no_such_parameter; let Objective.__init__ refuse it"
+        message = message_of(ValueError, call, accepted)
+        missing = [name for name in task.parameters if name not in message]
+        require(not missing, f"{task.name}: the message of {place} does not list {missing}: {message}")
+
+
+def check_bounds(objective: Any) -> None:
+    """Values outside a parameter's bounds are refused by name; the bounds themselves are usable."""
+    task = task_of(objective)
+    X, y, _ = sample()
+    for name, parameter in task.parameters.items():
+        low, high = parameter.low, parameter.high
+        wrong = [math.nan, *(end for end in (low - 1.0, high + 1.0) if math.isfinite(end))]
+        for value in [*wrong, math.inf] if parameter.finite else wrong:
+            refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
+            message = message_of(ValueError, partial(fit, objective, X, y, **_given(name, value)), refuse)
+            require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
+        refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
+        message_of(TypeError, partial(fit, objective, X, y, **_given(name, "text")), refuse)
+        for end in (low, high):
+            if math.isfinite(end) or (end > 0 and not parameter.finite):
+                require_terms(task_of(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
+
+
+def _given(name: str, value: Any) -> dict[str, Any]:
+    return {name: value}
+
+
+def check_params(objective: Any) -> None:
+    """The model's params are the given values and the defaults for m = sum of the weights; all within bounds."""
+    task = task_of(objective)
+    X, y, counts = sample()
+    model = tight_fit(objective, X, y, sample_weight=counts)
+    want = task.resolve(float(counts.sum()))
+    require(
+        model.params == want and list(want) == list(task.parameters),
+        f"{task.name}: model.params is {model.params}, but resolve(sum of the weights) gives {want}; let "
+        "resolve() return every declared parameter and depend on nothing else",
+    )
+    for name, value in want.items():
+        unfit = f"{task.name}: the default {name}={value!r} is outside its own bounds; change one of them"
+        try:
+            task.parameters[name].check(name, value)
+        except (TypeError, ValueError) as error:
+            raise AssertionError(unfit) from error
+    explicit = tight_fit(objective, X, y, sample_weight=counts, **want)
+    require(
+        np.array_equal(explicit.coef_, model.coef_),
+        f"{task.name}: the defaults given explicitly make another model; terms() needs to use its argument params only",
+    )
+
+
+def check_certificate(objective: Any) -> None:
+    """Objective, lower bound and gap hold for the coefficients that the model has."""
+    for settings in KERNELS:
+        X, y, counts = sample()
+        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+        judge, certificate = Judge(objective, model, X, y, counts), model.certificate
+        held, where = judge.held(0), f"{model.objective}, {settings['kernel']} kernel"
+        require(
+            abs(certificate.objective - held) <= ROUNDING * judge.scale,
+            f"{where}: the certificate says {certificate.objective!r}, but terms() at the model's coefficients give "
+            f"{held!r}; form() needs to pass on the terms, y as -1/+1 of data.codes, and data.counts",
+        )
+        low, hard = certificate.lower_bound, any(term.hard for term in judge.terms.loss)
+        least = max(abs(low) if hard else 0.01 * abs(judge.at_zero), np.finfo(float).tiny)
+        gap = (certificate.objective - low) / max(abs(certificate.objective), least)
+        require(
+            low <= certificate.objective and abs(gap - certificate.gap) <= ROUNDING,
+            f"{where}: objective {certificate.objective!r} and lower bound {low!r} do not make the gap "
+            f"{certificate.gap!r}; form() needs to pass on the terms that terms() returns",
+        )
+
+
+def check_perturbations(objective: Any) -> None:
+    """None of 100 random changes of the coefficients takes the objective below its lower bound."""
+    rng = np.random.default_rng(0)
+    for settings in KERNELS:
+        X, y, counts = sample()
+        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+        judge, low = Judge(objective, model, X, y, counts), model.certificate.lower_bound
+        coef, b = judge.coefs[0], float(model.intercept_[0])
+        for size in np.logspace(-6, 1, 100):
+            step = size * (float(np.abs(coef).max()) or 1.0)
+            shift = 0.0 if model.bias == "none" else step * rng.standard_normal()
+            value = judge.value(0, coef + step * rng.standard_normal(coef.shape), b + shift)
+            require(
+                value >= low - ROUNDING * judge.scale,
+                f"{model.objective}, {settings['kernel']} kernel: other coefficients reach {value!r}, below the "
+                f"certified bound {low!r}; the problem is not convex (variance < 0?) or form() is not terms()",
+            )
+
+
+def check_weights(objective: Any) -> None:
+    """Integer weights equal repeated rows; weight 0 equals a row left out."""
+    for settings in KERNELS:
+        for k in (2, 3):
+            X, y, counts = sample(k)
+            weighted = tight_fit(objective, X, y, sample_weight=counts, **settings)
+            repeated = tight_fit(objective, np.repeat(X, counts, axis=0), np.repeat(y, counts), **settings)
+            require_close(
+                (weighted, X),
+                (repeated, X),
+                f"integer weights and repeated rows give different models ({settings['kernel']} kernel, {k} classes); "
+                "use `total` for m, and data.counts for every sum over rows",
+            )
+
+
+def check_row_order(objective: Any) -> None:
+    """The order of the rows does not matter."""
+    for settings in KERNELS:
+        X, y, counts = sample(3)
+        order = np.argsort(X[:, 0])
+        straight = tight_fit(objective, X, y, sample_weight=counts, **settings)
+        mixed = tight_fit(objective, X[order], y[order], sample_weight=counts[order], **settings)
+        require_close((straight, X), (mixed, X), "the order of the rows matters; nothing may depend on positions")
+
+
+def check_engines_agree(objective: Any) -> None:
+    """Engine "auto" takes the problem, and all engines that take it give the same decision values."""
+    task = task_of(objective)
+    X, y, _ = sample()
+    for settings in KERNELS:
+        for bias in BIASES:
+            try:
+                form = form_of(task, X, y, bias, settings["kernel"])
+            except ValueError:
+                if bias == task.default_bias:
+                    raise
+                continue
+            able = [name for name, cls in registry().solvers.items() if cls().refusal(form) is None]
+            where = f"{settings['kernel']} kernel, bias {bias}"
+            require(choose(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
+            models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
+            for model in models[1:]:
+                told = f"engines {models[0].solver} and {model.solver} disagree ({where}); one of them is wrong"
+                require_close((models[0], X), (model, X), told)
+
+
+def check_determinism(objective: Any) -> None:
+    """The same call gives the same bits; random_state=None is 0."""
+    for settings in KERNELS:
+        X, y, counts = sample()
+        first, *others = (
+            tight_fit(objective, X, y, sample_weight=counts, random_state=s, **settings) for s in (None, 0, 0)
+        )
+        same = all(np.array_equal(first.decision_function(X), other.decision_function(X)) for other in others)
+        require(same, f"{first.objective}: the same call gives other bits; draw no random numbers and keep no state")
+
+
+def check_string_labels(objective: Any) -> None:
+    """Strings and booleans serve as labels: only their order counts."""
+    X, y, counts = sample()
+    number = tight_fit(objective, X, y, sample_weight=counts)
+    for classes in (np.array(["no", "yes"]), np.array([False, True])):
+        named = tight_fit(objective, X, classes[y], sample_weight=counts)
+        require(
+            np.array_equal(named.decision_function(X), number.decision_function(X))
+            and np.array_equal(named.predict(X), classes[number.predict(X)]),
+            f"{named.objective}: labels {classes.tolist()} give another model than [0, 1]; use data.codes, never the "
+            "labels themselves",
+        )
+
+
+def check_precomputed(objective: Any) -> None:
+    """The kernel rbf and its matrix given as precomputed make the same model."""
+    X, y, counts = sample()
+    rbf = tight_fit(objective, X, y, sample_weight=counts, kernel="rbf", gamma=GAMMA)
+    given = tight_fit(objective, rbf_matrix(X, X), y, sample_weight=counts, kernel="precomputed")
+    Z = sample()[0][:7] + 0.1
+    told = "kernel rbf and its precomputed matrix disagree; form() needs to pass on `features` as it is"
+    require_close((rbf, Z), (given, rbf_matrix(Z, X)), told)
+
+
+def check_model(objective: Any) -> None:
+    """Shapes and meaning of what a model of two classes offers."""
+    X, y, counts = sample()
+    (m, d), total = X.shape, int((counts > 0).sum())
+    for settings in KERNELS:
+        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+        f, name = model.decision_function(X), f"{model.objective}, {settings['kernel']} kernel: "
+        shapes = {"intercept_": (1,), "dual_coef_": (1, m), "n_support_": (2,), "classes_": (2,)}
+        for attribute, shape in shapes.items():
+            require(np.shape(getattr(model, attribute)) == shape, f"{name}{attribute} needs the shape {shape}")
+        alpha, linear = model.dual_coef_[0], settings["kernel"] == "linear"
+        require(hasattr(model, "coef_") == linear, f"{name}coef_ exists for the linear kernel, and only there")
+        require(not linear or model.coef_.shape == (1, d), f"{name}coef_ needs the shape {(1, d)}")
+        spread = (X @ X.T if linear else rbf_matrix(X, X)) @ alpha + model.intercept_[0]
+        far = float((np.abs(spread - f) / np.maximum(1.0, np.abs(f))).max())
+        require(far <= 10 * CLOSE, f"{name}dual_coef_ and decision_function differ by {far:.2g}; see Point")
+        require(not alpha[counts == 0].any(), f"{name}rows of weight 0 have dual coefficients; use data.counts")
+        require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
+        require(np.array_equal(model.predict(X), (f >= 0).astype(int)), f"{name}predict is not the sign of f")
+        require(np.array_equal(model.margins(X, y), np.where(y == 1, f, -f)), f"{name}margins are not y f")
+        require(bool(model.history) and model.n_iter == len(model.history), f"{name}n_iter and history do not fit")
+
+
+def check_three_classes(objective: Any) -> None:
+    """Three classes make three problems, each with a certificate that holds."""
+    X, y, counts = sample(3)
+    for settings in KERNELS:
+        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+        f, parts, name = model.decision_function(X), model.certificate.parts, f"{model.objective}, three classes: "
+        require(f.shape == (X.shape[0], 3), f"{name}decision_function needs one column per class; form() makes them")
+        require(np.array_equal(model.predict(X), f.argmax(axis=1)), f"{name}predict is not the largest score")
+        require(len(parts) == 3, f"{name}the certificate has {len(parts)} parts; form() needs one column per class")
+        judge = Judge(objective, model, X, y, counts)
+        for j, part in enumerate(parts):
+            require(
+                abs(part.objective - judge.held(j)) <= ROUNDING * judge.scale,
+                f"{name}part {j} of the certificate says {part.objective!r}, but terms() at the coefficients of class "
+                f"{j} give {judge.held(j)!r}; column j of form() needs +1 where data.codes is j",
+            )
+
+
+CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_declaration,
+    check_unknown_parameter,
+    check_bounds,
+    check_params,
+    check_certificate,
+    check_perturbations,
+    check_weights,
+    check_row_order,
+    check_engines_agree,
+    check_determinism,
+    check_string_labels,
+    check_precomputed,
+    check_model,
+    check_three_classes,
+)
+"""All checks, in the order in which they run."""

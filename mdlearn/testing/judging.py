@@ -1,0 +1,152 @@
+"""What the checks share: data, tight fits, an evaluation of declared terms in plain NumPy, and demands."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.data.checks import check_data
+from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import MarginForm
+from mdlearn.model.model import Model
+from mdlearn.objectives.base import Objective, Terms
+from mdlearn.plugins.manager import find
+
+TOL = 1e-12
+"""Gap asked for: decision values are only as exact as the square root of the gap."""
+REACHED = 1e-11
+"""Gap demanded; rounding takes a little of TOL."""
+CLOSE = 1e-6
+"""Largest difference of two decision values, in units of max(1, |f|)."""
+ROUNDING = 1e-9
+"""Relative difference allowed between two evaluations of one objective value."""
+GAMMA = 0.5
+KERNELS: tuple[dict[str, Any], ...] = ({"kernel": "linear"}, {"kernel": "rbf", "gamma": GAMMA})
+
+
+class Judge:
+    """Values of the declared problems at coefficients, from `terms` alone."""
+
+    def __init__(self, objective: Any, model: Model, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> None:
+        task, linear = task_of(objective), model.kernel.name == "linear"
+        self.model, self.counts, self.total = model, counts, float(counts.sum())
+        self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
+        k = model.classes_.shape[0]
+        self.signs = [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)]
+        self.F = X if linear else rbf_matrix(X, X)
+        self.M = np.eye(X.shape[1]) if linear else self.F
+        self.coefs = model.coef_ if linear else model.dual_coef_
+        self.at_zero = self.value(0, np.zeros_like(self.coefs[0]), 0.0)
+        self.scale = max(abs(model.certificate.objective), abs(self.at_zero))
+
+    def value(self, j: int, coef: np.ndarray, b: float) -> float:
+        """The full objective of problem j at other coefficients."""
+        z = self.signs[j] * (self.F @ coef + b)
+        mean = float(self.counts @ z) / self.total
+        value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
+        value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
+        for term in self.terms.loss:
+            excess = np.maximum(0.0, term.side * (term.threshold - z))
+            if not term.hard:
+                value += term.weight * float(self.counts @ excess**term.power)
+            elif excess[self.counts > 0].max() > ROUNDING:
+                return math.inf
+        return value
+
+    def held(self, j: int) -> float:
+        """The objective of problem j at the model's own coefficients."""
+        return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
+
+
+def task_of(objective: Any, **given: float) -> Objective:
+    """An instance, with some parameters replaced."""
+    found = find("objective", objective)
+    task: Objective = found(**given) if isinstance(found, type) else type(found)(**{**found.given, **given})
+    return task
+
+
+def title_of(objective: Any) -> str:
+    task = task_of(objective)
+    return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
+
+
+def sample(k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels 0 ... k-1 and repetition counts 0 ... 3: overlapping classes, one row with two labels."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((36, 3))
+    y = np.argmax(X[:, :k] + rng.standard_normal((36, k)), axis=1)
+    X[1], y[1] = X[0], (y[0] + 1) % k
+    counts = rng.integers(0, 4, 36)
+    counts[:2] = 1, 2
+    return X, y, counts
+
+
+def rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    K: np.ndarray = np.exp(-GAMMA * np.square(A[:, None, :] - B[None, :, :]).sum(axis=2))
+    return K
+
+
+def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
+    data = check_data(X, y, None, None, square=False)
+    features: Features = LinearFeatures(data.X)
+    if kernel == "rbf":
+        features = KernelFeatures(data.X, Kernel("rbf", {"gamma": GAMMA}))
+    return task.form(data, features, bias, "auto")
+
+
+def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
+    """Fit to TOL; the certified gap is demanded here, whatever the caller does with warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fit(objective, X, y, tol=TOL, **settings)
+    require(
+        model.certificate.gap <= REACHED,
+        f"{model.objective}: engine {model.solver} stops at the gap {model.certificate.gap:.2g} on {X.shape[0]} rows "
+        "that can be solved to rounding; the declared terms are not what form() writes, or the engine is wrong",
+    )
+    return model
+
+
+def require(holds: bool, message: str) -> None:
+    # Not the assert statement: these checks also hold under python -O.
+    if not holds:
+        raise AssertionError(message)
+
+
+def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
+    """Two models agree on the rows that go with each."""
+    f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
+    require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
+    worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
+    require(worst <= CLOSE, f"{first[0].objective}: {message} (decision values differ by {worst:.2g})")
+
+
+def require_terms(task: Objective, where: str = "") -> None:
+    """What `terms` returns is a convex problem that the engines can read."""
+    terms = task.terms(task.resolve(40.0), 40.0)
+    require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
+    for name in ("variance", "mean"):
+        value = getattr(terms, name)
+        right = isinstance(value, (int, float)) and 0 <= value < math.inf
+        require(right, f"{task.name}: Terms.{name} is {value!r}{where}; it needs to be finite and >= 0")
+    right = isinstance(terms.loss, tuple) and all(isinstance(term, HingeTerm) for term in terms.loss)
+    require(right, f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm")
+
+
+def message_of(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
+    """Text of the error that a call must raise."""
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    except Exception as error:
+        raise AssertionError(f"{told} with {kind.__name__}, not {error!r}") from error
+    raise AssertionError(told)

@@ -1,0 +1,324 @@
+"""README.md, CHANGELOG.md and docs/ say what the code does; imports run one way."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.data.features import KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import PARAMETERS, Kernel
+from mdlearn.forms.margin import BIASES, Column, MarginForm
+from mdlearn.plugins.manager import registry
+from mdlearn.solvers.choice import RULES
+from mdlearn.testing import CHECKS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGE = Path(mdlearn.__file__).parent
+THIRD_PARTY = {"numpy", "scipy", "pluggy", "threadpoolctl"}
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+
+
+def rows(text, mark):
+    """Cells of the table that follows a mark, without its two head lines."""
+    lines = text.split(mark, 1)[1].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    table = [line for line in lines[start:] if line]
+    end = next((i for i, line in enumerate(table) if not line.startswith("|")), len(table))
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table[:end]]
+    return [[cell.strip().strip("`").replace(r"\|", "|") for cell in row] for row in (cells[0], *cells[2:])]
+
+
+# ---------------------------------------------------------------- README
+
+
+def test_the_two_commands():
+    demo, test = blocks(README, "sh")
+    for command in (demo, test):
+        assert "\n" not in command
+        assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install ")
+        for extra in re.search(r'"\.\[(.*?)\]"', command).group(1).split(","):
+            assert extra in PROJECT["optional-dependencies"]
+    assert demo.endswith("&& python -m mdlearn demo")
+    assert test.endswith("&& pytest")
+    # The script in .ci finds it by this mark.
+    assert re.findall(r"^<!-- test-command -->\s*\n```\w*\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL) == [test]
+
+
+def test_the_example_runs(capsys):
+    pytest.importorskip("sklearn", reason="the example's data come with scikit-learn")
+    example = blocks(README, "python")[0]
+    assert len(example.splitlines()) == 5
+    names = {}
+    exec(example, names)
+    model = names["model"]
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{model.score(names['X'] / names['X'].max(axis=0), names['y'])} Certificate(")
+    assert model.certificate.converged and model.objective == "ldm"
+    told = re.search(r"`model` has (.*?)\. `mdlearn", README, re.DOTALL).group(1)
+    kernel_only = {"coef_"}
+    for name in set(re.findall(r"`(\w+)`", told)) - kernel_only:
+        assert hasattr(model, name), f"README says that a model has {name}"
+
+
+def test_the_objective_of_the_readme_passes_the_checks():
+    names = {}
+    exec(blocks(README, "python")[1], names)
+    (objective,) = names["mdlearn_objectives"]()
+    for check in CHECKS:
+        check(objective)
+
+
+def test_the_table_of_objectives_and_engines():
+    X = np.random.default_rng(0).standard_normal((6, 2))
+    kernels = [KernelFeatures(X, Kernel(name)) for name in PARAMETERS if name != "linear"]
+    kernels.append(KernelFeatures(X, Kernel("callable", {}, lambda A, B: A @ B.T)))
+
+    def takes(engine, objective, bias):
+        terms = objective.terms(objective.resolve(6.0), 6.0)
+        column = Column(np.ones(6), np.ones(6), terms.variance, terms.mean, terms.loss)
+        answers = {
+            engine.refusal(MarginForm(features, (column,), bias)) is None for features in (LinearFeatures(X), *kernels)
+        }
+        assert len(answers) == 1, "README says that engines take every kernel or none"
+        return answers.pop()
+
+    names, *told = rows(README, "<!-- engines -->")
+    engines = [name.strip("`") for name in names[2:]]
+    assert engines == list(registry().solvers)
+    assert told == [
+        [
+            name,
+            cls.formula,
+            *(
+                ", ".join(bias for bias in BIASES if takes(registry().solvers[engine](), cls(), bias))
+                for engine in engines
+            ),
+        ]
+        for name, cls in registry().objectives.items()
+    ]
+    assert {cls.default_bias for cls in registry().objectives.values()} == {"regularized"}
+    line = next(line for line in README.splitlines() if line.startswith("- Kernels"))
+    assert re.findall(r"`(\w+)`", line) == list(PARAMETERS)
+
+
+def test_the_limits_are_limits():
+    arguments = inspect.signature(mdlearn.fit).parameters
+    assert "warm_start" not in arguments and "n_threads" not in arguments
+    assert not any(hasattr(mdlearn.Model, name) for name in ("save", "predict_proba"))
+    assert not any(hasattr(mdlearn, name) for name in ("load", "fit_path", "cross_validate", "select", "sklearn"))
+    assert {cls.multiclass for cls in registry().objectives.values()} == {("ovr",)}
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="sparse"):
+        mdlearn.fit("svm", scipy_sparse.eye(4, format="csr"), [0, 1, 0, 1])
+
+
+def test_the_gap_is_as_told():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    told = mdlearn.fit("ldm", X, y, tol=0.05).certificate
+    # At w = 0 every hinge loss is 1, and C = 1.
+    assert told.gap == pytest.approx(
+        (told.objective - told.lower_bound) / max(abs(told.objective), 0.01 * 40.0), rel=1e-12
+    )
+    assert told.gap > 0 and inspect.signature(mdlearn.fit).parameters["tol"].default == 1e-6
+    with pytest.warns(mdlearn.ConvergenceWarning, match="max_iter = 1 reached"):
+        stopped = mdlearn.fit("ldm", X, y, tol=1e-12, max_iter=1).certificate
+    assert not stopped.converged and stopped.gap > 1e-12
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+        none = mdlearn.fit("ldm", X, y, kernel="rbf", time_limit=0).certificate
+    assert none.kind == "none" and none.lower_bound == -np.inf
+
+
+def test_what_a_callback_sees():
+    told = re.search(r"`callback=` sees (.*?); ", README, re.DOTALL).group(1)
+    seen = []
+    rng = np.random.default_rng(0)
+    mdlearn.fit("svm", rng.standard_normal((30, 2)), rng.integers(0, 2, 30), callback=seen.append)
+    assert re.findall(r"`(\w+)`", told) == list(inspect.signature(type(seen[0])).parameters)
+
+
+def test_the_benchmarks_named_exist():
+    told = re.search(r"^## Speed\n(.*?)^## ", README, re.MULTILINE | re.DOTALL).group(1)
+    named = re.findall(r"`(\w+)\.(\w+)` in\s+`(asv_bench/\S+\.py)`", told)
+    assert len(named) == 2
+    for title, method, path in named:
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        assert method in {node.name for node in classes[title].body if isinstance(node, ast.FunctionDef)}
+    assert not re.search(r"\d\s*(x|times|seconds|ms|s)\b", told), "a figure of speed"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "CHANGELOG.md"])
+def test_what_is_named_exists(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / name).parent.joinpath(link).exists(), f"{name} links to {link}"
+    quoted = re.findall(r"`([^`\n]+)`", text)
+    for path in (q for q in quoted if re.fullmatch(r"[\w./]+/[\w.]*", q) or q.endswith(".py")):
+        assert (ROOT / path).exists(), f"{name} names {path}"
+    for dotted in (q for q in quoted if re.fullmatch(r"mdlearn(\.\w+)+", q)):
+        found = mdlearn
+        for part in dotted.split(".")[1:]:
+            found = (
+                getattr(found, part) if hasattr(found, part) else importlib.import_module(f"{found.__name__}.{part}")
+            )
+
+
+def test_classes_named_in_the_architecture_exist():
+    known = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                members = {getattr(child, "name", None) for child in node.body}
+                members |= {child.target.id for child in node.body if isinstance(child, ast.AnnAssign)}
+                known[node.name] = members
+    for name, member in re.findall(r"`([A-Z]\w+[a-z]\w*)(?:\.(\w+))?`", ARCHITECTURE):
+        assert name in known, f"docs/architecture.md names the class {name}"
+        assert not member or member in known[name], f"docs/architecture.md names {name}.{member}"
+
+
+def test_the_table_behind_auto():
+    told = rows(ARCHITECTURE, 'solver="auto"')[1:]
+    assert told == [[rule.solver, rule.reason] for rule in RULES]
+
+
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == mdlearn.__version__ == PROJECT["version"]
+    listed = re.search(r"the objectives (.*?):", text).group(1)
+    assert re.findall(r"`(\w+)`", listed) == mdlearn.list_objectives()
+
+
+# ---------------------------------------------------------------- imports
+
+
+def modules():
+    """Name -> tree of every module; of the kernels, the file with their annotations."""
+    found = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
+        parts = ["mdlearn", *path.relative_to(PACKAGE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = modules()
+
+
+def imports(nodes):
+    """Absolute names that import statements ask for; a name taken from a package may be a module of it."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in MODULES else node.module
+
+
+def component(name):
+    """Entry of the table of layers that a module belongs to: the longest one that fits."""
+    short = name.removeprefix("mdlearn.")
+    fits = [entry for line in LAYERS for entry in line if f"{short}.".startswith(f"{entry}.")]
+    assert fits, f"docs/architecture.md has no layer for {name}"
+    return max(fits, key=len)
+
+
+LAYERS = [line.split(", ") for line in blocks(ARCHITECTURE.split("<!-- layers -->")[1], "")[0].splitlines()]
+HEIGHT = {entry: -i for i, line in enumerate(LAYERS) for entry in line}
+
+
+def crossings():
+    """(importing module, imported module) over the borders of components, imports inside functions included."""
+    for name, tree in MODULES.items():
+        if name == "mdlearn":
+            continue
+        for asked in imports(ast.walk(tree)):
+            if asked.split(".")[0] == "mdlearn" and component(asked) != component(name):
+                yield name, asked
+
+
+def test_the_table_of_layers_is_complete():
+    entries = {entry.split(".")[0] for entry in HEIGHT}
+    assert entries == {name.split(".")[1] for name in MODULES if "." in name}
+    assert {"data", "forms", "solvers", "api"} <= entries
+
+
+def test_imports_run_one_way():
+    pairs = list(crossings())
+    assert len(pairs) > 30
+    wrong = [(name, asked) for name, asked in pairs if HEIGHT[component(asked)] >= HEIGHT[component(name)]]
+    assert not wrong, f"imports against the order of docs/architecture.md: {wrong}"
+
+
+def test_the_package_itself_loads_the_last_layer_only():
+    eager = [asked for asked in imports(MODULES["mdlearn"].body) if asked.startswith("mdlearn")]
+    assert {component(asked) for asked in eager} == {"errors", "plugins.hookspecs"}
+
+
+def test_kernels_import_nothing_of_the_rest():
+    sources = [*(ROOT / "mdlearn" / "_solvers").glob("*.pyx"), *(ROOT / "mdlearn" / "_solvers").glob("*.pxd")]
+    assert sources
+    for path in sources:
+        asked = re.findall(r"^\s*(?:from|import|cimport)\s+(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert all(name.startswith(("mdlearn._solvers", "libc", "cython")) for name in asked), (path.name, asked)
+
+
+def top_level(tree):
+    """Statements that run at import: everything outside functions."""
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def test_module_level_imports_are_the_declared_dependencies():
+    declared = {re.match(r"[\w-]+", requirement).group() for requirement in PROJECT["dependencies"]}
+    assert declared == THIRD_PARTY
+    allowed = THIRD_PARTY | sys.stdlib_module_names | {"mdlearn"}
+    for name, tree in MODULES.items():
+        strange = {asked.split(".")[0] for asked in imports(top_level(tree))} - allowed
+        assert not strange, f"{name} imports {strange} at module level"
+
+
+def test_import_mdlearn_loads_numpy_and_pluggy_only():
+    code = (
+        "import sys, numpy, pluggy; before = set(sys.modules); import mdlearn; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)); "
+        "print(*sorted(name for name in sys.modules if name.startswith('mdlearn')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    packages, ours = done.stdout.splitlines()
+    assert packages == "mdlearn"
+    assert ours.split() == ["mdlearn", "mdlearn.errors", "mdlearn.plugins", "mdlearn.plugins.hookspecs"]
+
+
+def test_no_module_hides_a_public_name():
+    for found in pkgutil.walk_packages(mdlearn.__path__, "mdlearn."):
+        if found.name != "mdlearn.__main__":
+            importlib.import_module(found.name)
+    assert callable(mdlearn.fit) and not inspect.ismodule(mdlearn.fit)
+    assert mdlearn.list_objectives() and mdlearn.list_solvers()
+    model = mdlearn.fit("svm", [[0.0], [1.0]], [0, 1])
+    assert isinstance(model, mdlearn.Model) and isinstance(model.certificate, mdlearn.Certificate)
+    assert all(hasattr(mdlearn, name) for name in mdlearn.__all__)
+    assert sorted(mdlearn.__all__) == mdlearn.__all__
