@@ -73,7 +73,7 @@ class Interior(Solver):
             return
         path = CentralPath(state)
         finish = ActiveSet(state)
-        best, highest, stalled, next_finish = np.inf, -np.finfo(float).max, 0, FINISH_BELOW
+        best, highest, stalled, next_finish = np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
         while path.alive and stalled < PATIENCE:
             report = make_report(state, path.element, path.beta, path.z)
             yield report
