@@ -19,7 +19,7 @@ from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Solver, Steps, relative_gap
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import GramSystem, RowSystem
+from mdlearn.solvers.systems import GramSystem, RowSystem, StackedSystem
 
 FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -29,6 +29,8 @@ NARROW = 300
 """Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
 STIFF = 1e4
 """Box width, in units of a typical multiplier, beyond which linear systems are refined."""
+STACKED_LIMIT = 2e7
+"""Rows times columns squared up to which stiff problems are solved by QR."""
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
 
@@ -65,7 +67,7 @@ class Interior(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per interior point step, then those of the active-set finish."""
-        system = RowSystem(form, column) if shared is None else GramSystem(form, column, shared)
+        system = _system(form, column, shared)
         yield from system.setup()
         state = Margins(form, column, system)
         if not column.caps.any():
@@ -91,6 +93,15 @@ class Interior(Solver):
             except NotPositiveDefinite:
                 break
         yield from finish.attempt(path.element, path.beta, path.free())
+
+
+def _system(form: MarginForm, column: Column, G: np.ndarray | None) -> RowSystem | GramSystem:
+    if G is not None:
+        return GramSystem(form, column, G)
+    rows = RowSystem(form, column)
+    m, d = form.features.n_rows, form.features.width
+    wide = column.caps.max(initial=0.0) > STIFF * Margins(form, column, rows).typical_multiplier()
+    return StackedSystem(form, column) if wide and m * d * d <= STACKED_LIMIT else rows
 
 
 def _by_rows(form: MarginForm) -> bool:
@@ -124,7 +135,7 @@ class CentralPath:
         # Multipliers start inside their box, but no larger than what one row could want on its own.
         scale = state.typical_multiplier()
         # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
-        self.refinements = 1 if column.caps.max() > STIFF * scale else 0
+        self.refinements = 2 if column.caps.max() > STIFF * scale else 0
         self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
         a = self._slope(self.z) + column.softness * self.beta
         self.s = np.maximum(a, 0.0) + 1.0
@@ -150,8 +161,10 @@ class CentralPath:
         beta, s, xi = self.beta, self.s, self.xi
         upper = self.upper
         safe = np.where(used, beta, 1.0)
+        sides = column.sides[:, None]
         with np.errstate(over="ignore", divide="ignore"):
-            d = np.where(used, 1.0 / (s / safe + column.softness + np.where(boxed, xi / upper, 0.0)), 0.0)
+            stiffness = s / safe + column.softness + np.where(boxed, xi / upper, 0.0)
+            d = np.where(used, 1.0 / stiffness, 0.0)
         yield from system.factor(d.sum(axis=0))
         rp = self._slope(self.z) + column.softness * beta + xi - s
         rw = state.residual(self.element, beta)
@@ -163,11 +176,13 @@ class CentralPath:
             h = np.where(used, -rp - np.where(boxed, c2 / upper, 0.0) + c1 / safe, 0.0)
             rhs = system.adjoint(column.y * (column.sides @ (d * h))) - rw
             dw = system.solve(rhs)
+            db = d * (h - sides * state.margins(dw))
             for _ in range(self.refinements):
-                applied = system.quadratic(dw) + system.adjoint(d.sum(axis=0) * system.decision(dw))
-                dw = dw + system.solve(rhs - applied)
-            da = column.sides[:, None] * state.margins(dw)[None, :]
-            db = d * (h - da)
+                # Both equations of the step are refined: with d large, h - R dw alone has lost db's digits.
+                first = system.adjoint(column.y * (column.sides @ db)) - rw - system.quadratic(dw)
+                second = np.where(used, h - sides * state.margins(dw) - db * stiffness, 0.0)
+                more = system.solve(first + system.adjoint(column.y * (column.sides @ (d * second))))
+                dw, db = dw + more, db + d * (second - sides * state.margins(more))
             return dw, db, (c1 - s * db) / safe, np.where(boxed, (c2 + xi * db) / upper, 0.0)
 
         def length(db: np.ndarray, ds: np.ndarray, dxi: np.ndarray) -> float:
