@@ -13,11 +13,14 @@ import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
 from mdlearn.solvers.dual_gram import GramDual
-from mdlearn.solvers.dual_rows import RowDual
+from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
+from mdlearn.solvers.state import Margins
+from mdlearn.solvers.systems import RowSystem
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 10
 NEWTON_STEPS = 6
@@ -118,6 +121,18 @@ class CoordinateDescent(Solver):
             stalled = 0 if rising or gap < 0.99 * best else stalled + 1
             best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
             rounds += 1
+        if isinstance(form.features, LinearFeatures) and form.features.width <= FINISH_WIDTH:
+            yield from _finish(form, column, report.point)
+
+
+def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
+    """Solve on the active set in the coordinates of the rows: where sweeps crawl, the right set is often known."""
+    system = RowSystem(form, column)
+    yield from system.setup()
+    assert point.coef is not None
+    element = np.append(point.coef, point.intercept) if system.bias else point.coef
+    free = (point.beta > 0) & (point.beta < column.caps)
+    yield from ActiveSet(Margins(form, column, system)).attempt(element, point.beta, free)
 
 
 def _can_move(dual: Dual) -> np.ndarray:
