@@ -137,9 +137,9 @@ class StackedSystem(RowSystem):
         """Solve with the last factor; a direction that nothing holds (a free intercept) stays."""
         R, diagonal = self.triangle, np.abs(np.diagonal(self.triangle))
         rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
-        inner = solve_triangular(R[:rank, :rank], rhs[self.pivots[:rank]], trans=1)
+        inner = solve_triangular(R[:rank, :rank], rhs[self.pivots[:rank]], trans=1, check_finite=False)
         out = np.zeros_like(rhs)
-        out[self.pivots[:rank]] = solve_triangular(R[:rank, :rank], inner)
+        out[self.pivots[:rank]] = solve_triangular(R[:rank, :rank], inner, check_finite=False)
         return out
 
 
