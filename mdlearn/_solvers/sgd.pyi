@@ -1,0 +1,24 @@
+import numpy as np
+
+class Problem:
+    def __init__(
+        self, y: np.ndarray, terms: np.ndarray, spread: float, pull: float, ridge: float, constant: float
+    ) -> None: ...
+
+class Walk:
+    scale: float
+    carried: float
+    t: int
+    t0: int
+    def __init__(self, eta0: float, t0: int, u: np.ndarray, total: np.ndarray) -> None: ...
+
+def walk_dense(X: np.ndarray, problem: Problem, walk: Walk, i: np.ndarray, j: np.ndarray) -> None: ...
+def walk_csr(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    problem: Problem,
+    walk: Walk,
+    i: np.ndarray,
+    j: np.ndarray,
+) -> None: ...

@@ -1,0 +1,193 @@
+"""Stochastic steps of Algorithm 2 (LDM paper) on a MarginForm column, at the cost of two rows each.
+
+A step draws rows i and j, and goes along the gradient of the scaled objective whose expectation is exact::
+
+    w <- w - eta_t [ (spread (z_i - z_j) - pull + loss'(z_i)) y_i x_i + ridge w ]
+    eta_t = eta0 (1 + ridge eta0 t)^(-3/4)
+
+Shrinking w and summing it up for the average would touch every column. So w = scale * u, and the sum of the iterates
+is total + carried * u: both scalars change at every step, the vectors only where row i has entries. Behind the columns
+come an entry for the constant feature and one per row: the coefficients of w as a combination of rows.
+"""
+
+from libc.math cimport fabs, sqrt
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef fused index_t:
+    int
+    long long
+
+cdef double SMALL = 0.0625, LARGE = 16.0  # of `scale`: narrow, so that total + carried * u cancels few digits
+
+
+cdef class Problem:
+    """A column, divided by the factor that makes step sizes a matter of the data's scale.
+
+    Parameters
+    ----------
+    y : (m,) signs; terms : (4, T) side, threshold, jump and rise of every loss term: beyond its threshold its
+    derivative is -side (jump + rise * excess); spread, pull, ridge : factors of margin difference, mean and w;
+    constant : value of a feature that every row has, behind the last column (0: none).
+    """
+
+    cdef const double[::1] y
+    cdef const double[:, ::1] terms
+    cdef double spread, pull, ridge, constant
+
+    def __init__(
+        self, const double[::1] y, const double[:, ::1] terms, double spread, double pull, double ridge,
+        double constant,
+    ):
+        if terms.shape[0] != 4:
+            raise ValueError("terms need four rows: side, threshold, jump, rise")
+        self.y, self.terms = y, terms
+        self.spread, self.pull, self.ridge, self.constant = spread, pull, ridge, constant
+
+
+cdef class Walk:
+    """Iterate and running sum: w = scale * u; sum of the iterates after step t0 = total + carried * u.
+
+    Parameters
+    ----------
+    eta0 : first step size; t0 : steps before the sum starts;
+    u, total : (d + 1 + m,) zeros, written in place: columns, constant feature, rows.
+    """
+
+    cdef double eta0
+    cdef double[::1] u, total
+    cdef readonly double scale, carried
+    cdef readonly long long t, t0
+
+    def __init__(self, double eta0, long long t0, double[::1] u, double[::1] total):
+        if u.shape[0] != total.shape[0] or u.shape[0] < 3:
+            raise ValueError("u and total need one entry per column, one for the constant feature, and one per row")
+        self.eta0, self.t0, self.u, self.total = eta0, t0, u, total
+        self.scale, self.carried, self.t = 1.0, 0.0, 0
+
+
+cdef int renormalise(Walk walk) except -1 nogil:
+    cdef double* u = &walk.u[0]
+    cdef double* total = &walk.total[0]
+    cdef Py_ssize_t c
+    for c in range(walk.u.shape[0]):
+        total[c] += walk.carried * u[c]
+        u[c] *= walk.scale
+    walk.scale, walk.carried = 1.0, 0.0
+    return 0
+
+
+cdef double descend(Problem p, Walk walk, Py_ssize_t i, double z_i, double z_j) except? -1.0 nogil:
+    # Take the step's effect on the scalars; return what u gains along row i.
+    cdef Py_ssize_t term
+    cdef double excess, eta, growth, slope = p.spread * (z_i - z_j) - p.pull
+    for term in range(p.terms.shape[1]):
+        excess = p.terms[0, term] * (p.terms[1, term] - z_i)
+        if excess > 0.0:
+            slope -= p.terms[0, term] * (p.terms[2, term] + p.terms[3, term] * excess)
+    walk.t += 1
+    growth = sqrt(1.0 + p.ridge * walk.eta0 * walk.t)
+    eta = walk.eta0 / (growth * sqrt(growth))
+    walk.scale *= 1.0 - eta * p.ridge
+    if not SMALL <= fabs(walk.scale) <= LARGE:
+        renormalise(walk)
+    return -eta * slope * p.y[i] / walk.scale
+
+
+cdef inline int finish(Problem p, Walk walk, Py_ssize_t i, double gain) except -1 nogil:
+    # The step's entries behind the columns, then the new iterate enters the sum.
+    cdef Py_ssize_t d = walk.u.shape[0] - p.y.shape[0] - 1
+    walk.u[d] += gain * p.constant
+    walk.u[d + 1 + i] += gain
+    if walk.t > walk.t0:
+        walk.total[d] -= walk.carried * gain * p.constant
+        walk.total[d + 1 + i] -= walk.carried * gain
+        walk.carried += walk.scale
+    return 0
+
+
+cdef inline double margin_dense(const real_t[:, :] X, Problem p, Walk walk, Py_ssize_t i) except? -1.0 nogil:
+    cdef const double* u = &walk.u[0]
+    cdef Py_ssize_t c, d = X.shape[1]
+    cdef double even = 0.0, odd = 0.0  # two sums at a time: one alone waits for its own additions
+    for c in range(0, d - 1, 2):
+        even += X[i, c] * u[c]
+        odd += X[i, c + 1] * u[c + 1]
+    if d % 2:
+        even += X[i, d - 1] * u[d - 1]
+    return p.y[i] * walk.scale * (even + odd + p.constant * u[d])
+
+
+cdef inline double margin_csr(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Problem p, Walk walk,
+    Py_ssize_t i,
+) except? -1.0 nogil:
+    cdef double total = p.constant * walk.u[walk.u.shape[0] - p.y.shape[0] - 1]
+    cdef index_t k
+    for k in range(indptr[i], indptr[i + 1]):
+        total += data[k] * walk.u[indices[k]]
+    return p.y[i] * walk.scale * total
+
+
+cdef int check(Problem p, Py_ssize_t m, const long long[::1] i, const long long[::1] j) except -1:
+    cdef Py_ssize_t k
+    if p.y.shape[0] != m:
+        raise ValueError("rows and problem have different numbers of rows")
+    if i.shape[0] != j.shape[0]:
+        raise ValueError("every step needs two rows: i and j differ in length")
+    for k in range(i.shape[0]):
+        if i[k] < 0 or i[k] >= m or j[k] < 0 or j[k] >= m:
+            raise ValueError("a row is out of range")
+    return 0
+
+
+def walk_dense(const real_t[:, :] X, Problem problem, Walk walk, const long long[::1] i, const long long[::1] j):
+    """Take one step for every pair (i, j) of dense rows X (m, d), without the GIL."""
+    cdef Py_ssize_t k, c, row
+    cdef double z_i, z_j, gain, back
+    check(problem, X.shape[0], i, j)
+    if walk.u.shape[0] != X.shape[1] + 1 + X.shape[0]:
+        raise ValueError("u needs one entry per column, one for the constant feature, and one per row")
+    with nogil:
+        for k in range(i.shape[0]):
+            row = i[k]
+            z_i = margin_dense(X, problem, walk, row)
+            z_j = margin_dense(X, problem, walk, j[k]) if problem.spread != 0.0 else z_i
+            gain = descend(problem, walk, row, z_i, z_j)
+            if gain != 0.0:
+                for c in range(X.shape[1]):
+                    walk.u[c] += gain * X[row, c]
+                back = walk.carried * gain
+                if back != 0.0:
+                    for c in range(X.shape[1]):
+                        walk.total[c] -= back * X[row, c]
+            finish(problem, walk, row, gain)
+
+
+def walk_csr(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Problem problem,
+    Walk walk, const long long[::1] i, const long long[::1] j,
+):
+    """Take one step for every pair (i, j) of CSR rows, without the GIL; the caller vouches for the column indices."""
+    cdef Py_ssize_t k, row, m = indptr.shape[0] - 1
+    cdef index_t e
+    cdef double z_i, z_j, gain, back
+    if m < 1 or indptr[0] < 0 or indptr[m] > data.shape[0] or indptr[m] > indices.shape[0]:
+        raise ValueError("indptr does not fit data and indices")
+    check(problem, m, i, j)
+    if walk.u.shape[0] < m + 2:
+        raise ValueError("u needs one entry per column, one for the constant feature, and one per row")
+    with nogil:
+        for k in range(i.shape[0]):
+            row = i[k]
+            z_i = margin_csr(data, indices, indptr, problem, walk, row)
+            z_j = margin_csr(data, indices, indptr, problem, walk, j[k]) if problem.spread != 0.0 else z_i
+            gain = descend(problem, walk, row, z_i, z_j)
+            if gain != 0.0:
+                back = walk.carried * gain
+                for e in range(indptr[row], indptr[row + 1]):
+                    walk.u[indices[e]] += gain * data[e]
+                    walk.total[indices[e]] -= back * data[e]
+            finish(problem, walk, row, gain)

@@ -1,0 +1,101 @@
+"""A lower bound for engines that hold only a primal point: multipliers guessed from margins, then improved.
+
+A guess takes every multiplier from the margin of its row: at its cap where the loss is active, at 0 where it is not,
+and for squared terms the derivative. An exact line search between the best multipliers so far and the guess (the dual
+value is a quadratic) never lowers the bound, so that guesses may be crude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdlearn.forms.margin import Column, MarginForm
+
+WIDTH = 0.2
+"""Half the width of the band around a threshold in which a guess from given margins lies between 0 and its cap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Multipliers with what the dual value needs of them.
+
+    Attributes
+    ----------
+    beta, sigma : ndarray of shape (T, m), (m,)
+    coef, intercept : ndarray, float
+        The element sum alpha_i phi(x_i), and sum alpha_i where a regularized bias squares that too.
+    """
+
+    beta: np.ndarray
+    sigma: np.ndarray
+    coef: np.ndarray
+    intercept: float
+
+    def towards(self, other: Multipliers, step: float) -> Multipliers:
+        """Return self + step (other - self); within the box for steps in [0, 1]."""
+        rest = 1.0 - step
+        return Multipliers(
+            rest * self.beta + step * other.beta,
+            rest * self.sigma + step * other.sigma,
+            rest * self.coef + step * other.coef,
+            rest * self.intercept + step * other.intercept,
+        )
+
+
+class DualBound:
+    """The best multipliers so far, for biases none and regularized and finite losses.
+
+    Attributes
+    ----------
+    best : Multipliers
+    """
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column = form, column
+        self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
+
+    def improve(self, z: np.ndarray) -> Generator[None, None, None]:
+        """Guess from margins z, then from those of the best multipliers' own element: three passes over the rows."""
+        yield from self._search(z, WIDTH)
+        own = self.column.y * (self.form.features.decision(self.best.coef) + self.best.intercept)
+        yield
+        yield from self._search(own, 0.0)
+
+    def _search(self, z: np.ndarray, width: float) -> Generator[None, None, None]:
+        guess = self._complete(self._guess(z, width), self.column.spread(z))
+        yield
+        best = self.best
+        crossed, held = self._inner(best, guess), self._inner(best, best)
+        slope = self._linear(guess) - self._linear(best) - crossed + held
+        curvature = self._inner(guess, guess) - 2.0 * crossed + held
+        if slope > 0.0 and curvature > 0.0:
+            self.best = best.towards(guess, min(1.0, slope / curvature))
+
+    def _guess(self, z: np.ndarray, width: float) -> np.ndarray:
+        c = self.column
+        excess = c.sides[:, None] * (c.thresholds[:, None] - z)
+        share = np.clip(0.5 + 0.5 * excess / width, 0.0, 1.0) if width > 0 else (excess > 0).astype(np.float64)
+        soft = c.softness > 0
+        squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
+        # A squared term has no cap; rows without counts have softness and cap 0.
+        return np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
+
+    def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> Multipliers:
+        c = self.column
+        alpha = c.y * (c.sides @ beta + sigma + c.pull)
+        intercept = float(alpha.sum()) if self.form.bias == "regularized" else 0.0
+        return Multipliers(beta, sigma, self.form.features.expand(alpha), intercept)
+
+    def _linear(self, p: Multipliers) -> float:
+        return float((self.column.sides * self.column.thresholds) @ p.beta.sum(axis=1))
+
+    def _inner(self, p: Multipliers, q: Multipliers) -> float:
+        c = self.column
+        total = float((c.softness * p.beta * q.beta).sum()) + float(p.coef @ q.coef) + p.intercept * q.intercept
+        if c.kappa > 0:
+            used = c.counts > 0
+            total += float((p.sigma[used] * q.sigma[used] / c.counts[used]).sum()) / c.kappa
+        return total
