@@ -1,0 +1,32 @@
+import numpy as np
+
+class Centred:
+    kappa: float
+    tau: float
+    along: float
+    total: float
+    offset: float
+    live: float
+    lazy: float
+    loss: float
+    spread: float
+    gap: float
+    def __init__(
+        self,
+        y: np.ndarray,
+        squares: np.ndarray,
+        shift: np.ndarray,
+        inverse: np.ndarray,
+        terms: np.ndarray,
+        caps: np.ndarray,
+        softness: np.ndarray,
+        norm: float,
+        label_mean: float,
+        kappa: float,
+        beta: np.ndarray,
+        s: np.ndarray,
+        u: np.ndarray,
+        keep: np.ndarray,
+    ) -> None: ...
+
+def sweep(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, problem: Centred, order: np.ndarray) -> None: ...

@@ -1,0 +1,151 @@
+"""Coordinate ascent on CSR rows: hinge multipliers beta and variance multipliers s, two at a time, O(nnz) per update.
+
+The variance is a squared loss on centred rows r_i - v; with w = u + tau v only the sparse part of a row is touched.
+State: u = sum (s_i + side beta_i) r_i, tau = a - sum s_i, a_ = v.u, Y = sum (s_i + side beta_i) y_i + tau mean(y).
+A bias is either a fixed offset during a sweep (live = 0; the driver moves it between sweeps) or Y itself (live = 1).
+"""
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define MDLEARN_PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define MDLEARN_PREFETCH(address) ((void)0)
+    #endif
+    """
+    void MDLEARN_PREFETCH(const void *address) noexcept nogil
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef fused index_t:
+    int
+    long long
+
+
+cdef class Centred:
+    """Everything about a column that the loop reads, and the state that it writes.
+
+    Parameters
+    ----------
+    y, squares, shift, inverse : (m,) signs, |x_i|^2, v.r_i, and 1 / (kappa c_i) (any number without a variance term);
+    terms : (2, T) sides and thresholds; caps, softness : (T, m); norm : |v|^2; label_mean : mean of y;
+    kappa : 0 without a variance term; beta : (T, m); s : (m,); u : (d,); keep : (T, m) marks of coordinates that moved.
+    """
+
+    cdef const double[::1] y, squares, shift, inverse
+    cdef const double[:, ::1] terms, caps, softness
+    cdef double[:, ::1] beta
+    cdef double[::1] s, u
+    cdef unsigned char[:, ::1] keep
+    cdef double norm, label_mean
+    cdef readonly double kappa
+    cdef public double tau, along, total, offset, live, lazy, loss, spread, gap
+
+    def __init__(
+        self, const double[::1] y, const double[::1] squares, const double[::1] shift, const double[::1] inverse,
+        const double[:, ::1] terms, const double[:, ::1] caps, const double[:, ::1] softness, double norm,
+        double label_mean, double kappa, double[:, ::1] beta, double[::1] s, double[::1] u,
+        unsigned char[:, ::1] keep,
+    ):
+        cdef Py_ssize_t T = beta.shape[0], m = beta.shape[1]
+        if not (y.shape[0] == squares.shape[0] == shift.shape[0] == inverse.shape[0] == s.shape[0] == m):
+            raise ValueError("row vectors do not fit the multipliers")
+        if terms.shape[0] != 2 or terms.shape[1] != T or caps.shape[0] != T or softness.shape[0] != T:
+            raise ValueError("terms do not fit the multipliers")
+        if caps.shape[1] != m or softness.shape[1] != m or keep.shape[0] != T or keep.shape[1] != m:
+            raise ValueError("boxes do not fit the multipliers")
+        self.y, self.squares, self.shift, self.inverse = y, squares, shift, inverse
+        self.terms, self.caps, self.softness = terms, caps, softness
+        self.norm, self.label_mean, self.kappa = norm, label_mean, kappa
+        self.beta, self.s, self.u, self.keep = beta, s, u, keep
+        self.tau = self.along = self.total = self.offset = self.live = self.lazy = 0.0
+        self.loss = self.spread = self.gap = 0.0
+
+
+cdef inline double price(double g, double old, double cap, double soft) noexcept nogil:
+    """Contribution of one hinge multiplier to the duality gap, at slope g = side (threshold - z)."""
+    cdef double plus = max(g, 0.0)
+    if soft > 0.0:
+        return 0.5 * plus * plus / soft + 0.5 * soft * old * old - old * g
+    return cap * plus - old * g
+
+
+cdef int move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot, double *step) except -1 nogil:
+    """One exact two-variable step at the product `dot` = x_i.u; `step` = what u gets of x_i (0: nothing moved)."""
+    cdef double y = p.y[i], side = p.terms[0, t], old = p.beta[t, i], cap = p.caps[t, i], soft = p.softness[t, i]
+    cdef double bias = p.offset + p.live * p.total
+    cdef double z = y * dot + p.tau * p.shift[i] + y * bias
+    cdef double g = side * (p.terms[1, t] - z), gs = 0.0, cross = 0.0, n = 1.0, ds = 0.0, worth = 0.0
+    cdef double slope = g - soft * old, h = p.squares[i] + p.live + soft, new
+    p.gap += price(g, old, cap, soft)
+    p.loss += 0.5 * max(g, 0.0) * max(g, 0.0) / soft if soft > 0.0 else cap * max(g, 0.0)
+    if p.kappa > 0.0:
+        gs = p.along + p.tau * p.norm + bias * p.label_mean - z
+        if t == 0:
+            p.spread += 0.5 * gs * gs / p.inverse[i]
+        gs -= p.s[i] * p.inverse[i]
+        worth = 0.5 * gs * gs / p.inverse[i]
+        if t == 0:
+            p.gap += worth
+        cross = p.squares[i] - p.shift[i] + p.live * (1.0 - y * p.label_mean)
+        n = p.squares[i] - 2.0 * p.shift[i] + p.norm + p.inverse[i]
+        n += p.live * (1.0 - y * p.label_mean) * (1.0 - y * p.label_mean)
+        slope -= side * cross * gs / n
+        h -= cross * cross / n
+    if h > 0.0:
+        new = min(max(old + slope / h, 0.0), cap)
+    else:
+        new = cap if slope > 0.0 else 0.0
+    step[0] = 0.0
+    p.keep[t, i] = new != old or (new > 0.0 and new < cap) or worth > p.lazy
+    if new == old and worth <= p.lazy:
+        return 0
+    if p.kappa > 0.0:
+        ds = (gs - cross * side * (new - old)) / n
+        p.s[i] += ds
+        p.tau -= ds
+    p.beta[t, i] = new
+    ds += side * (new - old)
+    p.along += ds * p.shift[i]
+    p.total += ds * y
+    if p.kappa > 0.0:
+        p.total -= (ds - side * (new - old)) * p.label_mean
+    step[0] = ds * y
+    return 0
+
+
+def sweep(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Centred p,
+    const long long[::1] order,
+):
+    """Visit the coordinates in `order` once, without the GIL; p's sums of loss, spread and gap are added to."""
+    cdef Py_ssize_t k, j, i, t, ahead, m = p.beta.shape[1], n = order.shape[0]
+    cdef Py_ssize_t start, stop
+    cdef double dot, step = 0.0
+    if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]:
+        raise ValueError("the arrays of the CSR matrix do not fit the problem")
+    for k in range(n):
+        if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
+            raise ValueError("a coordinate is out of range")
+    with nogil:
+        for k in range(n):
+            if k + 3 < n:
+                # Rows come in random order: without a hint every one waits for memory.
+                ahead = order[k + 3] % m
+                stop = min(indptr[ahead + 1], indptr[ahead] + 128)
+                for j in range(indptr[ahead], stop, 16):
+                    MDLEARN_PREFETCH(&indices[j])
+                    MDLEARN_PREFETCH(&data[j])
+                    MDLEARN_PREFETCH(&data[min(j + 8, stop - 1)])
+            t = order[k] // m
+            i = order[k] - t * m
+            start, stop = indptr[i], indptr[i + 1]
+            dot = 0.0
+            for j in range(start, stop):
+                dot += data[j] * p.u[indices[j]]
+            move(p, t, i, dot, &step)
+            if step != 0.0:
+                for j in range(start, stop):
+                    p.u[indices[j]] += step * data[j]

@@ -1,0 +1,163 @@
+"""Coordinate descent on CSR rows, never densifying: a centred two-variable update, the bias kept out of the rows.
+
+A constant column would give the dual Hessian one eigenvalue of the size of m, which single coordinates fight. So the
+bias stands still during a sweep and moves between sweeps, by a response that is learned from how Y answered the last
+move. Variance multipliers never meet a bound; an update is skipped when its exact price is a small part of the gap.
+Where the gap stops falling, the bias becomes part of every update again, which is monotone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+import mdlearn._solvers.centred as kernels
+from mdlearn.data.rows import CsrRows
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers.base import Report, Steps
+
+FIRST_SWEEPS, INNER_SWEEPS = 5, 5
+PIECE = 1 << 22
+"""Entries of X that one call of the kernel visits: about 20 ms."""
+LAZY = 0.05
+"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost."""
+PATIENCE = 10
+"""Full sweeps without a smaller gap after which the bias joins the updates."""
+
+
+class CentredDual:
+    """State of one column on CSR rows."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        assert isinstance(form.features.rows, CsrRows)
+        self.form, self.column, self.rows = form, column, form.features.rows
+        m, d = self.rows.shape
+        self.beta, self.s, self.u = np.zeros(column.caps.shape), np.zeros(m), np.zeros(d)
+        self.keep = np.zeros(column.caps.shape, dtype=np.uint8)
+        self.squares = self.rows.squares()
+        self.v = self.rows.adjoint(column.counts * column.y) / column.total
+        self.shift = column.y * self.rows.dot(self.v)
+        used = column.counts > 0
+        scale = column.kappa if column.kappa > 0 else 1.0
+        inverse = np.divide(1.0, scale * column.counts, out=np.ones(m), where=used)
+        self.problem = kernels.Centred(
+            column.y,
+            self.squares,
+            self.shift,
+            inverse,
+            np.array([column.sides, column.thresholds]),
+            np.ascontiguousarray(column.caps),
+            np.ascontiguousarray(column.softness),
+            float(self.v @ self.v),
+            column.label_mean,
+            column.kappa,
+            self.beta,
+            self.s,
+            self.u,
+            self.keep,
+        )
+        self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
+        self.bias = _Bias(form.bias, self)
+        self.problem.tau = column.mean
+        self.problem.total = column.mean * column.label_mean
+
+    def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:
+        """Visit coordinates in random order, then move the bias."""
+        X, p = self.rows.X, self.problem
+        p.loss = p.spread = p.gap = 0.0
+        order = rng.permutation(coordinates)
+        step = max(64, int(PIECE * order.shape[0] / max(1, X.nnz)))
+        for k in range(0, order.shape[0], step):
+            kernels.sweep(X.data, X.indices, X.indptr, p, order[k : k + step])
+            yield
+        self.bias.move()
+
+    def restart(self) -> None:
+        """Remove drift: recompute u and the sums from the multipliers; centre s, which leaves w where it is."""
+        column, p = self.column, self.problem
+        self.s -= column.counts * (float(self.s.sum()) / column.total)
+        q = column.y * (column.sides @ self.beta + self.s)
+        self.u[:] = self.rows.adjoint(q)
+        p.tau = column.mean - float(self.s.sum())
+        p.along = float(self.v @ self.u)
+        p.total = float(q.sum()) + p.tau * column.label_mean
+
+    def report(self) -> Report:
+        """Values that the sweep summed on its way: margins of different moments, close to the truth and free."""
+        column, p = self.column, self.problem
+        w = self.u + p.tau * self.v
+        objective = 0.5 * float(w @ w) + p.loss + p.spread
+        intercept = p.offset + p.live * p.total
+        mean = p.along + p.tau * float(self.v @ self.v) + intercept * column.label_mean
+        objective -= column.mean * mean
+        gap = p.gap
+        if self.form.bias == "regularized":
+            objective += 0.5 * intercept**2
+            gap += 0.5 * (p.total - intercept) ** 2
+        return Report(objective, objective - gap, Point(self.beta.copy(), self.s.copy(), None, intercept))
+
+    def run(self, rng: np.random.Generator, patience: int) -> Steps:
+        """Full sweeps with a report each; after the first few, cheap sweeps over what still moves in between.
+
+        Ends when `patience` sweeps have not halved the gap.
+        """
+        best, halved, stalled, since, sweeps, p = np.inf, np.inf, 0, 0, 0, self.problem
+        while since < patience:
+            yield from self.sweep(self.movable, rng)
+            sweeps += 1
+            self.s -= self.column.counts * (float(self.s.sum()) / self.column.total)
+            report = self.report()
+            gap = report.objective - report.lower_bound
+            yield report
+            stalled = 0 if gap < 0.99 * best else stalled + 1
+            best = min(best, gap)
+            since = 0 if best < 0.5 * halved else since + 1
+            halved = best if since == 0 else halved
+            if stalled >= PATIENCE and self.form.bias == "regularized":
+                p.live, p.offset = 1.0, 0.0
+            p.lazy = LAZY * gap / self.s.shape[0]
+            if sweeps % 10 == 0:
+                self.restart()
+            if sweeps >= FIRST_SWEEPS:
+                active = np.flatnonzero(self.keep.ravel())
+                for _ in range(INNER_SWEEPS):
+                    yield from self.sweep(active, rng)
+
+
+class _Bias:
+    """Moves the offset between sweeps: Newton on Y(b) = b with a learned slope -dY/db."""
+
+    def __init__(self, kind: str, dual: CentredDual) -> None:
+        self.kind, self.dual = kind, dual
+        self.response = self.last = self.step = 0.0
+        self.moves = 0
+
+    def move(self) -> None:
+        """Answer the sweep that just ended."""
+        p = self.dual.problem
+        if self.kind == "none" or p.live:
+            return
+        rho = p.total - p.offset
+        if self.moves == 0:
+            self.response = self._first_response()
+        elif self.step != 0.0:
+            secant = -(rho - self.last) / self.step - 1.0
+            if rho * self.last < 0 and abs(rho) > 0.5 * abs(self.last):
+                self.response *= 3.0
+            elif secant > 0:
+                self.response = float(np.clip(secant, 0.25 * self.response, 2.0 * self.response))
+            else:
+                self.response *= 0.5
+        self.step = rho / (1.0 + self.response)
+        p.offset += self.step
+        self.last = rho
+        self.moves += 1
+
+    def _first_response(self) -> float:
+        """Every free multiplier, and every variance multiplier, answers a move of the bias by about 1 / |x|^2."""
+        dual, column = self.dual, self.dual.column
+        square = max(float(dual.squares.mean()), 1e-300)
+        free = int(((dual.beta > 0) & (dual.beta < column.caps)).sum())
+        stiff = column.kappa * square
+        return (free + (column.y.shape[0] - free) * stiff / (1.0 + stiff)) / square
