@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import Data, check_labels, check_rows, check_weights, column_names
-from mdlearn.data.features import BLOCK_ENTRIES
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows
 from mdlearn.forms.certificate import Certificate
 from mdlearn.forms.margin import MarginForm
 
@@ -71,7 +72,7 @@ class Model:
     n_support_: np.ndarray
     _names: tuple[str, ...] | None
     _coef: np.ndarray | None
-    _rows: np.ndarray | None
+    _rows: Rows | None
     _norms: np.ndarray
 
     def __repr__(self) -> str:
@@ -108,7 +109,7 @@ class Model:
         A = self._check(X)
         F = np.empty((A.shape[0], self.intercept_.shape[0]))
         for rows in self._row_blocks(A.shape[0]):
-            F[rows] = self._scores(A[rows])
+            F[rows] = self._scores(A.take(rows))
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, X: Any) -> np.ndarray:
@@ -149,6 +150,28 @@ class Model:
         right = codes == np.searchsorted(self.classes_, predicted)
         return float(np.average(right, weights=check_weights(sample_weight, right.shape[0])))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this model to one file, which `mdlearn.load` reads.
+
+        The file is replaced as a whole or not at all; it holds arrays and a JSON header, no code.
+
+        Parameters
+        ----------
+        path : path
+            File to write, by this exact name; conventionally ``*.npz``.
+
+        Raises
+        ------
+        ValueError
+            For a callable kernel.
+        OSError
+            When the file cannot be written.
+        """
+        # persistence builds Models, so it comes after this module.
+        from mdlearn.model.persistence import save
+
+        save(self, path)
+
     def _codes(self, y: Any, n: int, known: bool = True) -> np.ndarray:
         labels, codes = check_labels(y, n)
         place = {label: i for i, label in enumerate(self.classes_.tolist())}
@@ -157,7 +180,7 @@ class Model:
             raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {list(place)}")
         return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
 
-    def _check(self, X: Any) -> np.ndarray:
+    def _check(self, X: Any) -> Rows:
         names = column_names(X)
         if self._names is not None and names is not None and names != self._names:
             raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}")
@@ -173,12 +196,12 @@ class Model:
         for start in range(0, n, step):
             yield slice(start, min(start + step, n))
 
-    def _scores(self, A: np.ndarray) -> np.ndarray:
+    def _scores(self, A: Rows) -> np.ndarray:
         if self._coef is not None:
-            return A @ self._coef.T + self.intercept_
+            return A.inner(DenseRows(self._coef)) + self.intercept_
         alpha = self.dual_coef_[:, self.support_].T
         if self._rows is None:
-            return A[:, self.support_] @ alpha + self.intercept_
+            return A.block(slice(None))[:, self.support_] @ alpha + self.intercept_
         return self.kernel.block(A, self._rows) @ alpha + self.intercept_
 
 
@@ -201,7 +224,7 @@ def build_model(
     beta = np.zeros((len(solutions), solutions[0].beta.shape[0], data.n_given))
     beta[:, :, data.rows] = [s.beta for s in solutions]
     support = np.flatnonzero(alpha.any(axis=0))
-    used = alpha[:, data.rows].any(axis=0)
+    used = np.flatnonzero(alpha[:, data.rows].any(axis=0))
     return Model(
         objective=objective,
         params=params,
@@ -221,6 +244,6 @@ def build_model(
         n_support_=np.bincount(data.codes[used], minlength=data.classes.shape[0]),
         _names=data.names,
         _coef=np.array([s.coef for s in solutions]) if linear else None,
-        _rows=None if linear or kernel.name == "precomputed" else data.X[used],
+        _rows=None if linear or kernel.name == "precomputed" else data.X.take(used),
         _norms=np.array([np.sqrt(max(form.features.squared_norm(s.coef), 0.0)) for s in solutions]),
     )

@@ -1,0 +1,185 @@
+"""From the header and the arrays of a model file to a Model: every name, dtype and shape is checked on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.kernels import PARAMETERS, Kernel
+from mdlearn.data.rows import CsrRows, DenseRows, Rows
+from mdlearn.forms.certificate import Certificate
+from mdlearn.forms.margin import BIASES
+from mdlearn.model.model import Model
+
+NUMBER = (int, float)
+CERTIFICATE = {
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "kind": (str,),
+    "tol": NUMBER,
+    "converged": (bool,),
+}
+HISTORY = {
+    "iteration": (int,),
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "elapsed": NUMBER,
+    "problem": (int,),
+}
+"""Fields of both records and the types that they have in the header."""
+
+
+class Unreadable(Exception):
+    """What is wrong with a model file, as the second half of a sentence."""
+
+
+class Arrays:
+    """The arrays of a file, taken out one by one; what is left in the end does not belong there."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.left = dict(arrays)
+
+    def take(self, name: str, kind: str, *shape: int | None) -> np.ndarray:
+        """Return an array in native byte order; `kind` is a dtype kind, None stands for any length."""
+        array = self.left.pop(name, None)
+        if array is None:
+            raise Unreadable(f"it lacks the array {name!r}")
+        fits = len(array.shape) == len(shape) and all(w is None or n == w for n, w in zip(array.shape, shape))
+        if array.dtype.kind != kind or not fits or (kind == "f" and array.dtype.itemsize not in (4, 8)):
+            raise Unreadable(f"its array {name!r} has dtype {array.dtype} and shape {array.shape}")
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
+    rest = Arrays(arrays)
+    classes = _classes(rest.left.pop("classes"))
+    k = classes.shape[0]
+    problems = 1 if k == 2 else k
+    width = _typed(header, "n_features_in", (int,))
+    if width < 1:
+        raise Unreadable(f"its header gives 'n_features_in' as {width}")
+    dual_coef = rest.take("dual_coef", "f", problems, None)
+    m = dual_coef.shape[1]
+    duals = rest.left.get("duals", dual_coef)
+    terms = (duals.shape[1],) if duals.ndim == 3 else ()
+    support = rest.take("support", "i", None).astype(np.intp, copy=False)
+    if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
+        raise Unreadable("its support rows are out of order or out of range")
+    given = _typed(header, "kernel", (dict,))
+    name, linear = given["name"], given["name"] == "linear"
+    kernel = _kernel(given, rest, width)
+    if name == "precomputed" and width != m:
+        raise Unreadable("its number of kernel values is not that of its training rows")
+    names = header["feature_names"]
+    if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
+        raise Unreadable("its column names are not one string per column")
+    model = Model(
+        objective=_typed(header, "objective", (str,)),
+        params=_typed(header, "params", (dict,)),
+        kernel=kernel,
+        bias=_among(header["bias"], BIASES),
+        solver=_typed(header, "solver", (str,)),
+        solver_reason=_typed(header, "solver_reason", (str,)),
+        n_iter=_typed(header, "n_iter", (int,)),
+        history=_history(_typed(header, "history", (dict,))),
+        certificate=_certificate(_typed(header, "certificate", (dict,)), nested=True),
+        classes_=classes,
+        n_features_in_=width,
+        intercept_=rest.take("intercept", "f", problems),
+        dual_coef_=dual_coef,
+        duals=rest.take("duals", "f", problems, *terms, m),
+        support_=support,
+        n_support_=rest.take("n_support", "i", k).astype(np.intp, copy=False),
+        _names=None if names is None else tuple(names),
+        _coef=rest.take("coef", "f", problems, width) if linear else None,
+        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name in ("rbf", "poly")),
+        _norms=rest.take("norms", "f", problems),
+    )
+    if rest.left:
+        raise Unreadable(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
+    return model
+
+
+def _classes(classes: np.ndarray) -> np.ndarray:
+    # tolist checks the code points of strings.
+    if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
+        raise Unreadable("its labels are not two or more different ones")
+    if not np.array_equal(classes, np.sort(classes)):
+        raise Unreadable("its labels are not sorted")
+    return classes
+
+
+def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
+    name = _among(given["name"], tuple(PARAMETERS))
+    params = _typed(given, "params", (dict,))
+    if sorted(params) != sorted(PARAMETERS[name]):
+        raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
+    for key in params:
+        _typed(params, key, NUMBER)
+    centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
+    return Kernel(name, params, None, centre)
+
+
+def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | None:
+    """The support rows of a kernel model."""
+    _among(kind, ("dense", "csr") if wanted else ("none",))
+    if kind == "dense":
+        return DenseRows(rest.take("rows", "f", n, width))
+    if kind == "none":
+        return None
+    from scipy.sparse import csr_matrix
+
+    data = rest.take("rows_data", "f", None)
+    indices = rest.take("rows_indices", "i", data.shape[0])
+    indptr = rest.take("rows_indptr", "i", n + 1)
+    # Compiled code trusts these: rows in order, columns within the width and rising within each row.
+    starts = np.zeros(data.shape[0] + 1, dtype=bool)
+    fits = indptr[0] == 0 and indptr[-1] == data.shape[0] and not (np.diff(indptr) < 0).any()
+    if fits and data.shape[0]:
+        starts[indptr] = True
+        rising = (np.diff(indices) > 0) | starts[1:-1]
+        fits = bool(rising.all()) and int(indices.min()) >= 0 and int(indices.max()) < width
+    if not fits:
+        raise Unreadable("its sparse rows are not in order")
+    return CsrRows(csr_matrix((data, indices, indptr), shape=(n, width)))
+
+
+def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
+    fields = {name: _typed(given, name, types) for name, types in CERTIFICATE.items()}
+    parts = given["parts"] if nested else ()
+    return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts))
+
+
+def _history(given: dict[str, Any]) -> list[Any]:
+    # The record type lives with the driver of the engines; nothing else of the engines is needed to load.
+    from mdlearn.forms.history import State
+
+    for name, types in HISTORY.items():
+        for value in given[name]:
+            _check_type(value, types, "history")
+    if len({len(given[name]) for name in HISTORY}) != 1:
+        raise Unreadable("its history is incomplete")
+    return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
+
+
+def _typed(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
+    if name not in header:
+        raise Unreadable(f"its header lacks {name!r}")
+    return _check_type(header[name], types, name)
+
+
+def _check_type(value: Any, types: tuple[type, ...], name: str) -> Any:
+    # In Python, True is an int.
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise Unreadable(f"its header gives {name!r} as {value!r}")
+    return value
+
+
+def _among(value: Any, choices: tuple[str, ...]) -> Any:
+    if value not in choices:
+        raise Unreadable(f"its header says {value!r} where one of {', '.join(choices)} is needed")
+    return value
