@@ -11,13 +11,25 @@ import numpy as np
 from mdlearn.data.checks import check_data, check_number
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import make_kernel, split_parameters
+from mdlearn.forms.history import State
 from mdlearn.forms.margin import BIASES, MarginForm
 from mdlearn.model.model import Model, build_model
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import choose
-from mdlearn.solvers.driver import Driver, Limits, State
+from mdlearn.solvers.driver import Driver, Limits
+
+
+class DefaultTolerance(float):
+    """The type of fit's default `tol`.
+
+    An engine with a published end of its own warns of a larger gap only when `tol` was given. The type tells the
+    default from the same number given on purpose, and the signature still shows the number.
+    """
+
+
+DEFAULT_TOL = DefaultTolerance(1e-6)
 
 
 def fit(
@@ -32,7 +44,7 @@ def fit(
     multiclass: str = "auto",
     sample_weight: Any = None,
     class_weight: Any = None,
-    tol: float = 1e-6,
+    tol: float = DEFAULT_TOL,
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
@@ -66,7 +78,8 @@ def fit(
     class_weight : mapping or "balanced", optional
         Factor per label that multiplies `sample_weight`; "balanced" is sum(w) / (k * weighted count).
     tol : float, default 1e-6
-        Relative gap between the objective and its lower bound at which the fit stops.
+        Relative gap between the objective and its lower bound at which the fit stops. Engines with a published end
+        (asgd, sgd) run to that end whatever the gap; they warn of a larger one only when `tol` is given.
     max_iter : int, optional
         Most reports of the engine (interior point steps, rounds of sweeps) per problem.
     time_limit : float, optional
@@ -94,7 +107,7 @@ def fit(
     Warns
     -----
     ConvergenceWarning
-        When the certified gap did not reach `tol`.
+        When the certified gap did not reach `tol`, unless that is a published method's normal end.
 
     References
     ----------
@@ -176,6 +189,7 @@ def _engine(engine: Solver | None, form: MarginForm) -> tuple[Solver, str]:
 
 
 def _limits(started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any) -> Limits:
+    tol_given = not isinstance(tol, DefaultTolerance)
     tol = check_number(tol, "tol", low=0.0)
     if max_iter is not None:
         max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
@@ -187,7 +201,7 @@ def _limits(started: float, tol: Any, max_iter: Any, time_limit: Any, callback: 
     if isinstance(verbose, (bool, np.bool_)):
         verbose = int(verbose)
     level = check_number(verbose, "verbose", low=0, integer=True)
-    return Limits(tol, max_iter, started, deadline, callback, level)
+    return Limits(tol, tol_given, max_iter, started, deadline, callback, level)
 
 
 def _seed(random_state: Any) -> int:

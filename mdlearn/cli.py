@@ -1,29 +1,153 @@
-"""The command line: demo, objectives, solvers."""
+"""The command line: demo, fit, predict, objectives, solvers."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.plugins.manager import registry
+
+KERNEL_PARAMETERS = frozenset(("gamma", "degree", "coef0"))
+WORDS = {"true": True, "false": False, "none": None}
+INTERRUPTED = 130
+"""The shells' exit code after Ctrl-C: 128 + SIGINT."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code: 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m mdlearn", description="Margin-distribution classifiers.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser("demo", help="fit SVM and LDM on real data, print a table and draw the margins")
     demo.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")
+    _add_fit(commands)
+    _add_predict(commands)
     commands.add_parser("objectives", help="list objectives with their formulas and parameters")
     commands.add_parser("solvers", help="list engines and the table behind solver='auto'")
     given = parser.parse_args(arguments)
+    try:
+        code = _run(given, commands.choices[given.command])
+        sys.stdout.flush()  # here, so that a reader that has gone is noticed below
+        return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (a pipe into head). Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if given.command == "demo":
         from mdlearn.experiments.demo import main as run_demo
 
         return run_demo(given.output)
-    if given.command == "objectives":
-        return _objectives()
-    return _solvers()
+    if given.command in ("fit", "predict"):
+        return _on_files(given, parser)
+    return _objectives() if given.command == "objectives" else _solvers()
+
+
+def _add_fit(commands: Any) -> None:
+    one = commands.add_parser(
+        "fit",
+        help="fit a model on a svmlight file and save it",
+        description="Fit a model on a svmlight file (.gz and .bz2 too), print its certificate and save it.",
+    )
+    one.add_argument("data", metavar="DATA", help="svmlight file; columns count from 1, or from 0 if index 0 occurs")
+    one.add_argument("-o", "--output", required=True, metavar="MODEL", help="file of the model, for example m.npz")
+    one.add_argument("--objective", default="ldm", help="see `objectives` (default: %(default)s)")
+    one.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="hyper-parameter of the objective or the kernel, such as C=10 or gamma=0.5; may be repeated",
+    )
+    one.add_argument("--kernel", default="linear", choices=("linear", "rbf", "poly"), help="default: %(default)s")
+    one.add_argument("--bias", choices=("none", "regularized", "free"), help="default: the objective's own")
+    one.add_argument("--solver", default="auto", help="see `solvers` (default: %(default)s)")
+    one.add_argument(
+        "--solver-option",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="setting of the engine; may be repeated",
+    )
+    one.add_argument("--class-weight", choices=("balanced",), help="give every class the same total weight")
+    one.add_argument("--tol", type=float, default=1e-6, help="relative gap to reach (default: %(default)g)")
+    one.add_argument("--max-iter", type=int, metavar="N", help="most reports of the engine per problem")
+    one.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop then with the best model so far")
+    one.add_argument("--seed", type=int, help="seed of random choices (default: 0)")
+    one.add_argument("--float32", action="store_true", help="keep values as 32-bit floats: half the memory")
+    one.add_argument("--features", type=int, metavar="N", help="number of columns (default: the largest in DATA)")
+    one.add_argument("-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report")
+
+
+def _add_predict(commands: Any) -> None:
+    one = commands.add_parser(
+        "predict",
+        help="predict the rows of a svmlight file with a saved model",
+        description="Write one label per row of a svmlight file. Accuracy goes to standard output with -o, else to "
+        "standard error. Columns that the file lacks are taken as empty.",
+    )
+    one.add_argument("model", metavar="MODEL", help="file that `fit` or Model.save wrote")
+    one.add_argument("data", metavar="DATA", help="svmlight file (.gz and .bz2 too)")
+    one.add_argument("-o", "--output", metavar="FILE", help="file of the predictions (default: standard output)")
+    one.add_argument(
+        "--scores", action="store_true", help="write decision values instead: one, or one per class in sorted order"
+    )
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            pass
+    return name, WORDS.get(value.lower(), value)
+
+
+def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Run fit or predict; what is wrong with files or parameters becomes one line on standard error."""
+    for option in ("param", "solver_option") if given.command == "fit" else ():
+        names = [name for name, _ in getattr(given, option)]
+        for name in names:
+            if names.count(name) > 1:
+                parser.error(f"--{option.replace('_', '-')} gives {name} more than once")
+            if option == "param" and name in FIT_ARGUMENTS - KERNEL_PARAMETERS:
+                parser.error(f"{name} is not a hyper-parameter; see the options of fit")
+    if given.command == "fit" and given.features is not None and given.features < 1:
+        parser.error(f"--features needs to be at least 1; got {given.features}")
+    run: Callable[[argparse.Namespace], int]
+    try:
+        from mdlearn import commands
+
+        run = commands.run_fit if given.command == "fit" else commands.run_predict
+        return run(given)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        named = error.strerror and error.filename is not None
+        return _fail(f"{error.filename}: {error.strerror}" if named else str(error))
+    except MemoryError as error:
+        return _fail(str(error) or "there is not enough memory for these data")
+    except (ImportError, TypeError, ValueError) as error:
+        return _fail(str(error))
+
+
+def _fail(message: str) -> int:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return 1
 
 
 def _objectives() -> int:

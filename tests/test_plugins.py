@@ -19,7 +19,7 @@ from mdlearn.plugins.manager import Registry, find, registry
 from mdlearn.solvers.interior import Interior
 from mdlearn.testing import CHECKS
 
-OBJECTIVES, SOLVERS = ["ldm", "svm"], ["cd", "interior"]
+OBJECTIVES, SOLVERS = ["ldm", "svm"], ["asgd", "cd", "interior", "sgd"]
 
 GOOD = """
     import mdlearn
@@ -231,7 +231,7 @@ def test_find():
     task = SVM(C=2.0)
     assert find("objective", task) is task
     assert find("solver", "interior") is Interior
-    with pytest.raises(ValueError, match="solver 'nonsense' is unknown; known solvers: cd, interior"):
+    with pytest.raises(ValueError, match="solver 'nonsense' is unknown; known solvers: asgd, cd, interior, sgd"):
         find("solver", "nonsense")
     for wrong in (3, None, Interior):
         with pytest.raises(TypeError, match="objective needs to be a name"):

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.rows import CsrRows, DenseRows, Rows
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
 
 @dataclass(frozen=True)
 class Data:
@@ -16,7 +20,7 @@ class Data:
 
     Attributes
     ----------
-    X : ndarray of shape (m, d), float64
+    X : DenseRows or CsrRows of shape (m, d)
         Rows of positive weight. With a precomputed kernel, the (m, m) Gram matrix.
     codes : ndarray of shape (m,), intp
         Index of each row's class in `classes`.
@@ -32,7 +36,7 @@ class Data:
         Column names of a data frame.
     """
 
-    X: np.ndarray
+    X: Rows
     codes: np.ndarray
     counts: np.ndarray
     classes: np.ndarray
@@ -55,44 +59,66 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def check_rows(X: Any, what: str = "X") -> np.ndarray:
-    """Return X as a two-dimensional float64 array of finite numbers.
+def check_rows(X: Any, what: str = "X") -> Rows:
+    """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
+
+    Sparse input becomes CSR (converted once); integers, booleans and other floats become float64.
 
     Raises
     ------
     TypeError
-        For sparse, complex, string or other non-numeric input.
+        For complex, string or other non-numeric input.
     ValueError
         For another number of dimensions, no rows, no columns, NaN or infinity.
     """
-    if hasattr(X, "tocsr") or hasattr(X, "todense"):
-        raise TypeError(f"{what} is a sparse matrix; this version needs a dense array, for instance {what}.toarray()")
+    rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
+    if rows.shape[0] == 0:
+        raise ValueError(f"{what} has 0 rows; give at least one row per class")
+    if rows.shape[1] == 0:
+        raise ValueError(f"{what} has 0 columns; give at least one feature")
+    if isinstance(rows, CsrRows):
+        finite = bool(np.isfinite(rows.X.data).all())
+    else:
+        finite = all(np.isfinite(rows.X[span]).all() for span in rows.spans())
+    if not finite:
+        raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
+    return rows
+
+
+def _csr(X: Any, what: str) -> CsrRows:
+    A = X.tocsr()
+    _check_kind(A.dtype, what)
+    if A.ndim != 2:
+        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return CsrRows(A if A.dtype in FLOATS else A.astype(np.float64))
+
+
+def _dense(X: Any, what: str) -> DenseRows:
     if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
         X = X.to_numpy()
     try:
         A = np.asarray(X)
     except ValueError:
         raise ValueError(f"{what} is not a rectangular array; give rows of equal length") from None
-    if A.dtype.kind == "c":
-        raise TypeError(f"{what} holds complex numbers; give real ones")
     if A.dtype.kind == "O":
         try:
             A = A.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"{what} holds values that are not numbers; encode them as numbers first") from None
-    if A.dtype.kind not in "biuf":
-        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers")
+    _check_kind(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
-    if A.shape[0] == 0:
-        raise ValueError(f"{what} has 0 rows; give at least one row per class")
-    if A.shape[1] == 0:
-        raise ValueError(f"{what} has 0 columns; give at least one feature")
-    A = np.ascontiguousarray(A, dtype=np.float64)
-    for start in range(0, A.shape[0], 4096):
-        if not np.isfinite(A[start : start + 4096]).all():
-            raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
-    return A
+    return DenseRows(A if A.dtype in FLOATS else A.astype(np.float64))
+
+
+def _check_kind(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.kind == "c":
+        raise TypeError(f"{what} holds complex numbers; give real ones")
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{what} has dtype {dtype}; give real numbers")
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,6 +211,8 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     names = None if square else column_names(X)
     A = check_rows(X)
     m = A.shape[0]
+    if square and A.sparse:
+        raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")
     if square and A.shape[0] != A.shape[1]:
         raise ValueError(f"a precomputed kernel needs a square matrix of shape (m, m) at fit; X has shape {A.shape}")
     classes, codes = check_labels(y, m)
@@ -196,12 +224,12 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
         found = ", ".join(repr(c) for c in classes[present].tolist())
         raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
     if rows.shape[0] < m:
-        A = np.ascontiguousarray(A[np.ix_(rows, rows)] if square else A[rows])
+        A = DenseRows(A.X[np.ix_(rows, rows)]) if square else A.take(rows)
         codes = np.searchsorted(present, codes[rows])
         classes = classes[present]
         counts = counts[rows]
     if square:
-        check_symmetric(A)
+        check_symmetric(A.X)
     return Data(A, codes, counts, classes, rows, m, names)
 
 

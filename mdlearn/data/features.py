@@ -7,15 +7,14 @@ rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in interrupt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import DenseRows, Rows, Selection
 
-BLOCK_ENTRIES = 1 << 21
-"""Entries of one row block: 16 MB of float64, a few milliseconds of one BLAS call."""
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
 
@@ -26,63 +25,60 @@ class LinearFeatures:
 
     Attributes
     ----------
-    X : ndarray of shape (m, d)
+    rows : DenseRows or CsrRows of shape (m, d)
     ridge : ndarray of shape (d,) or None
         Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
     """
 
-    X: np.ndarray
+    rows: Rows
     ridge: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of training rows."""
-        return int(self.X.shape[0])
+        return self.rows.shape[0]
 
     @property
     def width(self) -> int:
         """Length of a coefficient vector: the number of columns."""
-        return int(self.X.shape[1])
+        return self.rows.shape[1]
 
     @property
     def ready(self) -> bool:
         """True: explicit rows need no preparation."""
         return True
 
-    def blocks(self) -> Iterator[slice]:
-        """Row ranges of at most BLOCK_ENTRIES entries each."""
-        step = max(64, BLOCK_ENTRIES // self.width)
-        for start in range(0, self.n_rows, step):
-            yield slice(start, min(start + step, self.n_rows))
-
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge, shape (d,)."""
-        w: np.ndarray = alpha @ self.X
+        w = self.rows.adjoint(alpha)
         return w if self.ridge is None else w / self.ridge
 
     def decision(self, coef: np.ndarray) -> np.ndarray:
         """Return f = X w on the training rows."""
-        return self.X @ coef
+        return self.rows.dot(coef)
 
     def squared_norm(self, coef: np.ndarray) -> float:
         """Return sum_j ridge_j w_j^2."""
         return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
 
+    def squares(self) -> np.ndarray:
+        """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
+        return self.rows.squares(self.ridge)
+
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: X."""
-        return self.X
-
-    def radius(self) -> float:
-        """Largest norm of a row."""
-        return float(np.sqrt(max(np.square(self.X[rows]).sum(axis=1).max() for rows in self.blocks())))
-
-    def scaled(self, rows: slice) -> np.ndarray:
-        """Rows divided by the ridge: X[rows] / ridge."""
-        return self.X[rows] if self.ridge is None else self.X[rows] / self.ridge
+        return self.rows.block(slice(None))
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
-        return symmetric(self.n_rows, self.width, lambda rows, cols: self.scaled(rows) @ self.X[cols].T)
+
+        def block(rows: Selection, columns: Selection) -> np.ndarray:
+            left = self.rows.take(rows)
+            if self.ridge is not None:
+                left = DenseRows(left.block(slice(None)) / self.ridge)
+            return left.inner(self.rows.take(columns))
+
+        return symmetric(self.n_rows, self.width, block)
 
 
 @dataclass(frozen=True)
@@ -91,19 +87,19 @@ class KernelFeatures:
 
     Attributes
     ----------
-    X : ndarray of shape (m, d)
+    rows : DenseRows or CsrRows of shape (m, d)
         Training rows, or the Gram matrix itself for a precomputed kernel.
     kernel : Kernel
     """
 
-    X: np.ndarray
+    rows: Rows
     kernel: Kernel
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
     def n_rows(self) -> int:
         """Number of training rows."""
-        return int(self.X.shape[0])
+        return self.rows.shape[0]
 
     @property
     def width(self) -> int:
@@ -125,20 +121,21 @@ class KernelFeatures:
             return np.zeros(self.n_rows)
         return self._store["gram"] @ coef
 
+    def squares(self) -> np.ndarray:
+        """Squared norm of every row in feature space, k(x_i, x_i)."""
+        return np.diagonal(self._store["gram"]).copy()
+
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: the Gram matrix."""
         return self._store["gram"]
-
-    def radius(self) -> float:
-        """Largest norm of a row in feature space."""
-        return float(np.sqrt(np.diagonal(self._store["gram"]).max()))
 
     def typical_square(self) -> float:
         """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
         n = min(64, self.n_rows)
         if self.kernel.name == "precomputed":
-            return float(np.diagonal(self.X)[:n].mean())
-        return float(np.diagonal(self.kernel.block(self.X[:n], self.X[:n])).mean())
+            return float(np.diagonal(self.rows.block(slice(None)))[:n].mean())
+        first = self.rows.take(slice(0, n))
+        return float(np.diagonal(self.kernel.block(first, first)).mean())
 
     def squared_norm(self, coef: np.ndarray) -> float:
         """Return alpha' G alpha.
@@ -162,16 +159,20 @@ class KernelFeatures:
         """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
         if "gram" not in self._store:
             if self.kernel.name == "precomputed":
-                self._store["gram"] = self.X
+                self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
+                # One float64 copy of the rows: they are few where m x m matrices fit.
+                rows = self.rows if self.rows.sparse else DenseRows(self.rows.block(slice(None)))
                 block = self.kernel.block
+                width = self.rows.shape[1]
                 self._store["gram"] = yield from symmetric(
-                    self.n_rows, self.X.shape[1], lambda r, c: block(self.X[r], self.X[c])
+                    self.n_rows, width, lambda r, c: block(rows.take(r), rows.take(c))
                 )
                 if self.kernel.name == "callable":
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
-                    _check_mirror(self._store["gram"][:n, -n:], block(self.X[:n], self.X[-n:]))
+                    first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
+                    _check_mirror(self._store["gram"][:n, -n:], block(first, last))
         return self._store["gram"]
 
 

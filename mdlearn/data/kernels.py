@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import check_number
+from mdlearn.data.rows import DenseRows, Rows
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -40,19 +41,20 @@ class Kernel:
     function: Callable[[np.ndarray, np.ndarray], Any] | None = None
     centre: np.ndarray | None = None
 
-    def block(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
         if self.name == "callable":
             assert self.function is not None
-            return _checked_block(self.function(A, B), A.shape[0], B.shape[0])
-        if self.centre is not None:
-            A, B = A - self.centre, B - self.centre
-        K: np.ndarray = A @ B.T
+            return _checked_block(self.function(A.X, B.X), A.shape[0], B.shape[0])
+        if self.centre is not None and not (A.sparse or B.sparse):
+            A = DenseRows(A.block(slice(None)) - self.centre)
+            B = DenseRows(B.block(slice(None)) - self.centre)
+        K = A.inner(B)
         if self.name == "rbf":
             # In-place: one (n, m) array is all that a block may hold.
             K *= -2.0
-            K += np.einsum("ij,ij->i", A, A)[:, None]
-            K += np.einsum("ij,ij->i", B, B)
+            K += A.squares()[:, None]
+            K += B.squares()
             np.maximum(K, 0.0, out=K)
             K *= -self.params["gamma"]
             np.exp(K, out=K)
@@ -95,7 +97,7 @@ def kernel_parameters(kernel: Any) -> tuple[str, ...]:
     return PARAMETERS[kernel]
 
 
-def make_kernel(kernel: Any, given: dict[str, Any], X: np.ndarray, counts: np.ndarray) -> Kernel:
+def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
     """Fill in the parameters of a kernel; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
     if callable(kernel):
         return Kernel("callable", {}, kernel)
@@ -107,21 +109,21 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: np.ndarray, counts: np.nd
     if "coef0" in params:
         # A negative constant makes the polynomial kernel indefinite, and the problem non-convex.
         params["coef0"] = check_number(params["coef0"], "coef0", low=0.0, high=np.finfo(float).max)
-    centre = counts @ X / counts.sum() if kernel == "rbf" else None
+    centre = X.adjoint(counts) / counts.sum() if kernel == "rbf" and not X.sparse else None
     return Kernel(kernel, params, None, centre)
 
 
-def _gamma(gamma: Any, X: np.ndarray, counts: np.ndarray) -> float:
+def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:
     if isinstance(gamma, str):
         if gamma != "scale":
             raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
         d = X.shape[1]
         n = counts.sum() * d
-        mean = float(counts @ X.sum(axis=1)) / n
-        variance = sum(
-            float(counts[i : i + 4096] @ np.square(X[i : i + 4096] - mean).sum(axis=1))
-            for i in range(0, X.shape[0], 4096)
-        )
+        mean = float(X.adjoint(counts).sum()) / n
+        if isinstance(X, DenseRows):
+            variance = sum(float(counts[rows] @ np.square(X.block(rows) - mean).sum(axis=1)) for rows in X.spans())
+        else:
+            variance = float(counts @ X.squares()) - n * mean * mean
         variance /= n
         return 1.0 / (d * variance) if variance > 0 else 1.0
     return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)

@@ -142,8 +142,14 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
     lower, alpha, beta = dual(form, column, point.beta, point.sigma)
-    intercept = float(alpha.sum()) if form.bias == "regularized" else point.intercept
-    objective, coef, intercept = improved(form, column, form.features.expand(alpha), intercept)
+    expanded = form.features.expand(alpha)
+    intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
+    if point.coef is None:
+        # An engine that moves the bias on its own has a better one than its multipliers stand for.
+        intercepts.add(point.intercept)
+    objective, coef, intercept = min(
+        (improved(form, column, expanded, b) for b in sorted(intercepts)), key=lambda found: found[0]
+    )
     certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
     return Solution(coef, intercept, alpha, beta, certificate)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mdlearn.data.features import Features
+from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.forms.losses import HingeTerm
 
 BIASES = ("none", "regularized", "free")
@@ -74,12 +74,12 @@ class Column:
     @cached_property
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
-        return np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), -1)
+        return np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
 
     @cached_property
     def softness(self) -> np.ndarray:
         """delta of every multiplier, shape (T, m)."""
-        return np.array([t.softness(self.counts) for t in self.terms]).reshape(len(self.terms), -1)
+        return np.array([t.softness(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
 
     @cached_property
     def sides(self) -> np.ndarray:
@@ -127,6 +127,11 @@ class MarginForm:
     columns: tuple[Column, ...]
     bias: str
 
+    @property
+    def ridged(self) -> bool:
+        """Whether explicit rows have a ridge other than ones."""
+        return isinstance(self.features, LinearFeatures) and self.features.ridge is not None
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -142,12 +147,15 @@ class Point:
         A primal point of the engine's own; None means the representer of the multipliers.
     intercept : float
         Belongs to `coef`, and is the intercept of a free bias.
+    alpha : ndarray of shape (m,) or None
+        Coefficients of `coef` as a combination of rows, where the engine knows them.
     """
 
     beta: np.ndarray
     sigma: np.ndarray
     coef: np.ndarray | None = None
     intercept: float = 0.0
+    alpha: np.ndarray | None = None
 
 
 def zero_point(form: MarginForm, column: Column) -> Point:

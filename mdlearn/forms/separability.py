@@ -39,9 +39,9 @@ def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
     return math.sqrt(max(squares, 0.0))
 
 
-def check_separable(form: MarginForm, column: Column, beta: np.ndarray, radius: float) -> None:
-    """Raise ValueError once the multipliers prove that no point meets the constraints; `radius` = largest |phi|."""
-    if margin_bound(form, column, beta) <= RELATIVE_MARGIN * radius:
+def check_separable(form: MarginForm, column: Column, beta: np.ndarray) -> None:
+    """Raise ValueError once the multipliers prove that no point meets the constraints."""
+    if margin_bound(form, column, beta) <= RELATIVE_MARGIN * math.sqrt(float(form.features.squares().max())):
         raise _inseparable()
 
 

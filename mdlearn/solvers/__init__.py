@@ -8,5 +8,6 @@ def mdlearn_solvers() -> list[type]:
     """Built-in engines, by the same hook that plugins use."""
     from mdlearn.solvers.cd import CoordinateDescent
     from mdlearn.solvers.interior import Interior
+    from mdlearn.solvers.sgd import ASGD, SGD
 
-    return [CoordinateDescent, Interior]
+    return [ASGD, CoordinateDescent, Interior, SGD]

@@ -56,7 +56,7 @@ class ActiveSet:
         self, element: np.ndarray, beta: np.ndarray, free: np.ndarray
     ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
         state, column, system = self.state, self.state.column, self.state.system
-        stiffness = STIFFNESS * state.typical_multiplier()
+        stiffness = STIFFNESS * state.typical_multiplier
         rows = np.flatnonzero(free.any(axis=0))
         chosen, y, soft = free[:, rows], column.y[rows], column.softness[:, rows]
         decision, adjoint = system.restrict(rows)

@@ -50,12 +50,16 @@ class Solver:
         Names and defaults of ``solver_options``.
     default_max_iter : int
         Number of reports after which the driver gives up when the user sets no ``max_iter``.
+    published_end : bool
+        True for a published method with an end of its own: it runs to that end whatever the gap is, the last point is
+        the answer as it stands, and a gap above `tol` is worth a warning only when the user gave `tol`.
     """
 
     name: ClassVar[str]
     purpose: ClassVar[str]
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 1000
+    published_end: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:
         """Return why this engine cannot take the form, or None when it can."""

@@ -16,6 +16,7 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
+from mdlearn.solvers.dual_centred import CentredDual
 from mdlearn.solvers.dual_gram import GramDual
 from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
@@ -27,6 +28,10 @@ NEWTON_STEPS = 6
 """Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
 SMALL = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
+FINISHED_BY_GRAM = 10_000
+"""Sparse rows up to which slow sweeps are finished on the Gram matrix."""
+SHORT_PATIENCE, LONG_PATIENCE = 60, 300
+"""Sweeps over sparse rows without a halved gap before that, and before giving up where it is no choice."""
 ROWS_LIMIT = 256e6
 """Bytes that a whitened copy of the rows may take."""
 PATIENCE = 20
@@ -56,16 +61,24 @@ class CoordinateDescent(Solver):
     """Dual coordinate descent with random permutations (``solver="cd"``)."""
 
     name: ClassVar[str] = "cd"
-    purpose: ClassVar[str] = "declared hinge terms, every kernel and dense rows; bias none or regularized"
+    purpose: ClassVar[str] = (
+        "declared hinge terms: every kernel, dense rows, sparse rows in O(nnz); a free bias on sparse rows only"
+    )
     options: ClassVar[dict[str, Any]] = {"shrinking": True}
 
     def refusal(self, form: MarginForm) -> str | None:
-        """A free bias would couple all coordinates by an equality."""
-        return "it cannot keep the equality constraint of bias='free'" if form.bias == "free" else None
+        """A free bias would couple all coordinates by an equality; sparse sweeps take no constraint and no ridge."""
+        if form.bias == "free":
+            return "it cannot keep the equality constraint of bias='free'"
+        if _centred(form) and any(column.hard for column in form.columns):
+            return "its sweeps over sparse rows need a finite C"
+        return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.ridged else None
 
     def check_memory(self, form: MarginForm) -> None:
         """Ask for three matrices of size m (Gram) or one whitened copy of the rows."""
         m, width = form.features.n_rows, form.features.width
+        if _centred(form):
+            return
         if _through_gram(form):
             memory.require(
                 24.0 * m * m,
@@ -86,8 +99,11 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and a store of reduced matrices; nothing for explicit rows."""
-        if not _through_gram(form):
+        if _centred(form) or not _through_gram(form):
             return None
+        return (yield from self._gram(form))
+
+    def _gram(self, form: MarginForm) -> Generator[None, None, _Shared]:
         G = yield from form.features.gram()
         return _Shared(G, 1.0 if form.bias == "regularized" else 0.0)
 
@@ -95,10 +111,20 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round."""
+        centred = None
+        if _centred(form):
+            centred = CentredDual(form, column)
+            few = form.features.n_rows <= FINISHED_BY_GRAM
+            yield from centred.run(rng, SHORT_PATIENCE if few else LONG_PATIENCE)
+            if not few:
+                return
+            # Slow sweeps on few rows: their Gram matrix and Newton steps take over where the sweeps ended.
+            memory.require(24.0 * form.features.n_rows**2, "the Gram matrix of a slow problem", "raise tol")
+            shared = yield from self._gram(form)
         dual: Dual
         if shared is not None:
             hessian = yield from shared.hessian(column)
-            dual = GramDual(form, column, hessian)
+            dual = GramDual(form, column, hessian, None if centred is None else centred.beta)
         else:
             dual = yield from RowDual.start(form, column)
         movable = np.flatnonzero(column.caps.ravel() > 0)
@@ -139,6 +165,12 @@ def _can_move(dual: Dual) -> np.ndarray:
     """Coordinates inside their box, or at a bound with a gradient that points inside."""
     inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
+
+
+def _centred(form: MarginForm) -> bool:
+    """Sparse rows, unless they are so few that their Gram matrix is cheaper."""
+    features = form.features
+    return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > SMALL
 
 
 def _through_gram(form: MarginForm) -> bool:

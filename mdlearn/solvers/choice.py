@@ -12,6 +12,8 @@ WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
 
 
+NARROW = 500
+"""Columns of sparse rows up to which their dense row blocks are cheap."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 
@@ -25,9 +27,26 @@ class Rule:
     fits: Callable[[MarginForm], bool]
 
 
-def _linear_small(form: MarginForm) -> bool:
+def _dense_small(form: MarginForm) -> bool:
     features = form.features
-    return isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE
+    dense = isinstance(features, LinearFeatures) and not features.rows.sparse
+    return dense and min(features.width, features.n_rows) <= WIDE
+
+
+def _sparse_narrow(form: MarginForm) -> bool:
+    features = form.features
+    return isinstance(features, LinearFeatures) and features.rows.sparse and features.width <= NARROW
+
+
+def _constrained(form: MarginForm) -> bool:
+    features = form.features
+    hard = any(column.hard for column in form.columns)
+    return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE
+
+
+def _sparse(form: MarginForm) -> bool:
+    features = form.features
+    return isinstance(features, LinearFeatures) and features.rows.sparse and form.bias != "free"
 
 
 def _stiff(form: MarginForm) -> bool:
@@ -39,7 +58,10 @@ def _stiff(form: MarginForm) -> bool:
 
 
 RULES = (
-    Rule("interior", f"explicit rows with at most {WIDE} columns or rows: second-order steps", _linear_small),
+    Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
+    Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
+    Rule("interior", "hard margin: constraints", _constrained),
+    Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
     Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("interior", f"C k(x, x) beyond {STIFF:g}: nearly a hard margin, where sweeps crawl", _stiff),
     Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),

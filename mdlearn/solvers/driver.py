@@ -11,8 +11,20 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.certificate import TINY, Certificate, Solution, certify, certify_best, combine, value_at_zero
+from mdlearn.forms.certificate import (
+    TINY,
+    Certificate,
+    Solution,
+    certify,
+    certify_best,
+    combine,
+    dual,
+    judge,
+    value_at_zero,
+)
+from mdlearn.forms.history import State
 from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
+from mdlearn.forms.primal import primal, representer
 from mdlearn.forms.separability import check_by_program, check_separable
 from mdlearn.solvers.base import Report, Solver, relative_gap
 from mdlearn.solvers.progress import Progress
@@ -25,35 +37,16 @@ relative to the objective itself.
 """
 
 
-@dataclass(frozen=True)
-class State:
-    """What a callback sees, and one record of a model's history.
-
-    Attributes
-    ----------
-    iteration : int
-        Reports of this problem so far, from 1.
-    objective, lower_bound, gap : float
-        Best values so far, as the engine estimates them.
-    elapsed : float
-        Seconds since fit was entered.
-    problem : int
-        Index of the class or pair being solved.
-    """
-
-    iteration: int
-    objective: float
-    lower_bound: float
-    gap: float
-    elapsed: float
-    problem: int
+END = object()
+"""What `next` gives when an engine has no more to say."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: `tol` is the relative gap, `deadline` a `time.perf_counter` value."""
+    """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value."""
 
     tol: float
+    tol_given: bool
     max_iter: int | None
     started: float
     deadline: float
@@ -91,9 +84,13 @@ class Driver:
         scale = sum(value_at_zero(column) for column in form.columns)
         hard = any(column.hard for column in form.columns)
         certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
-        if not certificate.converged:
-            reason = self.stopped or self.reason or "rounding allows no better"
-            advice = "allow more" if self.stopped or self.reason else "raise tol or scale the features"
+        at_its_end = self.solver.published_end and not (self.stopped or self.reason)
+        if not certificate.converged and (self.limits.tol_given or not at_its_end):
+            reason, advice = "rounding allows no better", "raise tol or scale the features"
+            if self.stopped or self.reason:
+                reason, advice = self.stopped or self.reason, "allow more"
+            elif at_its_end:
+                reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
             warnings.warn(
                 f"solver {self.solver.name!r} stopped at relative gap {certificate.gap:.2g} instead of "
                 f"{self.limits.tol:.2g} ({reason}); {advice}",
@@ -126,29 +123,31 @@ class Driver:
         steps = self.solver.iterate(form, column, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
         iteration, extra = 0, EXTRA
+        published = self.solver.published_end
         for report in steps:
             if report is not None:
                 iteration += 1
                 if column.hard:
-                    check_separable(form, column, report.point.beta, form.features.radius())
-                better = best.take(report)
+                    check_separable(form, column, report.point.beta)
+                better = best.take(report, latest=published)
                 if self._record(best, iteration, j):
                     self.stopped = "stopped by the callback"
-                if best.gap <= self.limits.tol:
+                if best.gap <= self.limits.tol and not published:
                     extra -= 1
-                    if better and (extra == 0 or best.sharp_gap <= self.limits.tol):
+                    # Once more than a few reports old, any point within the gap will do; before that, a sharp one.
+                    if extra == 0 or (better and (extra < 0 or best.sharp_gap <= self.limits.tol)):
                         solution = certify(form, column, best.point, self.limits.tol)
                         if solution.certificate.converged:
                             return solution
-                    if extra < 0:
-                        break
                 if iteration >= max_iter:
-                    self.reason = f"max_iter = {max_iter} reached"
+                    if not (published and next(steps, END) is END):
+                        self.reason = f"max_iter = {max_iter} reached"
                     break
             if self._late():
                 break
         steps.close()
-        solution = certify_best(form, column, best.point, self.limits.tol)
+        judged = certify_as_is if published and iteration else certify_best
+        solution = judged(form, column, best.point, self.limits.tol)
         if np.isinf(solution.certificate.objective) and not self.stopped:
             check_by_program(form, column)
         return solution
@@ -159,6 +158,17 @@ class Driver:
         self.history.append(state)
         self.progress.show(state)
         return self.limits.callback is not None and bool(self.limits.callback(state))
+
+
+def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
+    if point.coef is None:
+        return certify(form, column, point, tol)
+    lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    alpha = representer(form, alpha, point.coef, point.intercept) if point.alpha is None else point.alpha
+    objective = primal(form, column, point.coef, point.intercept)[0]
+    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
+    return Solution(point.coef, point.intercept, alpha, beta, certificate)
 
 
 class _Best:
@@ -173,11 +183,11 @@ class _Best:
         """Gap relative to the objective alone."""
         return (self.objective - self.lower_bound) / max(abs(self.objective), TINY)
 
-    def take(self, report: Report) -> bool:
-        """Keep a report's point if it is the best so far; say whether it was."""
+    def take(self, report: Report, latest: bool) -> bool:
+        """Keep a report's point if it is the best so far, or anyway when the `latest` counts; say whether it was."""
         objective, lower = report.objective, report.lower_bound
         gap = max(relative_gap(self.column, objective, lower), 0.0)
-        if gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound):
+        if latest or gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound):
             self.point, self.objective, self.lower_bound, self.gap = report.point, objective, lower, gap
             return True
         return False

@@ -32,14 +32,14 @@ def problem_of(
 class GramDual:
     """State of one column: multipliers beta, kept f = R q, S = border' q."""
 
-    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram) -> None:
+    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram, beta: np.ndarray | None = None) -> None:
         self.form, self.column, self.reduced = form, column, reduced
-        self.beta = np.zeros(column.caps.shape)
+        self.beta = np.zeros(column.caps.shape) if beta is None else beta.copy()
         self.S = np.zeros(1)
         self.kept = np.zeros(column.y.shape[0])
         self.rows = GramRows(reduced.R, self.kept)
         self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
-        q = column.y * column.pull
+        q = column.y * (column.sides @ self.beta + column.pull)
         self._keep(reduced.representer(q)[1], q)
 
     def _keep(self, f: np.ndarray, q: np.ndarray) -> None:

@@ -57,13 +57,15 @@ class RowDual:
         if column.kappa == 0:
             if features.width <= FINISH_WIDTH:
                 yield from system.setup()
-            X = features.X if features.ridge is None else features.X / np.sqrt(features.ridge)
-            return cls(form, column, system, None, X)
+            X = features.rows.block(slice(None))
+            if features.ridge is not None:
+                X = X / np.sqrt(features.ridge)
+            return cls(form, column, system, None, np.ascontiguousarray(X))
         yield from system.setup()
         L = yield from linalg.cholesky(system.Q.copy())
         X = np.empty((features.n_rows, L.shape[0]))
-        for block in features.blocks():
-            X[block] = blas.dtrsm(1.0, L.T, system.rows(block).T, side=0, lower=0, trans_a=1).T
+        for span in features.rows.spans():
+            X[span] = blas.dtrsm(1.0, L.T, system.rows(span).T, side=0, lower=0, trans_a=1).T
             yield
         return cls(form, column, system, L, X)
 

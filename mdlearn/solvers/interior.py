@@ -100,7 +100,7 @@ def _system(form: MarginForm, column: Column, G: np.ndarray | None) -> RowSystem
         return GramSystem(form, column, G)
     rows = RowSystem(form, column)
     m, d = form.features.n_rows, form.features.width
-    wide = column.caps.max(initial=0.0) > STIFF * Margins(form, column, rows).typical_multiplier()
+    wide = column.caps.max(initial=0.0) > STIFF * Margins(form, column, rows).typical_multiplier
     return StackedSystem(form, column) if wide and m * d * d <= STACKED_LIMIT else rows
 
 
@@ -133,7 +133,7 @@ class CentralPath:
         self.element = np.zeros_like(state.system.adjoint(column.y))
         self.z = np.zeros_like(column.y)
         # Multipliers start inside their box, but no larger than what one row could want on its own.
-        scale = state.typical_multiplier()
+        scale = state.typical_multiplier
         # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
         self.refinements = 2 if column.caps.max() > STIFF * scale else 0
         self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
@@ -165,6 +165,9 @@ class CentralPath:
         with np.errstate(over="ignore", divide="ignore"):
             stiffness = s / safe + column.softness + np.where(boxed, xi / upper, 0.0)
             d = np.where(used, 1.0 / stiffness, 0.0)
+        if not np.isfinite(d).all():
+            self.alive = False
+            return
         yield from system.factor(d.sum(axis=0))
         rp = self._slope(self.z) + column.softness * beta + xi - s
         rw = state.residual(self.element, beta)

@@ -60,6 +60,13 @@ def cholesky_shifted(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     return (yield from cholesky(A))
 
 
+def finite(x: np.ndarray) -> np.ndarray:
+    """Return x, or raise NotPositiveDefinite when it overflowed: a direction that large says as much as none."""
+    if not np.isfinite(x).all():
+        raise NotPositiveDefinite("a solution overflowed")
+    return x
+
+
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve L L' x = b for a factor made by `cholesky`."""
     if L.shape[0] == 0:

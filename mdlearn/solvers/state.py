@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
@@ -32,16 +33,10 @@ class Margins:
         """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
         return self.system.quadratic(element) - self.system.adjoint(self.multipliers(beta))
 
+    @cached_property
     def typical_multiplier(self) -> float:
         """Multiplier with which one average row would reach margin 1 on its own."""
-        features = self.form.features
-        rows = slice(0, min(features.n_rows, 2000))
-        if isinstance(self.system, GramSystem):
-            squares = np.diagonal(self.system.G)[rows]
-        else:
-            assert isinstance(features, LinearFeatures)
-            squares = np.einsum("ij,ij->i", features.scaled(rows), features.X[rows])
-        average = float(squares.mean()) + (self.form.bias != "none")
+        average = float(self.form.features.squares().mean()) + (self.form.bias != "none")
         return 1.0 / average if average > 0 else 1.0
 
 

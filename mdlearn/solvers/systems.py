@@ -43,7 +43,7 @@ class RowSystem:
 
     def rows(self, rows: slice | np.ndarray) -> np.ndarray:
         """Some rows, with the constant column of a bias."""
-        X = self.features.X[rows]
+        X = self.features.rows.block(rows)
         return np.hstack([X, np.ones((X.shape[0], 1))]) if self.bias else X
 
     def _accumulate(self, M: np.ndarray, D: np.ndarray, centre: np.ndarray | None) -> Work:
@@ -63,12 +63,12 @@ class RowSystem:
 
     def decision(self, element: np.ndarray) -> np.ndarray:
         """f on the training rows."""
-        X = self.features.X
-        return X @ element[:-1] + element[-1] if self.bias else X @ element
+        rows = self.features.rows
+        return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """Sum of v_i (x_i, 1)."""
-        w = v @ self.features.X
+        w = self.features.rows.adjoint(v)
         return np.append(w, v.sum()) if self.bias else w
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
@@ -90,7 +90,7 @@ class RowSystem:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
-        return linalg.solve(self.L, rhs)
+        return linalg.finite(linalg.solve(self.L, rhs))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""
@@ -140,7 +140,7 @@ class StackedSystem(RowSystem):
         inner = solve_triangular(R[:rank, :rank], rhs[self.pivots[:rank]], trans=1, check_finite=False)
         out = np.zeros_like(rhs)
         out[self.pivots[:rank]] = solve_triangular(R[:rank, :rank], inner, check_finite=False)
-        return out
+        return linalg.finite(out)
 
 
 class GramSystem:
@@ -244,12 +244,12 @@ class GramSystem:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
         if not self.bias:
-            return self._inverse(rhs)
+            return linalg.finite(self._inverse(rhs))
         first = self._inverse(rhs[:-1])
         # Without a row on a kink and without variance nothing holds the intercept: it stays.
         hold = float(self.border.sum())
         b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / hold if hold > 0 else 0.0
-        return np.append(first - b * self.border, b)
+        return linalg.finite(np.append(first - b * self.border, b))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""

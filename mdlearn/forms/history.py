@@ -1,0 +1,29 @@
+"""The record of a fit's progress: what a callback sees and a model keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class State:
+    """What a callback sees, and one record of a model's history.
+
+    Attributes
+    ----------
+    iteration : int
+        Reports of this problem so far, from 1.
+    objective, lower_bound, gap : float
+        Best values so far, as the engine estimates them.
+    elapsed : float
+        Seconds since fit was entered.
+    problem : int
+        Index of the class or pair being solved.
+    """
+
+    iteration: int
+    objective: float
+    lower_bound: float
+    gap: float
+    elapsed: float
+    problem: int
