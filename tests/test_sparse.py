@@ -25,7 +25,7 @@ X, Y = planted()
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("lambda1", [0.0, 1.0, TOTAL / 16, TOTAL / 4, 16.0 * TOTAL])
-@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 def test_cd_over_csr_reaches_the_dense_optimum(bias, lambda1, C):
     lambda2 = 0.01 if lambda1 == 0 else min(lambda1 / 4, 1.0)
     settings = {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": bias}

@@ -13,12 +13,15 @@ import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import COPY_BYTES
+from mdlearn.errors import InsufficientMemory
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
 from mdlearn.solvers.dual_centred import CentredDual
 from mdlearn.solvers.dual_gram import GramDual
 from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
+from mdlearn.solvers.proximal import Proximal
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
 from mdlearn.solvers.state import Margins
 from mdlearn.solvers.systems import RowSystem
@@ -28,12 +31,6 @@ NEWTON_STEPS = 6
 """Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
 SMALL = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
-FINISHED_BY_GRAM = 10_000
-"""Sparse rows up to which slow sweeps are finished on the Gram matrix."""
-SHORT_PATIENCE, LONG_PATIENCE = 60, 300
-"""Sweeps over sparse rows without a halved gap before that, and before giving up where it is no choice."""
-ROWS_LIMIT = 256e6
-"""Bytes that a whitened copy of the rows may take."""
 PATIENCE = 20
 """Rounds without progress after which rounding is taken to be reached."""
 
@@ -67,28 +64,36 @@ class CoordinateDescent(Solver):
     options: ClassVar[dict[str, Any]] = {"shrinking": True}
 
     def refusal(self, form: MarginForm) -> str | None:
-        """A free bias would couple all coordinates by an equality; sparse sweeps take no constraint and no ridge."""
-        if form.bias == "free":
+        """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge."""
+        if form.bias == "free" and not _centred(form):
             return "it cannot keep the equality constraint of bias='free'"
         if _centred(form) and any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
         return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.ridged else None
 
-    def check_memory(self, form: MarginForm) -> None:
-        """Ask for three matrices of size m (Gram) or one whitened copy of the rows."""
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
         m, width = form.features.n_rows, form.features.width
         if _centred(form):
             return
         if _through_gram(form):
+            # R (and one more while it is made) is shared; a column with another key has its own.
+            alike = len({_key(column) for column in form.columns}) == 1
+            matrices = 2 + (1 if alike else 2) * at_once
             memory.require(
-                24.0 * m * m,
-                f"a kernel problem with {m} rows (three {m} x {m} matrices)",
+                8.0 * matrices * m * m,
+                f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",
                 "use fewer rows or kernel='linear'",
+                at_once,
             )
         elif any(c.kappa > 0 for c in form.columns):
-            memory.require(16.0 * width**2, f"whitening {width} columns", "use solver='interior' or lambda1=0")
-            if 8.0 * m * width > ROWS_LIMIT:
-                memory.require(np.inf, f"a whitened copy of {m} x {width} values", "use solver='interior'")
+            if 8.0 * m * width > COPY_BYTES:
+                raise InsufficientMemory(
+                    f"a whitened copy of {m} x {width} values needs {8e-9 * m * width:.3g} GB but may take "
+                    f"{1e-9 * COPY_BYTES:.3g} GB; use solver='interior'"
+                )
+            size, what = at_once * (16.0 * width**2 + 8.0 * m * width), f"whitening {width} columns"
+            memory.require(size, what, "use solver='interior' or lambda1=0", at_once)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """`shrinking`: whether inner sweeps visit only the rows that can still move."""
@@ -98,33 +103,26 @@ class CoordinateDescent(Solver):
         return options
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the Gram matrix and a store of reduced matrices; nothing for explicit rows."""
+        """Return the Gram matrix and the reduced one of the first column; nothing for explicit rows."""
         if _centred(form) or not _through_gram(form):
             return None
-        return (yield from self._gram(form))
-
-    def _gram(self, form: MarginForm) -> Generator[None, None, _Shared]:
-        G = yield from form.features.gram()
-        return _Shared(G, 1.0 if form.bias == "regularized" else 0.0)
+        G, constant, first = (yield from form.features.gram()), float(form.bias == "regularized"), form.columns[0]
+        R = yield from reduce_gram(G, constant, first.kappa, first.counts)
+        return _Shared(G, constant, _key(first), R)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round."""
-        centred = None
         if _centred(form):
-            centred = CentredDual(form, column)
-            few = form.features.n_rows <= FINISHED_BY_GRAM
-            yield from centred.run(rng, SHORT_PATIENCE if few else LONG_PATIENCE)
-            if not few:
-                return
-            # Slow sweeps on few rows: their Gram matrix and Newton steps take over where the sweeps ended.
-            memory.require(24.0 * form.features.n_rows**2, "the Gram matrix of a slow problem", "raise tol")
-            shared = yield from self._gram(form)
+            first = CentredDual(form, column)
+            yield from first.run(rng)
+            yield from Proximal(form, column, first.beta, first.coef(), first.intercept()).run()
+            return
         dual: Dual
         if shared is not None:
             hessian = yield from shared.hessian(column)
-            dual = GramDual(form, column, hessian, None if centred is None else centred.beta)
+            dual = GramDual(form, column, hessian)
         else:
             dual = yield from RowDual.start(form, column)
         movable = np.flatnonzero(column.caps.ravel() > 0)
@@ -178,21 +176,25 @@ def _through_gram(form: MarginForm) -> bool:
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(SMALL, features.width)
 
 
-class _Shared:
-    """Gram matrix, and R for the last (kappa, counts): all classes of a one-vs-rest problem ask for the same."""
+def _key(column: Column) -> tuple[float, bytes]:
+    """What R depends on, beside the Gram matrix."""
+    return column.kappa, column.counts.tobytes()
 
-    def __init__(self, G: np.ndarray, constant: float) -> None:
-        self.G, self.constant = G, constant
-        self.key: tuple[float, bytes] | None = None
-        self.R: np.ndarray | None = None
+
+class _Shared:
+    """Gram matrix, and R for one key: all classes of a one-vs-rest problem have the same.
+
+    Never written to, because columns may be in work at the same time; a column with another key computes its own R.
+    """
+
+    def __init__(self, G: np.ndarray, constant: float, key: tuple[float, bytes], R: np.ndarray | None) -> None:
+        self.G, self.constant, self.key, self.R = G, constant, key, R
 
     def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:
         """Return the dual Hessian of a column, exact or bounded."""
-        key = (column.kappa, column.counts.tobytes())
-        if key != self.key:
-            self.R, self.key = None, None  # frees the old matrix first
-            self.R = yield from reduce_gram(self.G, self.constant, column.kappa, column.counts)
-            self.key = key
-        if self.R is None:
+        R = self.R
+        if _key(column) != self.key:
+            R = yield from reduce_gram(self.G, self.constant, column.kappa, column.counts)
+        if R is None:
             return GramMajorant(self.G, self.constant, column)
-        return ExactHessian(self.G, self.R, self.constant, column)
+        return ExactHessian(self.G, R, self.constant, column)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mdlearn.data.features import KernelFeatures, LinearFeatures
 from mdlearn.forms.margin import MarginForm
+from mdlearn.solvers.cd import CoordinateDescent
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
@@ -46,7 +47,8 @@ def _constrained(form: MarginForm) -> bool:
 
 def _sparse(form: MarginForm) -> bool:
     features = form.features
-    return isinstance(features, LinearFeatures) and features.rows.sparse and form.bias != "free"
+    sparse = isinstance(features, LinearFeatures) and features.rows.sparse
+    return sparse and CoordinateDescent().refusal(form) is None
 
 
 def _stiff(form: MarginForm) -> bool:

@@ -3,7 +3,7 @@
 A constant column would give the dual Hessian one eigenvalue of the size of m, which single coordinates fight. So the
 bias stands still during a sweep and moves between sweeps, by a response that is learned from how Y answered the last
 move. Variance multipliers never meet a bound; an update is skipped when its exact price is a small part of the gap.
-Where the gap stops falling, the bias becomes part of every update again, which is monotone.
+Where the gap stops falling, a regularized bias becomes part of every update again, which is monotone.
 """
 
 from __future__ import annotations
@@ -14,16 +14,28 @@ import numpy as np
 
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.rows import CsrRows
+from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report, Steps
 
-FIRST_SWEEPS, INNER_SWEEPS = 5, 5
+FIRST_SWEEPS, INNER_SWEEPS = 5, 4
 PIECE = 1 << 22
 """Entries of X that one call of the kernel visits: about 20 ms."""
 LAZY = 0.05
-"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost."""
+"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
+FAST = 0.15
+"""Fall of the gap in one round up to which that share may grow. What skipped updates are worth is of second order in
+their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
+shrinks."""
 PATIENCE = 10
 """Full sweeps without a smaller gap after which the bias joins the updates."""
+FEW = 3000
+"""Free multipliers up to which second-order steps are cheap beside more sweeps."""
+SHORT, LONG = 4, 300
+"""Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
+LEAST = 0.05
+"""Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
 
 class CentredDual:
@@ -83,26 +95,36 @@ class CentredDual:
         p.along = float(self.v @ self.u)
         p.total = float(q.sum()) + p.tau * column.label_mean
 
+    def coef(self) -> np.ndarray:
+        """The weight vector."""
+        return self.u + self.problem.tau * self.v
+
+    def intercept(self) -> float:
+        """The bias that margins are taken with."""
+        return self.problem.offset + self.problem.live * self.problem.total
+
     def report(self) -> Report:
         """Values that the sweep summed on its way: margins of different moments, close to the truth and free."""
         column, p = self.column, self.problem
-        w = self.u + p.tau * self.v
+        w, intercept = self.coef(), self.intercept()
         objective = 0.5 * float(w @ w) + p.loss + p.spread
-        intercept = p.offset + p.live * p.total
         mean = p.along + p.tau * float(self.v @ self.v) + intercept * column.label_mean
-        objective -= column.mean * mean
-        gap = p.gap
-        if self.form.bias == "regularized":
-            objective += 0.5 * intercept**2
-            gap += 0.5 * (p.total - intercept) ** 2
-        return Report(objective, objective - gap, Point(self.beta.copy(), self.s.copy(), None, intercept))
+        objective += 0.5 * self.bias.weight * intercept**2 - column.mean * mean
+        point = Point(self.beta.copy(), self.s.copy(), None, intercept)
+        if self.form.bias == "free":
+            # No bound without sum alpha = 0, and what its repair costs no sweep can tell: both values exactly.
+            lower = dual(self.form, column, self.beta, self.s)[0]
+            return Report(primal(self.form, column, w, intercept)[0], lower, point)
+        gap = p.gap + 0.5 * self.bias.weight * (p.total - intercept) ** 2
+        return Report(objective, objective - gap, point)
 
-    def run(self, rng: np.random.Generator, patience: int) -> Steps:
+    def run(self, rng: np.random.Generator) -> Steps:
         """Full sweeps with a report each; after the first few, cheap sweeps over what still moves in between.
 
-        Ends when `patience` sweeps have not halved the gap.
+        Ends when many sweeps have not halved the gap.
         """
-        best, halved, stalled, since, sweeps, p = np.inf, np.inf, 0, 0, 0, self.problem
+        best, halved, stalled, since, sweeps, patience, p = np.inf, np.inf, 0, 0, 0, LONG, self.problem
+        lazy = LAZY
         while since < patience:
             yield from self.sweep(self.movable, rng)
             sweeps += 1
@@ -111,45 +133,57 @@ class CentredDual:
             gap = report.objective - report.lower_bound
             yield report
             stalled = 0 if gap < 0.99 * best else stalled + 1
+            lazy = 0.25 * lazy if gap > FAST * best else min(LAZY, 2.0 * lazy)
             best = min(best, gap)
             since = 0 if best < 0.5 * halved else since + 1
             halved = best if since == 0 else halved
-            if stalled >= PATIENCE and self.form.bias == "regularized":
+            if stalled >= PATIENCE and self.bias.weight > 0:
                 p.live, p.offset = 1.0, 0.0
-            p.lazy = LAZY * gap / self.s.shape[0]
+            p.lazy = lazy * best / self.s.shape[0]
             if sweeps % 10 == 0:
                 self.restart()
             if sweeps >= FIRST_SWEEPS:
+                patience = SHORT if self.free() <= FEW else LONG
                 active = np.flatnonzero(self.keep.ravel())
                 for _ in range(INNER_SWEEPS):
                     yield from self.sweep(active, rng)
 
+    def free(self) -> int:
+        """Number of multipliers inside their box."""
+        return int(((self.beta > 0) & (self.beta < self.column.caps)).sum())
+
 
 class _Bias:
-    """Moves the offset between sweeps: Newton on Y(b) = b with a learned slope -dY/db."""
+    """Moves the offset between sweeps: Newton on Y(b) = weight b with a learned slope -dY/db.
+
+    The weight of b^2 is 1 for a regularized bias and 0 for a free one.
+    """
 
     def __init__(self, kind: str, dual: CentredDual) -> None:
-        self.kind, self.dual = kind, dual
-        self.response = self.last = self.step = 0.0
+        self.dual, self.moves_at_all = dual, kind != "none"
+        self.weight = 1.0 if kind == "regularized" else 0.0
+        self.response = self.least = self.last = self.step = 0.0
         self.moves = 0
 
     def move(self) -> None:
         """Answer the sweep that just ended."""
         p = self.dual.problem
-        if self.kind == "none" or p.live:
+        if not self.moves_at_all or p.live:
             return
-        rho = p.total - p.offset
+        rho = p.total - self.weight * p.offset
         if self.moves == 0:
             self.response = self._first_response()
+            self.least = 0.0 if self.weight else LEAST * self.response
         elif self.step != 0.0:
-            secant = -(rho - self.last) / self.step - 1.0
+            secant = -(rho - self.last) / self.step - self.weight
             if rho * self.last < 0 and abs(rho) > 0.5 * abs(self.last):
                 self.response *= 3.0
             elif secant > 0:
                 self.response = float(np.clip(secant, 0.25 * self.response, 2.0 * self.response))
             else:
                 self.response *= 0.5
-        self.step = rho / (1.0 + self.response)
+            self.response = max(self.response, self.least)
+        self.step = rho / (self.weight + self.response)
         p.offset += self.step
         self.last = rho
         self.moves += 1
@@ -158,6 +192,6 @@ class _Bias:
         """Every free multiplier, and every variance multiplier, answers a move of the bias by about 1 / |x|^2."""
         dual, column = self.dual, self.dual.column
         square = max(float(dual.squares.mean()), 1e-300)
-        free = int(((dual.beta > 0) & (dual.beta < column.caps)).sum())
         stiff = column.kappa * square
+        free = max(dual.free(), 0.01 * column.y.shape[0])  # none may be free yet
         return (free + (column.y.shape[0] - free) * stiff / (1.0 + stiff)) / square

@@ -32,9 +32,9 @@ def problem_of(
 class GramDual:
     """State of one column: multipliers beta, kept f = R q, S = border' q."""
 
-    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram, beta: np.ndarray | None = None) -> None:
+    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram) -> None:
         self.form, self.column, self.reduced = form, column, reduced
-        self.beta = np.zeros(column.caps.shape) if beta is None else beta.copy()
+        self.beta = np.zeros(column.caps.shape)
         self.S = np.zeros(1)
         self.kept = np.zeros(column.y.shape[0])
         self.rows = GramRows(reduced.R, self.kept)

@@ -1,0 +1,182 @@
+"""Method of multipliers for sparse rows: proximal steps on the dual, each solved by semismooth Newton, matrix-free.
+
+Coordinate steps crawl where rows nearly repeat. Here every hinge is replaced by its envelope around the multipliers so
+far: a smooth, strongly convex problem in (w, b) whose Newton systems touch only the rows on a slope. Its solution gives
+the next multipliers. Systems are solved by conjugate gradients, preconditioned by the rows on a slope (a matrix of
+their number) and the diagonal of the rest, at two passes over the rows per iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from mdlearn.data.rows import CsrRows
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers import linalg
+from mdlearn.solvers.base import Steps
+from mdlearn.solvers.state import report_of
+
+Map = Callable[[np.ndarray], np.ndarray]
+DIRECT = 3000
+"""Rows on a slope up to which the preconditioner factors a matrix of their number."""
+ITERATIONS = 200
+"""Most iterations of conjugate gradients for one Newton step."""
+WIDTH, REACH = 1e-2, 0.1
+"""First width of the envelope: in units of |x|^2, and such that a slope spans that much margin, whichever is wider."""
+NARROWER, NARROWEST = 0.3, 1e-6
+"""Shrinkage of the width from one proximal step to the next, and its least in units of |x|^2."""
+SOLVED = 0.1
+"""Share of the gap that the squared gradient may have when the next proximal step begins."""
+HOLD = 1e-2
+"""Weight of (b - its last value)^2 / 2 for a free intercept: a proximal step too, since nothing else may hold it."""
+PATIENCE = 30
+"""Newton steps without a smaller gap after which rounding is taken to be reached."""
+
+
+class Proximal:
+    """One column: the element (w, and b where there is a bias), its margins, and the multipliers of the envelope."""
+
+    def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
+        assert isinstance(form.features.rows, CsrRows)
+        self.form, self.column, self.rows = form, column, form.features.rows
+        self.bias = form.bias != "none"
+        self.element = np.append(coef, intercept) if self.bias else coef.copy()
+        self.ridge, self.anchor = np.ones_like(self.element), np.zeros_like(self.element)
+        if form.bias == "free":
+            self.ridge[-1], self.anchor[-1] = HOLD, intercept
+        self.centre = beta.copy()
+        self.z = column.y * self.decision(self.element)
+        self.square = max(float(self.rows.squares().mean()), 1e-300)
+        self.width = max(WIDTH * self.square, REACH / max(float(column.caps.max(initial=0.0)), 1e-300))
+        self.heavy = self._diagonal(column.kappa * column.counts)
+        self.heavy += self.ridge
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        return self.rows.dot(element[:-1]) + element[-1] if self.bias else self.rows.dot(element)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (x_i, 1)."""
+        w = self.rows.adjoint(v)
+        return np.append(w, v.sum()) if self.bias else w
+
+    def _diagonal(self, weights: np.ndarray) -> np.ndarray:
+        """Diagonal of X' diag(weights) X."""
+        X = self.rows.X
+        w = np.asarray(X.multiply(X).T @ weights, dtype=np.float64)
+        return np.append(w, weights.sum()) if self.bias else w
+
+    def multipliers(self, z: np.ndarray) -> np.ndarray:
+        """Slopes of the envelopes at margins z, shape (T, m): within the box."""
+        c = self.column
+        ahead = self.width * self.centre + c.sides[:, None] * (c.thresholds[:, None] - z)
+        return np.clip(ahead / (self.width + c.softness), 0.0, c.caps)
+
+    def gradient(self, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the smoothed objective."""
+        c = self.column
+        pull = c.y * (c.sides @ beta + c.spread(self.z) + c.pull)
+        return self.ridge * (self.element - self.anchor) - self.adjoint(pull)
+
+    def direction(self, beta: np.ndarray, g: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Newton direction, to a residual that shrinks with the gradient."""
+        c = self.column
+        sloped = (beta > 0) & (beta < c.caps)
+        D = np.where(sloped, 1.0 / (self.width + c.softness), 0.0).sum(axis=0)
+        J = np.flatnonzero(D)
+        precondition = yield from self._preconditioner(J, D)
+        p, r = np.zeros_like(g), -g
+        d = h = precondition(r)
+        size = first = float(r @ h)
+        for _ in range(ITERATIONS):
+            if not size > 1e-4 * first:
+                break
+            f = self.decision(d)
+            Hd = self.ridge * d + self.adjoint(D * f - c.y * c.spread(c.y * f))
+            yield
+            step = size / float(d @ Hd)
+            p, r = p + step * d, r - step * Hd
+            h = precondition(r)
+            size, before = float(r @ h), size
+            d = h + (size / before) * d
+        return p
+
+    def _preconditioner(self, J: np.ndarray, D: np.ndarray) -> Generator[None, None, Map]:
+        """Approximate inverse of the Newton matrix: exact in the rows on a slope, diagonal in the variance."""
+        heavy = self.heavy
+        if J.shape[0] > DIRECT:
+            diagonal = heavy + self._diagonal(D)
+            return lambda r: r / diagonal
+        X = self.rows.X[J].astype(np.float64)
+        last = 1.0 / heavy[-1] if self.bias else 0.0
+        inner = heavy[: X.shape[1]]
+        G = (X.multiply(1.0 / inner).tocsr() @ X.T).toarray() + last
+        yield
+        G[np.diag_indices(J.shape[0])] += 1.0 / D[J]
+        L = yield from linalg.cholesky_shifted(G)
+
+        def precondition(r: np.ndarray) -> np.ndarray:
+            h = r / heavy
+            f = X @ h[: X.shape[1]]
+            if self.bias:
+                f += h[-1]
+            v = linalg.solve(L, f)
+            h[: X.shape[1]] -= (X.T @ v) / inner
+            if self.bias:
+                h[-1] -= last * float(v.sum())
+            return h
+
+        return precondition
+
+    def length(self, p: np.ndarray, dz: np.ndarray) -> float:
+        """Exact minimiser of the smoothed objective along p: its derivative rises, piecewise linearly."""
+        c = self.column
+        slope = float(p @ (self.ridge * (self.element - self.anchor))) - float(dz @ (c.pull + c.spread(self.z)))
+        curvature = float(p @ (self.ridge * p)) - float(dz @ c.spread(dz))
+
+        def derivative(t: float) -> float:
+            beta = self.multipliers(self.z + t * dz)
+            return slope + t * curvature - float((c.sides @ beta) @ dz)
+
+        low, high = 0.0, 1.0
+        while derivative(high) < 0 and high < 1e6:
+            low, high = high, 2.0 * high
+        at_low, at_high = derivative(low), derivative(high)
+        for k in range(60):
+            if high - low <= 1e-12 * high or at_high == 0.0:
+                break
+            # Secant steps, with a bisection every third time against one-sided convergence.
+            t = low - at_low * (high - low) / (at_high - at_low) if k % 3 else 0.5 * (low + high)
+            value = derivative(t)
+            if value < 0:
+                low, at_low = t, value
+            else:
+                high, at_high = t, value
+        return high if at_high <= -at_low else low
+
+    def run(self) -> Steps:
+        """Yield a report per Newton step; ends where rounding allows no more."""
+        best, stalled = np.inf, 0
+        while stalled < PATIENCE:
+            beta = self.multipliers(self.z)
+            coef, intercept = (self.element[:-1], float(self.element[-1])) if self.bias else (self.element, 0.0)
+            point = Point(beta, self.column.spread(self.z), coef, intercept)
+            report = report_of(self.form, self.column, point, self.z)
+            yield report
+            gap = max(report.objective - report.lower_bound, 0.0)
+            stalled = 0 if gap < 0.9 * best else stalled + 1
+            best = min(best, gap)
+            g = self.gradient(beta)
+            if float(g @ g) <= SOLVED * gap:
+                self.centre = beta
+                if self.form.bias == "free":
+                    self.anchor[-1] = self.element[-1]
+                self.width = max(NARROWER * self.width, NARROWEST * self.square)
+                continue
+            p = yield from self.direction(beta, g)
+            dz = self.column.y * self.decision(p)
+            t = self.length(p, dz)
+            self.element = self.element + t * p
+            self.z = self.z + t * dz

@@ -1,0 +1,115 @@
+"""The method of multipliers behind sparse problems: derivatives, line search, optimum, awkward rows."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+from test_sparse import planted
+
+import mdlearn
+from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.forms.certificate import certify_best
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.interior import Interior
+from mdlearn.solvers.proximal import Proximal
+
+LOSSES = {
+    "hinge": (HingeTerm(0.7),),
+    "squared hinge": (HingeTerm(0.4, power=2),),
+    "band": (HingeTerm(0.5, threshold=0.8), HingeTerm(0.3, side=-1, threshold=1.6)),
+    "mixed": (HingeTerm(0.5), HingeTerm(0.2, side=-1, threshold=1.5, power=2)),
+}
+
+
+def problem(loss, bias, variance=30.0, m=120, d=60, seed=0):
+    X, labels = planted(m, d, 6, seed)
+    counts = np.random.default_rng(seed).integers(1, 4, m).astype(float)
+    column = Column(labels.astype(float), counts, variance, 0.4, LOSSES[loss])
+    return MarginForm(LinearFeatures(CsrRows(sp.csr_matrix(X))), (column,), bias), column
+
+
+def start(form, column, scale=0.0, seed=5):
+    rng = np.random.default_rng(seed)
+    beta = np.where(np.isinf(column.caps), 1.0, column.caps) * rng.random(column.caps.shape) * scale
+    return Proximal(form, column, beta, scale * rng.standard_normal(form.features.width), scale)
+
+
+def smoothed(solver, element):
+    """Half ridge, variance, mean and the envelope of every term."""
+    c, width = solver.column, solver.width
+    z = c.y * solver.decision(element)
+    value = 0.5 * (solver.ridge * (element - solver.anchor) ** 2).sum()
+    value += c.variance * ((c.counts @ (z - c.counts @ z / c.total) ** 2) / c.total) - c.mean * (c.counts @ z) / c.total
+    for t, term in enumerate(c.terms):
+        # By duality the envelope is max over the box of its concave dual in beta.
+        gain = term.side * (term.threshold - z)
+        cap, soft, old = c.caps[t], c.softness[t], solver.centre[t]
+        beta = np.clip((width * old + gain) / (width + soft), 0.0, cap)
+        value += (beta * gain - 0.5 * soft * beta**2 - 0.5 * width * (beta - old) ** 2).sum()
+    return value
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradient_and_line_search_of_the_smoothed_problem(loss, bias):
+    form, column = problem(loss, bias)
+    solver = start(form, column, scale=0.5)
+    g = solver.gradient(solver.multipliers(solver.z))
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        p = rng.standard_normal(solver.element.shape[0])
+        p *= -np.sign(p @ g)
+        numeric = (smoothed(solver, solver.element + 1e-6 * p) - smoothed(solver, solver.element - 1e-6 * p)) / 2e-6
+        assert numeric == pytest.approx(p @ g, rel=1e-5)
+        t = solver.length(p, column.y * solver.decision(p))
+        best = minimize_scalar(lambda s, p=p: smoothed(solver, solver.element + s * p), bracket=(0, t), tol=1e-12)
+        assert smoothed(solver, solver.element + t * p) <= best.fun + 1e-12 * abs(best.fun)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("variance", [0.0, 30.0, 3000.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_reaches_the_optimum_from_nothing(loss, variance, bias):
+    form, column = problem(loss, bias, variance)
+    reports = [r for r in start(form, column).run() if r is not None]
+    best = min(reports, key=lambda r: abs(r.objective - r.lower_bound))
+    certificate = certify_best(form, column, best.point, 1e-10).certificate
+    dense = MarginForm(LinearFeatures(DenseRows(form.features.rows.block(slice(None)))), (column,), bias)
+    steps = (r for r in Interior().iterate(dense, column, None, {}, np.random.default_rng(0)) if r is not None)
+    exact = min(r.objective for r in itertools.islice(steps, 60))
+    assert certificate.converged
+    assert certificate.objective == pytest.approx(exact, rel=1e-9)
+
+
+def test_it_takes_more_rows_on_a_slope_than_it_factors(monkeypatch):
+    monkeypatch.setattr("mdlearn.solvers.proximal.DIRECT", 5)
+    form, column = problem("band", "regularized")
+    reports = [r for r in start(form, column).run() if r is not None]
+    assert min(r.objective - r.lower_bound for r in reports) <= 1e-9 * abs(reports[-1].objective)
+
+
+def nearly_repeated(seed):
+    """Sparse rows in groups that differ by 1e-6, some with the other label: sweeps alone crawl on them."""
+    X, y = planted(700, 900, 10, seed)
+    rng = np.random.default_rng(seed)
+    pick = rng.integers(0, 700, 2600)
+    rows = X[pick].copy()
+    rows.data *= 1 + 1e-6 * rng.standard_normal(rows.nnz)
+    return rows, np.where(rng.random(2600) < 0.05, -y[pick], y[pick])
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("lambda1", [0.0, 1.0, 2600 / 16, 16.0 * 2600])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_rows_that_nearly_repeat(C, lambda1, bias):
+    rows, y = nearly_repeated(0)
+    settings = {"C": C, "lambda1": lambda1, "lambda2": 0.0 if lambda1 == 0 else 0.5, "bias": bias}
+    model = mdlearn.fit("ldm", rows, y, tol=1e-7, **settings)
+    assert model.solver == "cd" and model.certificate.converged
+    exact = mdlearn.fit("ldm", rows.toarray(), y, solver="interior", tol=1e-7, **settings).certificate
+    assert model.certificate.objective <= exact.objective + 2e-7 * abs(exact.objective)
+    assert exact.objective <= model.certificate.objective + 2e-7 * abs(exact.objective)
