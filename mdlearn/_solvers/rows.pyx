@@ -16,14 +16,20 @@ cdef class GramRows:
 
 
 cdef class DenseRows:
-    """Rows X (m, d) and the kept vector w = X' q (d,)."""
+    """Rows X (m, d) of float64 or float32 with any strides, read only, and the kept vector w = X' q (d,)."""
 
-    def __init__(self, const double[:, ::1] matrix, double[::1] kept):
+    def __init__(self, matrix, double[::1] kept):
         if kept.shape[0] != matrix.shape[1] or matrix.shape[0] == 0 or kept.shape[0] == 0:
             raise ValueError("rows need at least one column, with one kept entry per column")
-        self.matrix, self.kept = matrix, kept
+        self.is_single = matrix.itemsize == 4
+        if self.is_single:
+            self.single = matrix
+        else:
+            self.wide = matrix
+        self.step = matrix.strides[1] // matrix.itemsize
+        self.kept = kept
 
     @property
     def n_rows(self):
         """Number of rows."""
-        return self.matrix.shape[0]
+        return self.single.shape[0] if self.is_single else self.wide.shape[0]

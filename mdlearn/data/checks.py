@@ -1,4 +1,4 @@
-"""Everything that is checked once, at the door: X, y, weights and plain numbers."""
+"""Everything that is checked once, at the door: X (in `arrays`), y, weights and plain numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows import CsrRows, DenseRows, Rows
-
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+from mdlearn.data.arrays import check_rows, check_symmetric, only
+from mdlearn.data.rows import DenseRows, Rows
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Data:
 
     Attributes
     ----------
-    X : DenseRows or CsrRows of shape (m, d)
+    X : Rows of shape (m, d)
         Rows of positive weight. With a precomputed kernel, the (m, m) Gram matrix.
     codes : ndarray of shape (m,), intp
         Index of each row's class in `classes`.
@@ -57,68 +56,6 @@ def column_names(X: Any) -> tuple[str, ...] | None:
         return None
     names = tuple(columns)
     return names if all(isinstance(name, str) for name in names) else None
-
-
-def check_rows(X: Any, what: str = "X") -> Rows:
-    """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
-
-    Sparse input becomes CSR (converted once); integers, booleans and other floats become float64.
-
-    Raises
-    ------
-    TypeError
-        For complex, string or other non-numeric input.
-    ValueError
-        For another number of dimensions, no rows, no columns, NaN or infinity.
-    """
-    rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
-    if rows.shape[0] == 0:
-        raise ValueError(f"{what} has 0 rows; give at least one row per class")
-    if rows.shape[1] == 0:
-        raise ValueError(f"{what} has 0 columns; give at least one feature")
-    if isinstance(rows, CsrRows):
-        finite = bool(np.isfinite(rows.X.data).all())
-    else:
-        finite = all(np.isfinite(rows.X[span]).all() for span in rows.spans())
-    if not finite:
-        raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
-    return rows
-
-
-def _csr(X: Any, what: str) -> CsrRows:
-    A = X.tocsr()
-    _check_kind(A.dtype, what)
-    if A.ndim != 2:
-        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    return CsrRows(A if A.dtype in FLOATS else A.astype(np.float64))
-
-
-def _dense(X: Any, what: str) -> DenseRows:
-    if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
-        X = X.to_numpy()
-    try:
-        A = np.asarray(X)
-    except ValueError:
-        raise ValueError(f"{what} is not a rectangular array; give rows of equal length") from None
-    if A.dtype.kind == "O":
-        try:
-            A = A.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{what} holds values that are not numbers; encode them as numbers first") from None
-    _check_kind(A.dtype, what)
-    if A.ndim != 2:
-        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
-    return DenseRows(A if A.dtype in FLOATS else A.astype(np.float64))
-
-
-def _check_kind(dtype: np.dtype[Any], what: str) -> None:
-    if dtype.kind == "c":
-        raise TypeError(f"{what} holds complex numbers; give real ones")
-    if dtype.kind not in "biuf":
-        raise TypeError(f"{what} has dtype {dtype}; give real numbers")
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -224,22 +161,13 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
         found = ", ".join(repr(c) for c in classes[present].tolist())
         raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
     if rows.shape[0] < m:
-        A = DenseRows(A.X[np.ix_(rows, rows)]) if square else A.take(rows)
+        A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else only(A, rows)
         codes = np.searchsorted(present, codes[rows])
         classes = classes[present]
         counts = counts[rows]
-    if square:
+    if isinstance(A, DenseRows) and square:
         check_symmetric(A.X)
     return Data(A, codes, counts, classes, rows, m, names)
-
-
-def check_symmetric(G: np.ndarray) -> None:
-    """Raise ValueError unless the Gram matrix is symmetric up to rounding."""
-    scale = float(np.abs(np.diagonal(G)).max())
-    for start in range(0, G.shape[0], 512):
-        block = G[start : start + 512]
-        if np.abs(block - G[:, start : start + 512].T).max() > 1e-8 * max(scale, float(np.abs(block).max())):
-            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")
 
 
 def check_number(

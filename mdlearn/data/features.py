@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class LinearFeatures:
 
     Attributes
     ----------
-    rows : DenseRows or CsrRows of shape (m, d)
+    rows : Rows of shape (m, d)
     ridge : ndarray of shape (d,) or None
         Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
     """
@@ -42,6 +43,11 @@ class LinearFeatures:
     def width(self) -> int:
         """Length of a coefficient vector: the number of columns."""
         return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
 
     @property
     def ready(self) -> bool:
@@ -87,7 +93,7 @@ class KernelFeatures:
 
     Attributes
     ----------
-    rows : DenseRows or CsrRows of shape (m, d)
+    rows : Rows of shape (m, d)
         Training rows, or the Gram matrix itself for a precomputed kernel.
     kernel : Kernel
     """
@@ -105,6 +111,11 @@ class KernelFeatures:
     def width(self) -> int:
         """Length of a coefficient vector: one coefficient per training row."""
         return self.n_rows
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
 
     @property
     def ready(self) -> bool:
@@ -132,9 +143,9 @@ class KernelFeatures:
     def typical_square(self) -> float:
         """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
         n = min(64, self.n_rows)
-        if self.kernel.name == "precomputed":
-            return float(np.diagonal(self.rows.block(slice(None)))[:n].mean())
         first = self.rows.take(slice(0, n))
+        if self.kernel.name == "precomputed":
+            return float(np.diagonal(first.block(slice(None))).mean())
         return float(np.diagonal(self.kernel.block(first, first)).mean())
 
     def squared_norm(self, coef: np.ndarray) -> float:
@@ -146,14 +157,17 @@ class KernelFeatures:
             When it is clearly negative: then G is no kernel matrix and the problem is not convex.
         """
         value = float(coef @ self.decision(coef))
-        if value < 0 and value < -1e-10 * float(np.abs(coef).sum()) ** 2 * float(
-            np.diagonal(self._store["gram"]).max()
-        ):
+        if value < 0 and value < -self._rounding() * float(np.abs(coef).sum()) ** 2:
             raise ValueError(
                 "the kernel matrix is not positive semidefinite (it gives some point a negative squared length); "
                 "give a positive semidefinite kernel"
             )
         return max(value, 0.0)
+
+    def _rounding(self) -> float:
+        """What rounding of the Gram matrix may do to one of its entries."""
+        given = 0.5 * float(np.finfo(self.dtype).eps) if self.kernel.name == "precomputed" else 0.0
+        return max(1e-10, given) * float(np.diagonal(self._store["gram"]).max())
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
@@ -161,12 +175,10 @@ class KernelFeatures:
             if self.kernel.name == "precomputed":
                 self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
-                # One float64 copy of the rows: they are few where m x m matrices fit.
-                rows = self.rows if self.rows.sparse else DenseRows(self.rows.block(slice(None)))
-                block = self.kernel.block
-                width = self.rows.shape[1]
+                kernel, rows = self.kernel.eased(self.rows)
+                block = kernel.block
                 self._store["gram"] = yield from symmetric(
-                    self.n_rows, width, lambda r, c: block(rows.take(r), rows.take(c))
+                    self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
                 )
                 if self.kernel.name == "callable":
                     # Half of the matrix was mirrored: compare one block with what the other order gives.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.checks import check_number
-from mdlearn.data.rows import DenseRows, Rows
+from mdlearn.data.rows import COPY_BYTES, DenseRows, Rows
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -45,16 +45,14 @@ class Kernel:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
         if self.name == "callable":
             assert self.function is not None
-            return _checked_block(self.function(A.X, B.X), A.shape[0], B.shape[0])
-        if self.centre is not None and not (A.sparse or B.sparse):
-            A = DenseRows(A.block(slice(None)) - self.centre)
-            B = DenseRows(B.block(slice(None)) - self.centre)
-        K = A.inner(B)
+            return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0])
+        centre = None if A.sparse or B.sparse else self.centre
+        K = A.inner(B, centre)
         if self.name == "rbf":
             # In-place: one (n, m) array is all that a block may hold.
             K *= -2.0
-            K += A.squares()[:, None]
-            K += B.squares()
+            K += A.squares(centre=centre)[:, None]
+            K += B.squares(centre=centre)
             np.maximum(K, 0.0, out=K)
             K *= -self.params["gamma"]
             np.exp(K, out=K)
@@ -63,6 +61,16 @@ class Kernel:
             K += self.params["coef0"]
             K **= self.params["degree"]
         return K
+
+    def eased(self, rows: Rows) -> tuple[Kernel, Rows]:
+        """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small."""
+        small = 8.0 * rows.shape[0] * rows.shape[1] <= COPY_BYTES
+        if rows.sparse or not small or (self.centre is None and rows.dtype == np.float64):
+            return self, rows
+        out = np.empty(rows.shape)
+        for span in rows.spans():
+            np.subtract(rows.block(span), 0.0 if self.centre is None else self.centre, out=out[span])
+        return replace(self, centre=None), DenseRows(out)
 
 
 def _checked_block(values: Any, n: int, m: int) -> np.ndarray:
@@ -118,12 +126,12 @@ def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:
         if gamma != "scale":
             raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
         d = X.shape[1]
-        n = counts.sum() * d
+        n = float(counts.sum()) * d
         mean = float(X.adjoint(counts).sum()) / n
-        if isinstance(X, DenseRows):
-            variance = sum(float(counts[rows] @ np.square(X.block(rows) - mean).sum(axis=1)) for rows in X.spans())
-        else:
+        if X.sparse:
             variance = float(counts @ X.squares()) - n * mean * mean
+        else:
+            variance = float(counts @ X.squares(centre=np.full(d, mean)))
         variance /= n
         return 1.0 / (d * variance) if variance > 0 else 1.0
     return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)

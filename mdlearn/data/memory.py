@@ -22,13 +22,16 @@ def available_bytes() -> float:
     return min(limits, default=float("inf"))
 
 
-def require(n_bytes: float, what: str, instead: str) -> None:
+def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
     """Raise InsufficientMemory unless `n_bytes` fit in half of what is available.
 
-    Half, because the caller's data, BLAS buffers and other processes need room too.
+    Half, because the caller's data, BLAS buffers and other processes need room too. `at_once` is the number of problems
+    that `n_bytes` are for.
     """
     room = 0.5 * available_bytes()
     if n_bytes > room:
+        if at_once > 1:
+            what, instead = f"{what}, {at_once} problems at once,", f"{instead}, or n_threads=1"
         raise InsufficientMemory(
             f"{what} needs {n_bytes / 1e9:.3g} GB but only {room / 1e9:.3g} GB (half of the available memory) may be "
             f"used; {instead}"

@@ -1,14 +1,15 @@
-"""Training rows as they were given: dense or CSR, float32 or float64, any layout; iterated in row blocks.
+"""Training rows as they were given: dense or CSR, float32 or float64, any layout; worked on in row blocks.
 
-Nothing here copies X: products go through blocks of at most BLOCK_ENTRIES entries, which are brought to float64 one
-at a time, so that sums are float64 whatever the rows are.
+Nothing here copies X: products go through blocks, which are brought to float64 one at a time, so that sums are float64
+whatever the rows are.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,16 +18,123 @@ if TYPE_CHECKING:
 
 Selection = slice | np.ndarray
 BLOCK_ENTRIES = 1 << 20
-"""Entries of one row block: 8 MB of float64, a few milliseconds of work."""
+"""Entries of a block in a product of matrices: 8 MB of float64."""
+SPAN_ENTRIES = 1 << 17
+"""Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
+COPY_BYTES = 256e6
+"""Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
 
 
-def _spans(n: int, step: int) -> Iterator[slice]:
+def steps(n: int, step: int) -> Iterator[slice]:
+    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1."""
+    step = max(1, step)
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
 
+class Rows(ABC):
+    """Rows of numbers, shape (m, d): all that engines, kernels and the certificate know of X.
+
+    Row blocks are the inner currency. A source of rows says how a block of them looks in float64 (`block`) and which
+    ranges are worth one step (`spans`); products follow. It need not hold its rows in memory, only the blocks. The
+    compiled loops are the exception: they read the arrays of `DenseRows` and `CsrRows` as they are.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether most entries are zeros that are not stored: then `block` costs more than the entries do.
+    """
+
+    sparse: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(m, d)."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type that models of these rows have."""
+
+    @abstractmethod
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array that BLAS takes as it is; possibly a view, so never written to."""
+
+    @abstractmethod
+    def take(self, rows: Selection) -> Rows:
+        """Some rows, as rows of the same type."""
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """All rows in float64 as a user's function takes them: an array, or a CSR matrix."""
+
+    @abstractmethod
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense; of dense rows also with a `centre` taken from both."""
+
+    def spans(self) -> Iterator[slice]:
+        """Row ranges to go through one after the other, of at most SPAN_ENTRIES entries each (or one row)."""
+        return steps(self.shape[0], SPAN_ENTRIES // self.shape[1])
+
+    def finite(self) -> bool:
+        """Whether no entry is NaN or infinite."""
+        return all(bool(np.isfinite(self._piece(rows)).all()) for rows in self.spans())
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        w = np.asarray(w, dtype=np.float64)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for rows in self.spans():
+            out[rows] = self._piece(rows) @ w
+        return out
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, shape (d,)."""
+        out = np.zeros(self.shape[1])
+        for rows in self.spans():
+            out += self._piece(rows).T @ v[rows]
+        return out
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64; of dense rows also of x_i - centre."""
+        out = np.empty(self.shape[0])
+        for rows in self.spans():
+            B = self._piece(rows)
+            if centre is not None:
+                B = B - centre
+            out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
+        return out
+
+    def _piece(self, rows: slice) -> Any:
+        """Some rows in float64, in the form that multiplies fastest."""
+        return self.block(rows)
+
+
 @dataclass(frozen=True, eq=False)
-class DenseRows:
+class _Held(Rows):
+    """Rows of an array or matrix in memory (or mapped into it)."""
+
+    X: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, d)."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
+        dtype: np.dtype[Any] = self.X.dtype
+        return dtype
+
+    def take(self, rows: Selection) -> Rows:
+        """Some rows, as rows; a view of dense rows where `rows` is a slice."""
+        return type(self)(self.X[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(_Held):
     """Rows of a dense array of float32 or float64, in any memory layout.
 
     Attributes
@@ -36,66 +144,46 @@ class DenseRows:
 
     X: np.ndarray
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, d)."""
-        return int(self.X.shape[0]), int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64."""
-        return self.X.dtype
-
-    @property
-    def sparse(self) -> bool:
-        """False."""
-        return False
-
-    def spans(self) -> Iterator[slice]:
-        """Row ranges of at most BLOCK_ENTRIES entries each."""
-        return _spans(self.shape[0], max(64, BLOCK_ENTRIES // self.shape[1]))
-
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array; a view where the rows are float64 already and `rows` is a slice."""
-        return np.asarray(self.X[rows], dtype=np.float64)
+        """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
+        return _for_blas(self.X[rows])
 
-    def take(self, rows: Selection) -> DenseRows:
-        """Some rows, as rows."""
-        return DenseRows(self.X[rows])
+    def matrix(self) -> np.ndarray:
+        """All rows in float64."""
+        return np.asarray(self.X, dtype=np.float64)
 
-    def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, shape (m,)."""
-        if self.X.dtype == np.float64:
-            return self.X @ w
-        out = np.empty(self.shape[0])
-        for rows in self.spans():
-            out[rows] = self.block(rows) @ w
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, less `centre` on both sides, float64."""
+        if others.sparse:
+            return others.inner(self).T
+        assert isinstance(others, DenseRows)
+        width, out = self.shape[1], None
+        if centre is not None or not (_suits_blas(self.X) and _suits_blas(others.X)):
+            # Converted by ranges of columns: a block of few but very long rows is no small block.
+            width = max(64, BLOCK_ENTRIES // max(self.shape[0], others.shape[0]))
+        for columns in steps(self.shape[1], width):
+            left, right = _for_blas(self.X[:, columns]), _for_blas(others.X[:, columns])
+            if centre is not None:
+                left, right = left - centre[columns], right - centre[columns]
+            product = left @ right.T
+            out = product if out is None else np.add(out, product, out=out)
+        assert out is not None
         return out
 
-    def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, shape (d,)."""
-        if self.X.dtype == np.float64:
-            return v @ self.X
-        out = np.zeros(self.shape[1])
-        for rows in self.spans():
-            out += v[rows] @ self.block(rows)
-        return out
 
-    def inner(self, others: DenseRows | CsrRows) -> np.ndarray:
-        """Inner products with other rows, float64."""
-        return self.block(slice(None)) @ others.block(slice(None)).T
+def _suits_blas(A: np.ndarray) -> bool:
+    """Whether BLAS takes an array as it is; NumPy multiplies others by slow loops."""
+    (m, d), (down, along), size = A.shape, A.strides, A.itemsize
+    return A.dtype == np.float64 and ((along == size and down >= d * size) or (down == size and along >= m * size))
 
-    def squares(self, scale: np.ndarray | None = None) -> np.ndarray:
-        """sum_j x_ij^2 / scale_j of every row."""
-        out = np.empty(self.shape[0])
-        for rows in self.spans():
-            B = self.block(rows)
-            out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
-        return out
+
+def _for_blas(A: np.ndarray) -> np.ndarray:
+    """A itself where BLAS takes it, else a copy in float64 by rows."""
+    return A if _suits_blas(A) else np.ascontiguousarray(A, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class CsrRows:
+class CsrRows(_Held):
     """Rows of a CSR matrix of float32 or float64 with int32 or int64 indices.
 
     Attributes
@@ -105,71 +193,51 @@ class CsrRows:
     """
 
     X: csr_matrix
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, d)."""
-        return int(self.X.shape[0]), int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64."""
-        return self.X.dtype
-
-    @property
-    def sparse(self) -> bool:
-        """True."""
-        return True
-
-    def spans(self) -> Iterator[slice]:
-        """Row ranges whose dense form has at most BLOCK_ENTRIES entries each."""
-        return _spans(self.shape[0], max(64, BLOCK_ENTRIES // self.shape[1]))
+    sparse: ClassVar[bool] = True
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array."""
-        return self.X[rows].toarray().astype(np.float64, copy=False)
+        dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
+        return dense
 
-    def take(self, rows: Selection) -> CsrRows:
-        """Some rows, as rows."""
-        return CsrRows(self.X[rows])
+    def matrix(self) -> csr_matrix:
+        """All rows as a CSR matrix of float64."""
+        return self.X.astype(np.float64, copy=False)
 
-    def _pieces(self) -> Iterator[tuple[slice, Any]]:
-        """Row ranges as float64 CSR; the whole at once where it needs no conversion."""
-        m = self.shape[0]
-        if self.X.dtype == np.float64:
-            yield slice(0, m), self.X
-            return
-        step = max(64, int(BLOCK_ENTRIES * m / max(1, self.X.nnz)))
-        for rows in _spans(m, step):
-            yield rows, self.X[rows].astype(np.float64)
+    def finite(self) -> bool:
+        """Whether no stored entry is NaN or infinite."""
+        return all(bool(np.isfinite(self.X.data[part]).all()) for part in steps(self.X.nnz, BLOCK_ENTRIES))
 
-    def dot(self, w: np.ndarray) -> np.ndarray:
-        """X w in float64, shape (m,)."""
-        out = np.empty(self.shape[0])
-        for rows, piece in self._pieces():
-            out[rows] = piece @ w
-        return out
+    def spans(self) -> Iterator[slice]:
+        """Row ranges of about BLOCK_ENTRIES stored entries each."""
+        ends, start, m = self.X.indptr, 0, self.shape[0]
+        while start < m:
+            stop = int(np.searchsorted(ends, ends[start] + BLOCK_ENTRIES, side="right")) - 1
+            yield slice(start, max(start + 1, stop))
+            start = max(start + 1, stop)
 
-    def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, shape (d,)."""
-        out = np.zeros(self.shape[1])
-        for rows, piece in self._pieces():
-            out += piece.T @ v[rows]
-        return out
-
-    def inner(self, others: DenseRows | CsrRows) -> np.ndarray:
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
         """Inner products with other rows, float64 and dense."""
-        if isinstance(others, DenseRows):
-            return np.asarray(self.X.astype(np.float64) @ others.block(slice(None)).T)
-        return (self.X.astype(np.float64) @ others.X.astype(np.float64).T).toarray()
+        assert centre is None, "sparse rows stay where they are"
+        product = self.matrix() @ others.matrix().T
+        return np.asarray(product.toarray() if others.sparse else product)
 
-    def squares(self, scale: np.ndarray | None = None) -> np.ndarray:
-        """sum_j x_ij^2 / scale_j of every row."""
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64."""
+        assert centre is None, "sparse rows stay where they are"
+        weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
         out = np.empty(self.shape[0])
-        for rows, piece in self._pieces():
-            squared = piece.multiply(piece).tocsr()
-            out[rows] = squared @ (np.ones(self.shape[1]) if scale is None else 1.0 / scale)
+        for rows in self.spans():
+            A = self._piece(rows)
+            out[rows] = type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape) @ weights
         return out
 
-
-Rows = DenseRows | CsrRows
+    def _piece(self, rows: slice) -> csr_matrix:
+        """Some rows as CSR in float64; their entries are views where they are float64 already."""
+        A = self.X
+        if rows.start == 0 and rows.stop == self.shape[0]:
+            return self.matrix()
+        # Indexing the matrix would copy indices and entries.
+        part = slice(int(A.indptr[rows.start]), int(A.indptr[rows.stop]))
+        data, ends = A.data[part].astype(np.float64, copy=False), A.indptr[rows.start : rows.stop + 1] - part.start
+        return type(A)((data, A.indices[part], ends), shape=(rows.stop - rows.start, self.shape[1]))

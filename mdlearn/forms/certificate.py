@@ -11,12 +11,13 @@ is a lower bound of the objective whatever the engine did. Every value here cost
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.forms.primal import improved, representer
+from mdlearn.forms.primal import improved, primal, representer
+from mdlearn.forms.rounding import rounded
 
 TINY = float(np.finfo(float).tiny)
 
@@ -60,13 +61,15 @@ class Solution:
     Attributes
     ----------
     coef : ndarray of shape (width,)
-        w of explicit features, or representer coefficients of a kernel.
+        w of explicit features, or representer coefficients of a kernel; float64, rounded to the type of the rows.
     intercept : float
     alpha : ndarray of shape (m,)
         Signed representer coefficients of the dual point.
     beta : ndarray of shape (T, m)
         Multipliers.
     certificate : Certificate
+    at_limit : bool
+        Rounding to the type of the rows alone costs more than `tol`: no later point of an engine will do better.
     """
 
     coef: np.ndarray
@@ -74,6 +77,7 @@ class Solution:
     alpha: np.ndarray
     beta: np.ndarray
     certificate: Certificate
+    at_limit: bool = False
 
 
 def value_at_zero(column: Column) -> float:
@@ -150,8 +154,7 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solut
     objective, coef, intercept = min(
         (improved(form, column, expanded, b) for b in sorted(intercepts)), key=lambda found: found[0]
     )
-    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
-    return Solution(coef, intercept, alpha, beta, certificate)
+    return _held(form, column, (objective, coef, intercept), lower, alpha, beta, tol)
 
 
 def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
@@ -163,13 +166,40 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     solution = certify(form, column, point, tol)
     if point.coef is None or solution.certificate.converged:
         return solution
-    objective, coef, intercept = improved(form, column, point.coef, point.intercept)
-    if not objective < solution.certificate.objective:
-        return solution
+    found = improved(form, column, point.coef, point.intercept)
     lower = solution.certificate.lower_bound
-    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
-    alpha = representer(form, solution.alpha, coef, intercept)
-    return Solution(coef, intercept, alpha, solution.beta, certificate)
+    own = _held(form, column, found, lower, solution.alpha, solution.beta, tol)
+    if not own.certificate.objective < solution.certificate.objective:
+        return solution
+    return replace(own, alpha=representer(form, solution.alpha, found[1], found[2]))
+
+
+def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
+    if point.coef is None:
+        return certify(form, column, point, tol)
+    lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    alpha = representer(form, alpha, point.coef, point.intercept) if point.alpha is None else point.alpha
+    objective = primal(form, column, point.coef, point.intercept)[0]
+    return _held(form, column, (objective, point.coef, point.intercept), lower, alpha, beta, tol)
+
+
+def _held(
+    form: MarginForm,
+    column: Column,
+    found: tuple[float, np.ndarray, float],
+    lower: float,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    tol: float,
+) -> Solution:
+    """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
+    objective, coef, intercept = rounded(form, column, *found)
+    at_zero = value_at_zero(column)
+    certificate = judge(objective, lower, at_zero, column.hard, tol)
+    # What rounding costs, as if the point had been optimal.
+    at_limit = objective > found[0] and not judge(objective, found[0], at_zero, column.hard, tol).converged
+    return Solution(coef, intercept, alpha, beta, certificate, at_limit)
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

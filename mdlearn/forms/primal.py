@@ -68,17 +68,23 @@ def _without_rounding_losses(
 
     With C = 1e7 a miss of 1e-15 per row is a loss of the size of |w|^2's last eight digits.
     """
+    factor = 1.0 if column.hard else growth_to_thresholds(column, z, 1e-9)
+    if factor == 1.0:
+        return None
+    value = primal(form, column, factor * coef, factor * intercept)[0]
+    return (value, factor) if value < objective else None
+
+
+def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
+    """Factor that takes margins to their thresholds where they miss them by `slack`, relative, at most; else 1."""
     factor = 1.0
     for term in column.terms:
         if term.side > 0 and term.threshold > 0 and term.weight > 0:
             least = float(z[column.counts > 0].min()) / term.threshold
-            if not 1.0 - 1e-9 < least < 1.0:
-                return None
+            if not 1.0 - slack < least < 1.0:
+                return 1.0
             factor = max(factor, 1.0 / least)
-    if factor == 1.0 or column.hard:
-        return None
-    value = primal(form, column, factor * coef, factor * intercept)[0]
-    return (value, factor) if value < objective else None
+    return factor
 
 
 def best_shift(column: Column, z: np.ndarray) -> float:

@@ -20,6 +20,7 @@ def weighted(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def counts(sample_weight: Any, n: int) -> np.ndarray:
+    """Checked weights of n rows in float64; None means one each."""
     if sample_weight is None:
         return np.ones(n)
     w = real(sample_weight, "sample_weight")
@@ -51,6 +52,7 @@ def real(values: Any, name: str) -> np.ndarray:
 
 
 def number(value: Any, name: str) -> float:
+    """``value`` as a finite float; errors name it ``name``."""
     array = real(value, name)
     if array.ndim != 0:
         raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import Data, check_labels, check_rows, check_weights, column_names
+from mdlearn.data.arrays import check_rows
+from mdlearn.data.checks import Data, check_labels, check_weights, column_names
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows
+from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.certificate import Certificate
 from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.rounding import to_type
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A fitted classifier.
+
+    Coefficients, intercepts, dual coefficients and multipliers have the type of the rows at fit, float32 or float64;
+    decision values are float64.
 
     Attributes
     ----------
@@ -107,9 +111,7 @@ class Model:
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        F = np.empty((A.shape[0], self.intercept_.shape[0]))
-        for rows in self._row_blocks(A.shape[0]):
-            F[rows] = self._scores(A.take(rows))
+        F = self._scores(A) + self.intercept_
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, X: Any) -> np.ndarray:
@@ -190,19 +192,17 @@ class Model:
             raise ValueError(f"X has {A.shape[1]} columns; the model needs {self.n_features_in_} {what}")
         return A
 
-    def _row_blocks(self, n: int) -> Iterator[slice]:
-        width = self.n_features_in_ if self._coef is not None else max(1, self.support_.shape[0])
-        step = max(64, BLOCK_ENTRIES // width)
-        for start in range(0, n, step):
-            yield slice(start, min(start + step, n))
-
     def _scores(self, A: Rows) -> np.ndarray:
+        """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
         if self._coef is not None:
-            return A.inner(DenseRows(self._coef)) + self.intercept_
-        alpha = self.dual_coef_[:, self.support_].T
+            return A.dot(self._coef.T)
         if self._rows is None:
-            return A.block(slice(None))[:, self.support_] @ alpha + self.intercept_
-        return self.kernel.block(A, self._rows) @ alpha + self.intercept_
+            return A.dot(self.dual_coef_.T)
+        alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
+        F = np.empty((A.shape[0], alpha.shape[1]))
+        for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
+            F[rows] = self.kernel.block(A.take(rows), self._rows) @ alpha
+        return F
 
 
 def build_model(
@@ -217,12 +217,13 @@ def build_model(
 ) -> Model:
     """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave."""
     solutions = outcome.solutions
-    linear = kernel.name == "linear"
-    alpha = np.zeros((len(solutions), data.n_given))
-    # A kernel model's coefficients are its representer coefficients; a linear model keeps w and the dual's alpha.
-    alpha[:, data.rows] = [s.alpha if linear else s.coef for s in solutions]
-    beta = np.zeros((len(solutions), solutions[0].beta.shape[0], data.n_given))
-    beta[:, :, data.rows] = [s.beta for s in solutions]
+    linear, dtype = kernel.name == "linear", form.features.dtype
+    alpha = np.zeros((len(solutions), data.n_given), dtype)
+    beta = np.zeros((len(solutions), solutions[0].beta.shape[0], data.n_given), dtype)
+    for j, solution in enumerate(solutions):
+        # A kernel model's coefficients are its representer coefficients; a linear model keeps w and the dual's alpha.
+        alpha[j, data.rows] = to_type(solution.alpha if linear else solution.coef, dtype)
+        beta[j, :, data.rows] = to_type(solution.beta, dtype, towards_zero=True).T
     support = np.flatnonzero(alpha.any(axis=0))
     used = np.flatnonzero(alpha[:, data.rows].any(axis=0))
     return Model(
@@ -237,13 +238,13 @@ def build_model(
         certificate=outcome.certificate,
         classes_=data.classes,
         n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
-        intercept_=np.array([s.intercept for s in solutions]),
+        intercept_=np.array([s.intercept for s in solutions], dtype),
         dual_coef_=alpha,
         duals=beta[:, 0] if beta.shape[1] == 1 else beta,
         support_=support,
         n_support_=np.bincount(data.codes[used], minlength=data.classes.shape[0]),
         _names=data.names,
-        _coef=np.array([s.coef for s in solutions]) if linear else None,
+        _coef=np.array([s.coef for s in solutions], dtype) if linear else None,
         _rows=None if linear or kernel.name == "precomputed" else data.X.take(used),
         _norms=np.array([np.sqrt(max(form.features.squared_norm(s.coef), 0.0)) for s in solutions]),
     )

@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from mdlearn.data.rows import CsrRows
+from mdlearn.data.rows import CsrRows, DenseRows
 from mdlearn.model.decoding import CERTIFICATE, HISTORY, Unreadable, decode
 from mdlearn.model.model import Model
 
@@ -169,7 +169,7 @@ def _encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[s
     elif isinstance(model._rows, CsrRows):
         rows, A = "csr", model._rows.X
         arrays |= {"rows_data": A.data, "rows_indices": A.indices, "rows_indptr": A.indptr}
-    elif model._rows is not None:
+    elif isinstance(model._rows, DenseRows):
         rows, arrays["rows"] = "dense", model._rows.X
     if kernel.centre is not None:
         arrays["centre"] = kernel.centre

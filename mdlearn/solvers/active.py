@@ -35,7 +35,8 @@ class ActiveSet:
         seen: set[bytes] = set()
         for _ in range(ROUNDS):
             key = np.packbits(free).tobytes() + np.packbits(beta > 0).tobytes()
-            if key in seen:
+            # A guess of very many rows is no good one, and their copy would be large.
+            if key in seen or np.count_nonzero(free.any(axis=0)) > state.system.most_restricted:
                 return
             seen.add(key)
             try:

@@ -2,7 +2,7 @@
 
 With a variance term the rows are whitened first: Q = L L', rows x L^{-T}. That is a change of variables, after which
 the problem is an SVM with a linear term. Without one they are used as they are, and a regularized bias is a border of
-ones.
+ones; only rows whose entries lie apart (ordered by columns, say) are copied, where the copy is small.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.cd as kernels
-from mdlearn._solvers.rows import DenseRows
+import mdlearn._solvers.rows as compiled
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, steps
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers import linalg
 from mdlearn.solvers.active import ActiveSet
@@ -32,17 +33,15 @@ FINISH_BELOW, FINISH_AGAIN = 1e-4, 0.1
 class RowDual:
     """State of one column: multipliers beta, kept w = sum q_i x_i (whitened), S = sum q_i for a bias."""
 
-    def __init__(
-        self, form: MarginForm, column: Column, system: RowSystem, L: np.ndarray | None, X: np.ndarray
-    ) -> None:
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem, L: np.ndarray | None, X: DenseRows) -> None:
         self.form, self.column, self.system, self.L, self.X = form, column, system, L, X
         # Whitened rows carry the bias as a column; plain rows have it as a border of ones.
         self.border = 1.0 if L is None and form.bias == "regularized" else 0.0
         self.beta = np.zeros(column.caps.shape)
         self.S = np.zeros(1)
         self.kept = np.zeros(X.shape[1])
-        self.rows = DenseRows(X, self.kept)
-        diagonal = np.einsum("ij,ij->i", X, X) + self.border
+        self.rows = compiled.DenseRows(X.X, self.kept)
+        diagonal = X.squares() + self.border
         self.problem = problem_of(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
         self.finish = ActiveSet(Margins(form, column, system))
         self.gap, self.next_finish = np.inf, FINISH_BELOW
@@ -57,17 +56,20 @@ class RowDual:
         if column.kappa == 0:
             if features.width <= FINISH_WIDTH:
                 yield from system.setup()
-            X = features.rows.block(slice(None))
+            assert isinstance(features.rows, DenseRows)
+            X = features.rows.X
             if features.ridge is not None:
                 X = X / np.sqrt(features.ridge)
-            return cls(form, column, system, None, np.ascontiguousarray(X))
+            elif X.strides[1] != X.itemsize and X.size * X.itemsize <= COPY_BYTES:
+                X = np.ascontiguousarray(X)
+            return cls(form, column, system, None, DenseRows(X))
         yield from system.setup()
         L = yield from linalg.cholesky(system.Q.copy())
         X = np.empty((features.n_rows, L.shape[0]))
-        for span in features.rows.spans():
+        for span in steps(features.n_rows, BLOCK_ENTRIES // L.shape[0]):
             X[span] = blas.dtrsm(1.0, L.T, system.rows(span).T, side=0, lower=0, trans_a=1).T
             yield
-        return cls(form, column, system, L, X)
+        return cls(form, column, system, L, DenseRows(X))
 
     def _weights(self) -> np.ndarray:
         return self.column.y * (self.column.sides @ self.beta + self.column.pull)
@@ -75,12 +77,12 @@ class RowDual:
     def _restart(self) -> np.ndarray:
         """Recompute the kept vector from the multipliers and return the margins."""
         q = self._weights()
-        self.kept[:] = q @ self.X
+        self.kept[:] = self.X.adjoint(q)
         self.S[0] = q.sum()
         return self._margins()
 
     def _margins(self) -> np.ndarray:
-        return self.column.y * (self.X @ self.kept + self.border * self.S[0])
+        return self.column.y * (self.X.dot(self.kept) + self.border * self.S[0])
 
     def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
         """Visit the coordinates in `order`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
 from mdlearn.data.checks import check_number
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import BLOCK_ENTRIES, CsrRows
+from mdlearn.data.rows import BLOCK_ENTRIES, CsrRows, DenseRows
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.bound import DualBound
@@ -172,8 +173,13 @@ class Task:
             1.0 / self.scale,
             self.constant,
         )
-        m, d = self.rows.shape
-        entries = self.rows.X.nnz / m if isinstance(self.rows, CsrRows) else d
+        # Compiled steps read the arrays themselves.
+        if isinstance(self.rows, CsrRows):
+            A = self.rows.X
+            self._walk, entries = partial(walk_csr, A.data, A.indices, A.indptr), A.nnz / A.shape[0]
+        else:
+            assert isinstance(self.rows, DenseRows)
+            self._walk, entries = partial(walk_dense, self.rows.X), self.rows.shape[1]
         self.piece = max(1, int(PIECE / (2.0 * entries + 16.0)))
 
     def start(self, eta0: float, t0: int) -> Track:
@@ -184,11 +190,7 @@ class Task:
 
     def run(self, track: Track, i: np.ndarray, j: np.ndarray) -> None:
         """Take one step per pair of rows."""
-        if isinstance(self.rows, CsrRows):
-            X = self.rows.X
-            walk_csr(X.data, X.indices, X.indptr, self.problem, track.walk, i, j)
-        else:
-            walk_dense(self.rows.X, self.problem, track.walk, i, j)
+        self._walk(self.problem, track.walk, i, j)
 
     def split(self, entries: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         """Return w, intercept, and w's coefficients as a combination of rows."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import COPY_BYTES
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers import linalg
 
@@ -31,6 +32,8 @@ class RowSystem:
         self.bias = form.bias != "none"
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         self.ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
+        # `restrict` holds these rows, twice while it adds the constant column.
+        self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 
     def setup(self) -> Work:
         """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
@@ -72,7 +75,7 @@ class RowSystem:
         return np.append(w, v.sum()) if self.bias else w
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
-        """`decision` and `adjoint` of a few rows only."""
+        """`decision` and `adjoint` of at most `most_restricted` rows."""
         X = self.rows(rows)
         return lambda element: X @ element, lambda v: v @ X
 
@@ -152,6 +155,7 @@ class GramSystem:
         self.G = G
         self.bias = form.bias == "free"
         self.constant = 1.0 if form.bias == "regularized" else 0.0
+        self.most_restricted = G.shape[0]
 
     def setup(self) -> Work:
         """Nothing to prepare."""
@@ -169,7 +173,7 @@ class GramSystem:
         return np.append(v, v.sum()) if self.bias else v
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
-        """`decision` and `adjoint` of a few rows only."""
+        """`decision` and `adjoint` of at most `most_restricted` rows."""
         G = self.G[rows]
 
         def decision(element: np.ndarray) -> np.ndarray:

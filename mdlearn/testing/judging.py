@@ -74,6 +74,7 @@ def task_of(objective: Any, **given: float) -> Objective:
 
 
 def title_of(objective: Any) -> str:
+    """Name of an objective with the parameters given to it, as pytest shows it."""
     task = task_of(objective)
     return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
 
@@ -90,11 +91,13 @@ def sample(k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Kernel values exp(-GAMMA |a - b|^2) between the rows of A and of B, straight from the definition."""
     K: np.ndarray = np.exp(-GAMMA * np.square(A[:, None, :] - B[None, :, :]).sum(axis=2))
     return K
 
 
 def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
+    """The form that an objective writes for these rows, with the linear or the rbf kernel."""
     data = check_data(X, y, None, None, square=False)
     features: Features = LinearFeatures(data.X)
     if kernel == "rbf":
@@ -116,6 +119,7 @@ def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> 
 
 
 def require(holds: bool, message: str) -> None:
+    """Raise AssertionError with `message` unless `holds`."""
     # Not the assert statement: these checks also hold under python -O.
     if not holds:
         raise AssertionError(message)

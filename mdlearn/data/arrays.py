@@ -1,0 +1,118 @@
+"""From what a caller gives as X to rows, without a copy where its type and layout allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data import memory
+from mdlearn.data.rows import CsrRows, DenseRows, Rows
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+INDICES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def check_rows(X: Any, what: str = "X") -> Rows:
+    """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
+
+    Sparse input becomes CSR (converted once). float32 and float64 stay what they are, also in another byte order;
+    integers, booleans and other floats become float64.
+
+    Raises
+    ------
+    TypeError
+        For complex, string or other non-numeric input.
+    ValueError
+        For another number of dimensions, no rows, no columns, NaN or infinity.
+    """
+    rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
+    if rows.shape[0] == 0:
+        raise ValueError(f"{what} has 0 rows; give at least one row per class")
+    if rows.shape[1] == 0:
+        raise ValueError(f"{what} has 0 columns; give at least one feature")
+    if not rows.finite():
+        raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
+    return rows
+
+
+def _csr(X: Any, what: str) -> CsrRows:
+    A = X.tocsr()
+    _check_kind(A.dtype, what)
+    if A.ndim != 2:
+        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
+    _check_indices(A, what)
+    data, kind = _kept(A.data), np.result_type(A.indices, A.indptr)
+    kind = kind if kind in INDICES else np.dtype(np.int64)
+    if data is not A.data or not A.indices.dtype == A.indptr.dtype == kind:
+        # Set as attributes: the constructor would make int32 of int64 indices.
+        same, A = A, type(A)(A.shape, dtype=data.dtype)
+        A.data, A.indices, A.indptr = data, same.indices.astype(kind, copy=False), same.indptr.astype(kind, copy=False)
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return CsrRows(A)
+
+
+def _check_indices(A: Any, what: str) -> None:
+    """Compiled loops trust the indices of a CSR matrix; SciPy looks at them only when asked to."""
+    ends = A.indptr
+    right = 0 == ends[0] <= ends[-1] <= min(A.data.shape[0], A.indices.shape[0]) and bool((ends[1:] >= ends[:-1]).all())
+    if right and ends[-1] > 0:
+        used = A.indices[: ends[-1]]
+        right = 0 <= int(used.min()) and int(used.max()) < A.shape[1]
+    if not right:
+        raise ValueError(f"{what} is a sparse matrix whose indices do not fit its shape {A.shape}; build it again")
+
+
+def _dense(X: Any, what: str) -> DenseRows:
+    if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
+        X = X.to_numpy()
+    try:
+        A = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{what} is not a rectangular array; give rows of equal length") from None
+    if A.dtype.kind == "O":
+        try:
+            A = A.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{what} holds values that are not numbers; encode them as numbers first") from None
+    _check_kind(A.dtype, what)
+    if A.ndim != 2:
+        raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
+    return DenseRows(_kept(A))
+
+
+def _kept(A: np.ndarray) -> np.ndarray:
+    """A itself where compiled loops can read it, else a copy: as float32 or float64 if it is that, else as float64."""
+    native = A.dtype.newbyteorder("=")
+    dtype = native if native in FLOATS else np.dtype(np.float64)
+    return A if A.dtype == dtype and A.flags.aligned else A.astype(dtype)
+
+
+def _check_kind(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.kind == "c":
+        raise TypeError(f"{what} holds complex numbers; give real ones")
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{what} has dtype {dtype}; give real numbers")
+
+
+def only(A: Rows, rows: np.ndarray) -> Rows:
+    """Only these rows of A: a view where they follow each other, else a copy."""
+    if rows[-1] - rows[0] + 1 == rows.shape[0]:
+        return A.take(slice(int(rows[0]), int(rows[-1]) + 1))
+    if not A.sparse:
+        size = float(rows.shape[0]) * A.shape[1] * A.dtype.itemsize
+        memory.require(size, f"a copy of the {rows.shape[0]} rows of positive weight", "give X without the other rows")
+    return A.take(rows)
+
+
+def check_symmetric(G: np.ndarray) -> None:
+    """Raise ValueError unless the Gram matrix is symmetric up to rounding."""
+    scale = float(np.abs(np.diagonal(G)).max())
+    # Products in float32 need not round (i, j) and (j, i) alike.
+    rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))
+    for start in range(0, G.shape[0], 512):
+        block = G[start : start + 512]
+        if np.abs(block - G[:, start : start + 512].T).max() > rounding * max(scale, float(np.abs(block).max())):
+            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")
