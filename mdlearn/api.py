@@ -19,6 +19,10 @@ from mdlearn.plugins.manager import find, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import choose
 from mdlearn.solvers.driver import Driver, Limits
+from mdlearn.solvers.threads import blas_threads
+
+MOST_THREADS = 1024
+"""A larger number is a slip: BLAS would be asked to start them all."""
 
 
 class DefaultTolerance(float):
@@ -48,6 +52,7 @@ def fit(
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
+    n_threads: int | None = None,
     callback: Callable[[State], Any] | None = None,
     verbose: int = 0,
     **params: Any,
@@ -58,8 +63,11 @@ def fit(
     ----------
     objective : str, Objective class or instance
         "ldm", "svm", ... (see `list_objectives`).
-    X : array-like of shape (m, d)
-        Training rows; with ``kernel="precomputed"`` the Gram matrix of shape (m, m).
+    X : array-like or sparse matrix of shape (m, d)
+        Training rows; with ``kernel="precomputed"`` the Gram matrix of shape (m, m), dense. float32 and float64 are
+        kept, in any memory layout: coefficients have the same type, sums are float64, and X is read where it lies
+        (a memory map, too). CSR is used as it is, other sparse formats become CSR; data frames become arrays; integers,
+        booleans and other floats become float64. A callable kernel gets rows in float64.
     y : array-like of shape (m,)
         Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels.
     solver : str, Solver class or instance, default "auto"
@@ -86,8 +94,13 @@ def fit(
         Wall seconds from the entry of fit; the best point so far is returned.
     random_state : int, optional
         Seed >= 0; None means 0.
+    n_threads : int, optional
+        Threads for BLAS and for the problems of several classes, which are then solved at the same time. The same
+        number gives the same bits. None: BLAS as found, one problem after the other. BLAS has one number per process:
+        while fits overlap, the smallest one asked for holds.
     callback : callable, optional
-        Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit.
+        Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit. Always in
+        the calling thread; with `n_threads`, several problems take turns in no fixed order.
     verbose : int, default 0
         1 shows progress on standard error, 2 a line per report.
     **params
@@ -117,22 +130,23 @@ def fit(
     cls_or_instance = find("objective", objective)
     kernel_given, own, kernel_names = split_parameters(kernel, params)
     task = _instance(cls_or_instance, own, kernel_names)
-    limits = _limits(started, tol, max_iter, time_limit, callback, verbose)
+    limits = _limits(started, tol, max_iter, time_limit, callback, verbose, n_threads)
     seed = _seed(random_state)
     bias = _one_of("bias", task.default_bias if bias is None else bias, BIASES)
     multiclass = _one_of("multiclass", multiclass, ("auto", *task.multiclass))
     engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
     given = _options(solver_options, engine)
 
-    data = check_data(X, y, sample_weight, class_weight, square=isinstance(kernel, str) and kernel == "precomputed")
-    chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
-    features: Features = LinearFeatures(data.X) if chosen.name == "linear" else KernelFeatures(data.X, chosen)
-    form = task.form(data, features, bias, multiclass)
-    engine, reason = _engine(engine, form)
-    engine.check_memory(form)
-    outcome = Driver(engine, engine.check_options(given), limits, seed).run(form)
-    filled = {**task.resolve(data.total), **chosen.params}
-    return build_model(task.name, filled, data, form, chosen, engine.name, reason, outcome)
+    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    with blas_threads(limits.n_threads):
+        data = check_data(X, y, sample_weight, class_weight, square=precomputed)
+        chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
+        features: Features = LinearFeatures(data.X) if chosen.name == "linear" else KernelFeatures(data.X, chosen)
+        form = task.form(data, features, bias, multiclass)
+        engine, reason = _engine(engine, form)
+        outcome = Driver(engine, engine.check_options(given), limits, seed).run(form)
+        filled = {**task.resolve(data.total), **chosen.params}
+        return build_model(task.name, filled, data, form, chosen, engine.name, reason, outcome)
 
 
 def list_objectives() -> list[str]:
@@ -188,7 +202,9 @@ def _engine(engine: Solver | None, form: MarginForm) -> tuple[Solver, str]:
     return engine, "asked for"
 
 
-def _limits(started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any) -> Limits:
+def _limits(
+    started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
+) -> Limits:
     tol_given = not isinstance(tol, DefaultTolerance)
     tol = check_number(tol, "tol", low=0.0)
     if max_iter is not None:
@@ -201,7 +217,9 @@ def _limits(started: float, tol: Any, max_iter: Any, time_limit: Any, callback: 
     if isinstance(verbose, (bool, np.bool_)):
         verbose = int(verbose)
     level = check_number(verbose, "verbose", low=0, integer=True)
-    return Limits(tol, tol_given, max_iter, started, deadline, callback, level)
+    if n_threads is not None:
+        n_threads = check_number(n_threads, "n_threads", low=1, high=MOST_THREADS, integer=True)
+    return Limits(tol, tol_given, max_iter, started, deadline, callback, level, n_threads)
 
 
 def _seed(random_state: Any) -> int:

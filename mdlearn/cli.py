@@ -84,6 +84,7 @@ def _add_fit(commands: Any) -> None:
     one.add_argument("--max-iter", type=int, metavar="N", help="most reports of the engine per problem")
     one.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop then with the best model so far")
     one.add_argument("--seed", type=int, help="seed of random choices (default: 0)")
+    one.add_argument("--threads", type=int, metavar="N", help="threads of BLAS and of classes side by side")
     one.add_argument("--float32", action="store_true", help="keep values as 32-bit floats: half the memory")
     one.add_argument("--features", type=int, metavar="N", help="number of columns (default: the largest in DATA)")
     one.add_argument("-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report")

@@ -67,6 +67,7 @@ def run_fit(given: argparse.Namespace) -> int:
             max_iter=given.max_iter,
             time_limit=given.time_limit,
             random_state=given.seed,
+            n_threads=given.threads,
             verbose=given.verbose,
             **dict(given.param),
         )

@@ -101,7 +101,7 @@ def test_every_option_reaches_fit(place, run, monkeypatch):
         *("--kernel", "rbf", "--bias", "none", "--solver", "cd", "--solver-option", "a=1", "--solver-option", "b=x"),
         *("--solver-option", "c=inf", "--solver-option", "d=True", "--solver-option", "e=none", "--tol", "1e-3"),
         *("--max-iter", "500", "--time-limit", "60", "--seed", "4", "--class-weight", "balanced", "--float32"),
-        *("--features", "7", "-vv"),
+        *("--features", "7", "--threads", "2", "-vv"),
     )
     assert code == 0
     X = seen.pop("X")
@@ -118,6 +118,7 @@ def test_every_option_reaches_fit(place, run, monkeypatch):
         "max_iter": 500,
         "time_limit": 60.0,
         "random_state": 4,
+        "n_threads": 2,
         "class_weight": "balanced",
         "verbose": 2,
     }
@@ -307,6 +308,7 @@ def test_bad_files_and_places(place, run):
         (("--max-iter", "0"), "max_iter"),
         (("--time-limit", "-1"), "time_limit"),
         (("--seed", "-1"), "random_state"),
+        (("--threads", "0"), "n_threads"),
     ],
 )
 def test_bad_parameters(arguments, word, place, run):

@@ -121,7 +121,7 @@ def test_the_table_of_objectives_and_engines():
 
 def test_the_limits_are_limits():
     arguments = inspect.signature(mdlearn.fit).parameters
-    assert "warm_start" not in arguments and "n_threads" not in arguments
+    assert "warm_start" not in arguments
     assert not hasattr(mdlearn.Model, "predict_proba")
     assert not any(hasattr(mdlearn, name) for name in ("fit_path", "cross_validate", "select", "sklearn"))
     assert {cls.multiclass for cls in registry().objectives.values()} == {("ovr",)}

@@ -38,7 +38,9 @@ class Solver:
     """Base class of engines.
 
     An engine takes a MarginForm column by column. Work goes on in pieces of about 20 ms between two yields: that is
-    where the driver looks at signals, clock and callback, so no engine has code for any of them.
+    where the driver looks at signals, clock and callback, so no engine has code for any of them. With several threads,
+    columns are in work at the same time, and a piece may run in another thread than the last one: what `prepare`
+    returned and the engine itself are read only then, and no context (``np.errstate``) is held across a yield.
 
     Attributes
     ----------
@@ -65,8 +67,8 @@ class Solver:
         """Return why this engine cannot take the form, or None when it can."""
         raise NotImplementedError
 
-    def check_memory(self, form: MarginForm) -> None:
-        """Raise InsufficientMemory when the engine's own arrays would not fit."""
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Raise InsufficientMemory when the engine's own arrays would not fit, with `at_once` columns in work."""
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in; ValueError names the valid ones."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +17,17 @@ from mdlearn.forms.certificate import (
     Certificate,
     Solution,
     certify,
+    certify_as_is,
     certify_best,
     combine,
-    dual,
-    judge,
     value_at_zero,
 )
 from mdlearn.forms.history import State
 from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
-from mdlearn.forms.primal import primal, representer
 from mdlearn.forms.separability import check_by_program, check_separable
 from mdlearn.solvers.base import Report, Solver, relative_gap
 from mdlearn.solvers.progress import Progress
+from mdlearn.solvers.threads import one_by_one, side_by_side
 
 EXTRA = 6
 """Reports granted beyond the gap that was asked for while the objective is tiny beside its value at w = 0.
@@ -43,7 +43,10 @@ END = object()
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value."""
+    """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
+
+    `n_threads` is what columns and BLAS may use together; None: columns one by one, BLAS as found.
+    """
 
     tol: float
     tol_given: bool
@@ -52,6 +55,7 @@ class Limits:
     deadline: float
     callback: Callable[[State], Any] | None
     verbose: int
+    n_threads: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +80,22 @@ class Driver:
 
     def run(self, form: MarginForm) -> Outcome:
         """Solve every column and certify; warn once when the gap asked for was not reached."""
+        at_once = min(self.limits.n_threads or 1, len(form.columns))
+        self.solver.check_memory(form, at_once)
         try:
             shared = self._prepare(form)
-            solutions = [self._column(form, j, shared) for j in range(len(form.columns))]
+            solutions = self._columns(form, shared, at_once)
         finally:
             self.progress.close()
+        self.history.sort(key=lambda state: state.problem)  # columns in threads report in any order
         scale = sum(value_at_zero(column) for column in form.columns)
         hard = any(column.hard for column in form.columns)
         certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
         at_its_end = self.solver.published_end and not (self.stopped or self.reason)
         if not certificate.converged and (self.limits.tol_given or not at_its_end):
             reason, advice = "rounding allows no better", "raise tol or scale the features"
+            if form.features.dtype != np.float64:
+                advice = "raise tol or give float64 rows"
             if self.stopped or self.reason:
                 reason, advice = self.stopped or self.reason, "allow more"
             elif at_its_end:
@@ -114,10 +123,29 @@ class Driver:
         work.close()
         return None
 
-    def _column(self, form: MarginForm, j: int, shared: Any) -> Solution:
+    def _columns(self, form: MarginForm, shared: Any, at_once: int) -> list[Solution]:
+        """Solve the columns, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
+        columns = [self._column(form, j, shared) for j in range(len(form.columns))]
+        run = one_by_one(columns)
+        if at_once > 1:
+            run = side_by_side(columns, at_once, share=(self.limits.n_threads or 1) // at_once)
+        with closing(run):
+            while True:
+                try:
+                    state = next(run)
+                except StopIteration as done:
+                    solutions: list[Solution] = done.value
+                    return solutions
+                # Once stopped, what other threads were still about to report is of no interest.
+                if state is not None and not self.stopped and self._record(state):
+                    self.stopped = "stopped by the callback"
+                self._late()
+
+    def _column(self, form: MarginForm, j: int, shared: Any) -> Generator[State | None, None, Solution]:
+        """Solve one column; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
         column = form.columns[j]
         best = _Best(column, zero_point(form, column))
-        if self._late():
+        if self.stopped:
             return certify_best(form, column, best.point, self.limits.tol)
         rng = np.random.default_rng([self.seed, j])
         steps = self.solver.iterate(form, column, shared, self.options, rng)
@@ -125,25 +153,27 @@ class Driver:
         iteration, extra = 0, EXTRA
         published = self.solver.published_end
         for report in steps:
-            if report is not None:
+            if report is None:
+                yield None
+            else:
                 iteration += 1
                 if column.hard:
                     check_separable(form, column, report.point.beta)
                 better = best.take(report, latest=published)
-                if self._record(best, iteration, j):
-                    self.stopped = "stopped by the callback"
+                elapsed = time.perf_counter() - self.limits.started
+                yield State(iteration, best.objective, best.lower_bound, best.gap, elapsed, j)
                 if best.gap <= self.limits.tol and not published:
                     extra -= 1
                     # Once more than a few reports old, any point within the gap will do; before that, a sharp one.
                     if extra == 0 or (better and (extra < 0 or best.sharp_gap <= self.limits.tol)):
                         solution = certify(form, column, best.point, self.limits.tol)
-                        if solution.certificate.converged:
+                        if solution.certificate.converged or solution.at_limit:
                             return solution
                 if iteration >= max_iter:
                     if not (published and next(steps, END) is END):
                         self.reason = f"max_iter = {max_iter} reached"
                     break
-            if self._late():
+            if self.stopped:
                 break
         steps.close()
         judged = certify_as_is if published and iteration else certify_best
@@ -152,23 +182,11 @@ class Driver:
             check_by_program(form, column)
         return solution
 
-    def _record(self, best: _Best, iteration: int, j: int) -> bool:
-        elapsed = time.perf_counter() - self.limits.started
-        state = State(iteration, best.objective, best.lower_bound, best.gap, elapsed, j)
+    def _record(self, state: State) -> bool:
+        """Keep and show a state; say whether the callback wants to stop."""
         self.history.append(state)
         self.progress.show(state)
         return self.limits.callback is not None and bool(self.limits.callback(state))
-
-
-def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
-    """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
-    if point.coef is None:
-        return certify(form, column, point, tol)
-    lower, alpha, beta = dual(form, column, point.beta, point.sigma)
-    alpha = representer(form, alpha, point.coef, point.intercept) if point.alpha is None else point.alpha
-    objective = primal(form, column, point.coef, point.intercept)[0]
-    certificate = judge(objective, lower, value_at_zero(column), column.hard, tol)
-    return Solution(point.coef, point.intercept, alpha, beta, certificate)
 
 
 class _Best:

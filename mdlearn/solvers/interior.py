@@ -47,14 +47,16 @@ class Interior(Solver):
         """Return None: every MarginForm is declared by hinge terms."""
         return None
 
-    def check_memory(self, form: MarginForm) -> None:
-        """Ask for two matrices of size d (rows) or three of size m (Gram)."""
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m = form.features.n_rows
         if _by_rows(form):
             d = form.features.width + 1
-            memory.require(16.0 * d * d + 160.0 * m, f"the interior point method on {d} columns", "use solver='cd'")
+            size, what = at_once * (16.0 * d * d + 160.0 * m), f"the interior point method on {d} columns"
+            memory.require(size, what, "use solver='cd'", at_once)
         else:
-            memory.require(24.0 * m * m, f"a kernel problem with {m} rows", "use fewer rows or kernel='linear'")
+            size, what = (8.0 + 16.0 * at_once) * m * m, f"a kernel problem with {m} rows"
+            memory.require(size, what, "use fewer rows or kernel='linear'", at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix when the problem is solved through it."""
