@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 SHARED = Path(os.environ.get("MDLEARN_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 FOLDER = SHARED / "data"
@@ -75,3 +76,16 @@ def load(name):
     if len(np.unique(y)) < 2:
         pytest.skip(f"{name}: one class among the complete rows")
     return unit_columns(X), y
+
+
+def load_csr(name):
+    """(X, y) of a set as CSR rows, training part, complete rows, as they are in the file."""
+    if not (FOLDER / f"{name}.npz").exists():
+        pytest.skip(f"real data not found: {FOLDER / name}.npz (set MDLEARN_SHARED)")
+    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as file:
+        if "train_data" in file.files:
+            parts = (file["train_data"].astype(float), file["train_indices"], file["train_indptr"])
+            return sp.csr_matrix(parts, shape=tuple(file["train_shape"])), file["y_train"]
+        X, y = file["X"].astype(float), file["y"]
+    complete = np.isfinite(X).all(axis=1)
+    return sp.csr_matrix(X[complete]), y[complete]

@@ -1,6 +1,7 @@
 """Seeded data for the benchmarks: fresh draws, no files."""
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def ringnorm(m, d=20, noise=0.05, seed=20):
@@ -66,3 +67,35 @@ def gaussians(m, d, distance=1.5, noise=0.05, factors=10, seed=21):
 
 def _with_noise(rng, y, share):
     return np.where(rng.random(y.size) < share, -y, y)
+
+
+def words(m, d=200_000, per_row=60, noise=0.05, seed=22):
+    """Text-like rows: columns drawn by a Zipf law, tf-idf-like values, unit rows, labels from a sparse plane.
+
+    Parameters
+    ----------
+    m, d : int
+        Rows and columns.
+    per_row : int
+        Draws per row; repeated columns are merged.
+    noise : float
+        Share of the labels that are flipped.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    X : csr_matrix of shape (m, d)
+    y : ndarray of shape (m,)
+        Labels -1 and 1.
+    """
+    rng = np.random.default_rng([seed, m, d])
+    share = np.cumsum(1.0 / (np.arange(d) + 10.0))
+    columns = np.searchsorted(share / share[-1], rng.random(m * per_row)).clip(0, d - 1)
+    X = sp.csr_matrix((np.ones(m * per_row), (np.repeat(np.arange(m), per_row), columns)), shape=(m, d))
+    X.sum_duplicates()
+    rarity = np.log((1 + m) / (1 + np.bincount(X.indices, minlength=d))) + 1
+    X.data = (1 + np.log(X.data)) * rarity[X.indices]
+    X = sp.csr_matrix(sp.diags(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X)
+    score = X @ (rng.normal(size=d) * (rng.random(d) < 0.3))
+    return X, _with_noise(rng, np.where(score > np.median(score), 1.0, -1.0), noise)
