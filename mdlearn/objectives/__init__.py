@@ -7,6 +7,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 def mdlearn_objectives() -> list[type]:
     """Built-in objectives, by the same hook that plugins use."""
     from mdlearn.objectives.ldm import LDM
+    from mdlearn.objectives.leastsquares import LSLDM, LSSVM
     from mdlearn.objectives.svm import SVM
 
-    return [LDM, SVM]
+    return [LDM, SVM, LSSVM, LSLDM]

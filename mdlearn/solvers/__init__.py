@@ -7,7 +7,8 @@ from mdlearn.plugins.hookspecs import hookimpl
 def mdlearn_solvers() -> list[type]:
     """Built-in engines, by the same hook that plugins use."""
     from mdlearn.solvers.cd import CoordinateDescent
+    from mdlearn.solvers.direct import Direct
     from mdlearn.solvers.interior import Interior
     from mdlearn.solvers.sgd import ASGD, SGD
 
-    return [ASGD, CoordinateDescent, Interior, SGD]
+    return [ASGD, CoordinateDescent, Direct, Interior, SGD]

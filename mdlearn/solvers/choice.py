@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mdlearn.data.features import KernelFeatures, LinearFeatures
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.cd import CoordinateDescent
+from mdlearn.solvers.direct import Direct
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
@@ -26,6 +27,12 @@ class Rule:
     solver: str
     reason: str
     fits: Callable[[MarginForm], bool]
+
+
+def _quadratic(form: MarginForm) -> bool:
+    return Direct().refusal(form) is None and (
+        isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form)
+    )
 
 
 def _dense_small(form: MarginForm) -> bool:
@@ -60,6 +67,7 @@ def _stiff(form: MarginForm) -> bool:
 
 
 RULES = (
+    Rule("direct", "no loss or squared loss: one linear system", _quadratic),
     Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
     Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),

@@ -13,24 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data import memory
-from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Solver, Steps, relative_gap
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.systems import STIFF, by_rows, system_of
 
 FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 RUNAWAY = 1e60
 """Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
-NARROW = 300
-"""Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
-STIFF = 1e4
-"""Box width, in units of a typical multiplier, beyond which linear systems are refined."""
-STACKED_LIMIT = 2e7
-"""Rows times columns squared up to which stiff problems are solved by QR."""
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
 
@@ -50,7 +43,7 @@ class Interior(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m = form.features.n_rows
-        if _by_rows(form):
+        if by_rows(form):
             d = form.features.width + 1
             size, what = at_once * (16.0 * d * d + 160.0 * m), f"the interior point method on {d} columns"
             memory.require(size, what, "use solver='cd'", at_once)
@@ -60,7 +53,7 @@ class Interior(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix when the problem is solved through it."""
-        if _by_rows(form):
+        if by_rows(form):
             return None
         G = yield from form.features.gram()
         return G
@@ -69,7 +62,7 @@ class Interior(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per interior point step, then those of the active-set finish."""
-        system = _system(form, column, shared)
+        system = system_of(form, column, shared, float(column.caps.max(initial=0.0)))
         yield from system.setup()
         state = Margins(form, column, system)
         if not column.caps.any():
@@ -95,20 +88,6 @@ class Interior(Solver):
             except NotPositiveDefinite:
                 break
         yield from finish.attempt(path.element, path.beta, path.free())
-
-
-def _system(form: MarginForm, column: Column, G: np.ndarray | None) -> RowSystem | GramSystem:
-    if G is not None:
-        return GramSystem(form, column, G)
-    rows = RowSystem(form, column)
-    m, d = form.features.n_rows, form.features.width
-    wide = column.caps.max(initial=0.0) > STIFF * Margins(form, column, rows).typical_multiplier
-    return StackedSystem(form, column) if wide and m * d * d <= STACKED_LIMIT else rows
-
-
-def _by_rows(form: MarginForm) -> bool:
-    features = form.features
-    return isinstance(features, LinearFeatures) and features.width <= max(features.n_rows, NARROW)
 
 
 def _without_loss(state: Margins) -> Steps:

@@ -10,7 +10,7 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.systems import GramSystem, RowSystem
+from mdlearn.solvers.systems import GramSystem, RowSystem, typical_multiplier
 
 
 class Margins:
@@ -36,8 +36,7 @@ class Margins:
     @cached_property
     def typical_multiplier(self) -> float:
         """Multiplier with which one average row would reach margin 1 on its own."""
-        average = float(self.form.features.squares().mean()) + (self.form.bias != "none")
-        return 1.0 / average if average > 0 else 1.0
+        return typical_multiplier(self.form)
 
 
 def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:

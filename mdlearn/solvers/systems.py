@@ -260,3 +260,32 @@ class GramSystem:
         if self.bias:
             return element[:-1], float(element[-1])
         return element, self.constant * float(element.sum())
+
+
+NARROW = 300
+"""Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
+STIFF = 1e4
+"""Slope (or box width) of a loss, in units of a typical multiplier, beyond which linear systems are ill-conditioned."""
+STACKED_LIMIT = 2e7
+"""Rows times columns squared up to which such systems are solved by QR."""
+
+
+def by_rows(form: MarginForm) -> bool:
+    """Whether matrices of the size of the columns are made, rather than of the rows."""
+    features = form.features
+    return isinstance(features, LinearFeatures) and features.width <= max(features.n_rows, NARROW)
+
+
+def typical_multiplier(form: MarginForm) -> float:
+    """Multiplier with which one average row would reach margin 1 on its own."""
+    average = float(form.features.squares().mean()) + (form.bias != "none")
+    return 1.0 / average if average > 0 else 1.0
+
+
+def system_of(form: MarginForm, column: Column, G: np.ndarray | None, slope: float) -> RowSystem | GramSystem:
+    """The system to use, with the Gram matrix G or over the rows; `slope` is the largest slope of the loss."""
+    if G is not None:
+        return GramSystem(form, column, G)
+    m, d = form.features.n_rows, form.features.width
+    stacked = m * d * d <= STACKED_LIMIT and slope > STIFF * typical_multiplier(form)
+    return StackedSystem(form, column) if stacked else RowSystem(form, column)
