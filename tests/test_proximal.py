@@ -113,3 +113,38 @@ def test_rows_that_nearly_repeat(C, lambda1, bias):
     exact = mdlearn.fit("ldm", rows.toarray(), y, solver="interior", tol=1e-7, **settings).certificate
     assert model.certificate.objective <= exact.objective + 2e-7 * abs(exact.objective)
     assert exact.objective <= model.certificate.objective + 2e-7 * abs(exact.objective)
+
+
+def awkward(seed):
+    """Few sparse rows: empty ones, repeated ones, columns and rows of very different size, weights of 0, any C."""
+    rng = np.random.default_rng(seed)
+    m, d = int(rng.integers(12, 200)), int(rng.integers(3, 300))
+    entries = int(rng.integers(1, min(d, 12) + 1))
+    A = np.zeros((m, d))
+    for i in range(m):
+        chosen = rng.choice(d, size=rng.integers(0, entries + 1), replace=False)
+        A[i, chosen] = rng.standard_normal(len(chosen))
+    bias = str(rng.choice(["none", "regularized", "free"]))
+    if rng.random() < 0.3 and bias != "free":
+        A = A * 10.0 ** rng.integers(-2, 3, d)
+    if rng.random() < 0.3:
+        A = A[rng.integers(0, m, m)]
+    y = np.where(A @ rng.standard_normal(d) + rng.standard_normal(m) * rng.choice([0, 0.3, 3]) > 0.2, 1, -1)
+    y[0], y[1] = 1, -1
+    weight = rng.integers(0, 4, m).astype(float) if rng.random() < 0.4 else np.ones(m)
+    weight[:2] = 1
+    C, total = float(10.0 ** rng.uniform(-3, 3)), weight.sum()
+    lambda1 = float(rng.choice([0, 1e-3, 1, total / 16, total / 4, 16 * total]))
+    lambda2 = 0.0 if lambda1 == 0 and bias == "free" else float(rng.choice([0, min(0.5, 0.1 * C * total)]))
+    return A, y, weight, {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": bias}
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_awkward_rows(seed, monkeypatch):
+    monkeypatch.setattr("mdlearn.solvers.cd.SMALL", 10)  # sweeps over few rows too
+    A, y, weight, settings = awkward(seed)
+    model = mdlearn.fit("ldm", sp.csr_matrix(A), y, sample_weight=weight, solver="cd", **settings)
+    exact = mdlearn.fit("ldm", A, y, sample_weight=weight, solver="interior", tol=1e-7, **settings).certificate
+    scale = max(abs(exact.objective), 0.01 * settings["C"] * weight.sum())
+    assert model.certificate.converged
+    assert abs(model.certificate.objective - exact.objective) <= 1.2e-6 * scale

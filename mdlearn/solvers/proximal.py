@@ -13,26 +13,30 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.data.rows import CsrRows
+from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.primal import primal
 from mdlearn.solvers import linalg
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.state import report_of
 
 Map = Callable[[np.ndarray], np.ndarray]
 DIRECT = 3000
 """Rows on a slope up to which the preconditioner factors a matrix of their number."""
-ITERATIONS = 200
+ITERATIONS = 500
 """Most iterations of conjugate gradients for one Newton step."""
 WIDTH, REACH = 1e-2, 0.1
 """First width of the envelope: in units of |x|^2, and such that a slope spans that much margin, whichever is wider."""
 NARROWER, NARROWEST = 0.3, 1e-6
-"""Shrinkage of the width from one proximal step to the next, and its least in units of |x|^2."""
+"""Shrinkage of the width from one proximal step to the next, and its least in units of the narrower first width."""
 SOLVED = 0.1
 """Share of the gap that the squared gradient may have when the next proximal step begins."""
 HOLD = 1e-2
 """Weight of (b - its last value)^2 / 2 for a free intercept: a proximal step too, since nothing else may hold it."""
-PATIENCE = 30
-"""Newton steps without a smaller gap after which rounding is taken to be reached."""
+NEWTON_STEPS = 50
+"""Most Newton steps for one proximal step."""
+PATIENCE = 6
+"""Proximal steps without a smaller gap after which rounding is taken to be reached."""
 
 
 class Proximal:
@@ -41,6 +45,8 @@ class Proximal:
     def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
         assert isinstance(form.features.rows, CsrRows)
         self.form, self.column, self.rows = form, column, form.features.rows
+        if not primal(form, column, coef, intercept)[0] < value_at_zero(column):
+            coef, intercept = np.zeros_like(coef), 0.0  # sweeps with a free bias can diverge on rows of unequal size
         self.bias = form.bias != "none"
         self.element = np.append(coef, intercept) if self.bias else coef.copy()
         self.ridge, self.anchor = np.ones_like(self.element), np.zeros_like(self.element)
@@ -48,8 +54,11 @@ class Proximal:
             self.ridge[-1], self.anchor[-1] = HOLD, intercept
         self.centre = beta.copy()
         self.z = column.y * self.decision(self.element)
-        self.square = max(float(self.rows.squares().mean()), 1e-300)
-        self.width = max(WIDTH * self.square, REACH / max(float(column.caps.max(initial=0.0)), 1e-300))
+        square = max(float(self.rows.squares().mean()), 1e-300)
+        widest = float(column.caps[np.isfinite(column.caps)].max(initial=0.0))
+        reach = REACH / widest if widest > 0 else WIDTH * square
+        self.width = max(WIDTH * square, reach)
+        self.narrowest = NARROWEST * min(square, reach)
         self.heavy = self._diagonal(column.kappa * column.counts)
         self.heavy += self.ridge
 
@@ -157,26 +166,36 @@ class Proximal:
         return high if at_high <= -at_low else low
 
     def run(self) -> Steps:
-        """Yield a report per Newton step; ends where rounding allows no more."""
+        """Yield a report per Newton step; ends where proximal steps no longer lower the gap."""
         best, stalled = np.inf, 0
         while stalled < PATIENCE:
-            beta = self.multipliers(self.z)
-            coef, intercept = (self.element[:-1], float(self.element[-1])) if self.bias else (self.element, 0.0)
-            point = Point(beta, self.column.spread(self.z), coef, intercept)
-            report = report_of(self.form, self.column, point, self.z)
-            yield report
-            gap = max(report.objective - report.lower_bound, 0.0)
-            stalled = 0 if gap < 0.9 * best else stalled + 1
-            best = min(best, gap)
-            g = self.gradient(beta)
-            if float(g @ g) <= SOLVED * gap:
-                self.centre = beta
-                if self.form.bias == "free":
-                    self.anchor[-1] = self.element[-1]
-                self.width = max(NARROWER * self.width, NARROWEST * self.square)
-                continue
-            p = yield from self.direction(beta, g)
-            dz = self.column.y * self.decision(p)
-            t = self.length(p, dz)
-            self.element = self.element + t * p
-            self.z = self.z + t * dz
+            lowest, size, same, beta = np.inf, np.inf, False, self.multipliers(self.z)
+            for _ in range(NEWTON_STEPS):
+                report = self._report(beta)
+                yield report
+                gap = max(report.objective - report.lower_bound, 0.0)
+                lowest = min(lowest, gap)
+                g = self.gradient(beta)
+                size, last = float(g @ (g / self.ridge)), size
+                if size <= SOLVED * gap or (same and size > 0.5 * last):
+                    break
+                p = yield from self.direction(beta, g)
+                dz = self.column.y * self.decision(p)
+                t = self.length(p, dz)
+                self.element, self.z = self.element + t * p, self.z + t * dz
+                beta, before = self.multipliers(self.z), beta
+                same = np.array_equal(
+                    (beta > 0) & (beta < self.column.caps), (before > 0) & (before < self.column.caps)
+                )
+            # While the envelopes are wide, steps are short by themselves.
+            stalled = stalled + 1 if lowest >= 0.9 * best and self.width <= self.narrowest else 0
+            best = min(best, lowest)
+            self.centre = beta
+            self.width = max(NARROWER * self.width, self.narrowest)
+            if self.form.bias == "free":
+                self.anchor[-1] = self.element[-1]
+
+    def _report(self, beta: np.ndarray) -> Report:
+        coef, intercept = (self.element[:-1], float(self.element[-1])) if self.bias else (self.element, 0.0)
+        point = Point(beta, self.column.spread(self.z), coef, intercept)
+        return report_of(self.form, self.column, point, self.z)
