@@ -26,7 +26,7 @@ _LAZY = {
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.certificate",
 }
-_SUBMODULES = ("margins", "plotting", "testing")
+_SUBMODULES = ("datasets", "margins", "plotting", "testing")
 
 __all__ = [
     "Certificate",
@@ -36,6 +36,7 @@ __all__ = [
     "Objective",
     "PluginWarning",
     "Solver",
+    "datasets",
     "fit",
     "hookimpl",
     "list_objectives",

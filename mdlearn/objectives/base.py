@@ -36,6 +36,8 @@ class Parameter:
         Largest value allowed; infinity itself is allowed only when this is infinite and `finite` is False.
     finite : bool
         Whether infinity is refused.
+    strict : bool
+        Whether `low` itself is refused.
     """
 
     default: float | Callable[[dict[str, Any], float], float]
@@ -43,13 +45,16 @@ class Parameter:
     low: float = 0.0
     high: float = math.inf
     finite: bool = True
+    strict: bool = False
 
     def check(self, name: str, value: Any) -> float:
         """Return the value as a float; raise one clear sentence when it is not allowed."""
         high = min(self.high, float(np.finfo(float).max)) if self.finite else self.high
         if self.finite and isinstance(value, float) and math.isinf(value):
-            raise ValueError(f"{name} needs to be a finite number >= {self.low:g}; got {value!r}")
-        return float(check_number(value, name, low=self.low, high=math.inf if high > 1e300 else high))
+            bound = f"{'>' if self.strict else '>='} {self.low:g}"
+            raise ValueError(f"{name} needs to be a finite number {bound}; got {value!r}")
+        high = math.inf if high > 1e300 else high
+        return float(check_number(value, name, low=self.low, high=high, strict=self.strict))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ def mdlearn_solvers() -> list[type]:
     from mdlearn.solvers.cd import CoordinateDescent
     from mdlearn.solvers.direct import Direct
     from mdlearn.solvers.interior import Interior
+    from mdlearn.solvers.newton import Newton
     from mdlearn.solvers.sgd import ASGD, SGD
 
-    return [ASGD, CoordinateDescent, Direct, Interior, SGD]
+    return [ASGD, CoordinateDescent, Direct, Interior, Newton, SGD]

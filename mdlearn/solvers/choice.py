@@ -9,6 +9,7 @@ from mdlearn.data.features import KernelFeatures, LinearFeatures
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.cd import CoordinateDescent
 from mdlearn.solvers.direct import Direct
+from mdlearn.solvers.newton import Newton
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
@@ -20,6 +21,10 @@ STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 
 
+STEEP = 1e8
+"""The same for squared hinges: beyond, margins from a Gram matrix lack the digits that Newton steps need."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One row of the table: when `fits`, use `solver`, because of `reason`."""
@@ -29,10 +34,17 @@ class Rule:
     fits: Callable[[MarginForm], bool]
 
 
+def _moderate(form: MarginForm) -> bool:
+    return isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form)
+
+
 def _quadratic(form: MarginForm) -> bool:
-    return Direct().refusal(form) is None and (
-        isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form)
-    )
+    return Direct().refusal(form) is None and _moderate(form)
+
+
+def _squared(form: MarginForm) -> bool:
+    smooth = all(column.terms for column in form.columns) and Newton().refusal(form) is None
+    return smooth and _moderate(form) and _steepness(form) <= STEEP
 
 
 def _dense_small(form: MarginForm) -> bool:
@@ -58,16 +70,21 @@ def _sparse(form: MarginForm) -> bool:
     return sparse and CoordinateDescent().refusal(form) is None
 
 
-def _stiff(form: MarginForm) -> bool:
+def _steepness(form: MarginForm) -> float:
+    """Largest weight of a term times k(x, x); 0 for explicit rows."""
     features = form.features
     if not isinstance(features, KernelFeatures):
-        return False
-    widest = max((t.weight for column in form.columns for t in column.terms if t.power == 1), default=0.0)
-    return widest * features.typical_square() > STIFF
+        return 0.0
+    return max((t.weight for column in form.columns for t in column.terms), default=0.0) * features.typical_square()
+
+
+def _stiff(form: MarginForm) -> bool:
+    return _steepness(form) > STIFF
 
 
 RULES = (
     Rule("direct", "no loss or squared loss: one linear system", _quadratic),
+    Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
     Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
     Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),

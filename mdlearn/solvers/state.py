@@ -33,6 +33,13 @@ class Margins:
         """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
         return self.system.quadratic(element) - self.system.adjoint(self.multipliers(beta))
 
+    def coefficients(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element, as the certificate knows them."""
+        coef, intercept = self.system.split(element)
+        if isinstance(self.system, GramSystem):
+            coef = self.form.features.expand(coef)
+        return coef, intercept
+
     @cached_property
     def typical_multiplier(self) -> float:
         """Multiplier with which one average row would reach margin 1 on its own."""
@@ -41,9 +48,7 @@ class Margins:
 
 def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
     """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""
-    coef, intercept = state.system.split(element)
-    if isinstance(state.system, GramSystem):
-        coef = state.form.features.expand(coef)
+    coef, intercept = state.coefficients(element)
     return report_of(state.form, state.column, Point(beta, state.column.spread(z), coef, intercept), z)
 
 

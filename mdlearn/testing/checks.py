@@ -71,14 +71,15 @@ def check_bounds(objective: Any) -> None:
     X, y, _ = sample()
     for name, parameter in task.parameters.items():
         low, high = parameter.low, parameter.high
-        wrong = [math.nan, *(end for end in (low - 1.0, high + 1.0) if math.isfinite(end))]
+        outside = (low if parameter.strict else low - 1.0, high + 1.0)
+        wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
         for value in [*wrong, math.inf] if parameter.finite else wrong:
             refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
             message = message_of(ValueError, partial(fit, objective, X, y, **_given(name, value)), refuse)
             require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
         refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
         message_of(TypeError, partial(fit, objective, X, y, **_given(name, "text")), refuse)
-        for end in (low, high):
+        for end in (high,) if parameter.strict else (low, high):
             if math.isfinite(end) or (end > 0 and not parameter.finite):
                 require_terms(task_of(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
 

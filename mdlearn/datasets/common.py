@@ -1,0 +1,59 @@
+"""What the generators share: random numbers, row blocks, checks of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import check_number
+
+# Entries of the largest temporary: 8 MB in float64.
+BLOCK = 2**20
+FINITE = float(np.finfo(float).max)
+
+
+def generator(random_state: Any, stream: str) -> np.random.Generator:
+    """Return the caller's generator, or a new one for this seed and the stream of that name."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = 0 if random_state is None else check_number(random_state, "random_state", low=0, integer=True)
+    return np.random.default_rng([seed, *stream.encode()])
+
+
+def blocks(m: int, n: int) -> list[slice]:
+    """Slices of m rows with about `BLOCK` entries each."""
+    step = max(1, BLOCK // max(1, n))
+    return [slice(start, min(start + step, m)) for start in range(0, m, step)]
+
+
+def halves(m: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels -1 and +1 in equal numbers, up to one, in random order."""
+    return rng.permutation(np.where(np.arange(m) % 2 == 0, -1.0, 1.0))
+
+
+def float_type(dtype: Any) -> Any:
+    """Return float64 or float32 as a dtype; refuse others."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if dtype is None or found not in (np.float64, np.float32):
+        raise ValueError(f"dtype needs to be float64 or float32; got {dtype!r}")
+    return found
+
+
+def matrix(values: Any, name: str = "X") -> np.ndarray:
+    """Return finite numbers in two dimensions: float32 as it is, other real numbers as float64."""
+    wanted = f"{name} needs to be a dense two-dimensional array of finite numbers"
+    try:
+        array = np.asarray(values)
+        if array.dtype != np.float32:
+            array = array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind", copy=False)
+    except (TypeError, ValueError):
+        raise TypeError(f"{wanted}; got {type(values).__name__} that is not one") from None
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(f"{wanted}; got the shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{wanted}; got NaN or infinity")
+    return array
