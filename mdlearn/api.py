@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.checks import check_data, check_number
-from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import make_kernel, split_parameters
 from mdlearn.forms.history import State
-from mdlearn.forms.margin import BIASES, MarginForm
+from mdlearn.forms.margin import BIASES
+from mdlearn.forms.problem import Form
 from mdlearn.model.model import Model, build_model
+from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import choose
-from mdlearn.solvers.driver import Driver, Limits
+from mdlearn.solvers.driver import Driver, Limits, Maker
 from mdlearn.solvers.threads import blas_threads
 
 MOST_THREADS = 1024
@@ -79,8 +80,10 @@ def fit(
         number), ``degree`` (3), ``coef0`` (0).
     bias : {"none", "regularized", "free"}, optional
         Default: the objective's own ("regularized" for ldm and svm).
-    multiclass : {"auto", "ovr"}, default "auto"
-        More than two classes: one problem per class against the rest.
+    multiclass : {"auto", "ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg"}, default "auto"
+        More than two classes: one problem per class against the rest ("ovr"), one per pair of classes with votes
+        ("ovo") or with fuzzy memberships by minimum or average, or one problem for all ("joint"). "auto" is the
+        objective's own first choice.
     sample_weight : array-like of shape (m,), optional
         Repetition counts >= 0 (any real numbers); an integer weight equals repeated rows.
     class_weight : mapping or "balanced", optional
@@ -134,19 +137,36 @@ def fit(
     seed = _seed(random_state)
     bias = _one_of("bias", task.default_bias if bias is None else bias, BIASES)
     multiclass = _one_of("multiclass", multiclass, ("auto", *task.multiclass))
+    multiclass = task.multiclass[0] if multiclass == "auto" else multiclass
+    if not task.kernels and kernel != "linear":
+        raise ValueError(f"objective {task.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
     engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
     given = _options(solver_options, engine)
 
-    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    square = isinstance(kernel, str) and kernel == "precomputed"
     with blas_threads(limits.n_threads):
-        data = check_data(X, y, sample_weight, class_weight, square=precomputed)
+        data = check_data(X, y, sample_weight, class_weight, square=square)
         chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
-        features: Features = LinearFeatures(data.X) if chosen.name == "linear" else KernelFeatures(data.X, chosen)
-        form = task.form(data, features, bias, multiclass)
+        filled, k = task.resolve(data.total), data.classes.shape[0]
+        pieces = [data]
+        if k > 2 and multiclass in PAIRWISE:
+            pieces = [data.pair(low, high, square) for low, high in pairs_of(k)]
+
+        def maker(j: int) -> Maker:
+            def make() -> Generator[None, None, Form]:
+                rng = np.random.default_rng([seed, j, 1])
+                features = yield from task.features(pieces[j], chosen, filled, rng)
+                return task.form(pieces[j], features, bias, filled)
+
+            return make
+
+        form = _finish(maker(0)())
         engine, reason = _engine(engine, form)
-        outcome = Driver(engine, engine.check_options(given), limits, seed).run(form)
-        filled = {**task.resolve(data.total), **chosen.params}
-        return build_model(task.name, filled, data, form, chosen, engine.name, reason, outcome)
+        later = [maker(j) for j in range(1, len(pieces))]
+        outcome = Driver(engine, engine.check_options(given), limits, seed).run(form, later)
+        places = [piece.rows for piece in (pieces if later else pieces * len(outcome.solutions))]
+        kinds, ran = (bias, multiclass), (engine.name, reason)
+        return build_model(task.name, {**filled, **chosen.params}, data, places, chosen, kinds, ran, outcome)
 
 
 def list_objectives() -> list[str]:
@@ -157,6 +177,15 @@ def list_objectives() -> list[str]:
 def list_solvers() -> list[str]:
     """Names of all engines, built-in and from plugins."""
     return sorted(registry().solvers)
+
+
+def _finish(work: Generator[None, None, Any]) -> Any:
+    """Run work to its end, with Ctrl-C possible at every step."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
 
 
 def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
@@ -190,7 +219,7 @@ def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
     return dict(given)
 
 
-def _engine(engine: Solver | None, form: MarginForm) -> tuple[Solver, str]:
+def _engine(engine: Solver | None, form: Form) -> tuple[Solver, str]:
     """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
     if engine is None:
         rule = choose(form)

@@ -163,7 +163,7 @@ UNKNOWN = {
     "bias": ({"bias": "augmented"}, ["augmented", "none", "regularized", "free"]),
     "bias of another type": ({"bias": True}, ["none", "regularized", "free"]),
     "multiclass": ({"multiclass": "one-vs-all"}, ["one-vs-all", "ovr"]),
-    "an impossible multiclass": ({"multiclass": "fuzzy-min"}, ["fuzzy-min", "ovr"]),
+    "an impossible multiclass": ({"multiclass": "crammer"}, ["crammer", "ovr", "fuzzy-min"]),
     "joint": ({"multiclass": "joint"}, ["joint", "ovr"]),
     "parameter": ({"lamda1": 1.0}, ["lamda1", "C", "lambda1", "lambda2"]),
     "a parameter of another objective": ({"objective": "svm", "lambda1": 1.0}, ["lambda1", "C"]),

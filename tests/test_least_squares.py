@@ -141,7 +141,7 @@ def test_one_vs_rest():
 
 def test_direct_refuses_kinks_and_takes_no_loss():
     X, y = sample()
-    with pytest.raises(ValueError, match=r"knows no kinks.*use one of .*interior"):
+    with pytest.raises(ValueError, match=r"no loss of the kind .hinge.*use one of .*interior"):
         mdlearn.fit("svm", X, y, solver="direct")
     model = mdlearn.fit("ldm", X, y, C=0, lambda1=5.0, lambda2=2.0)
     assert model.solver == "direct" and model.certificate.converged

@@ -449,7 +449,7 @@ def test_one_vs_rest():
 def test_what_it_refuses():
     X, y = sample()
     for given in ({"C": 1.0}, {"C": np.inf}):
-        with pytest.raises(ValueError, match=r"squared terms only.*use one of .*interior"):
+        with pytest.raises(ValueError, match=r"no loss of the kind .(hinge|constraint).*use one of .*interior"):
             mdlearn.fit("svm", X, y, solver="newton", **given)
     with pytest.raises(ValueError, match="no option 'armijo'"):
         mdlearn.fit("lsvm", X, y, solver="newton", solver_options={"armijo": True})

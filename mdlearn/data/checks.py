@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,15 @@ class Data:
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.counts.sum())
+
+    def pair(self, low: int, high: int, square: bool) -> Data:
+        """Return the rows of two classes as a problem of its own; `square`: X is a Gram matrix."""
+        rows = np.flatnonzero((self.codes == low) | (self.codes == high))
+        X = DenseRows(self.X.block(rows)[:, rows].astype(self.X.dtype, copy=False)) if square else self.X.take(rows)
+        codes = (self.codes[rows] == high).astype(np.intp)
+        return replace(
+            self, X=X, codes=codes, counts=self.counts[rows], classes=self.classes[[low, high]], rows=self.rows[rows]
+        )
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:

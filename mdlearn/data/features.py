@@ -71,6 +71,10 @@ class LinearFeatures:
         """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
         return self.rows.squares(self.ridge)
 
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
+        return coef, alpha
+
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: X."""
         return self.rows.block(slice(None))
@@ -135,6 +139,10 @@ class KernelFeatures:
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
         return np.diagonal(self._store["gram"]).copy()
+
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
+        return None, coef
 
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: the Gram matrix."""

@@ -106,6 +106,13 @@ class Rows(ABC):
             out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
         return out
 
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        out = np.zeros(self.shape[1])
+        for rows in self.spans():
+            out += _squared(self._piece(rows)).T @ weights[rows]
+        return out
+
     def _piece(self, rows: slice) -> Any:
         """Some rows in float64, in the form that multiplies fastest."""
         return self.block(rows)
@@ -171,6 +178,13 @@ class DenseRows(_Held):
         return out
 
 
+def _squared(piece: Any) -> Any:
+    """Squares of the entries of an array or a CSR matrix."""
+    if isinstance(piece, np.ndarray):
+        return piece * piece
+    return type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape)
+
+
 def _suits_blas(A: np.ndarray) -> bool:
     """Whether BLAS takes an array as it is; NumPy multiplies others by slow loops."""
     (m, d), (down, along), size = A.shape, A.strides, A.itemsize
@@ -228,8 +242,7 @@ class CsrRows(_Held):
         weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
         out = np.empty(self.shape[0])
         for rows in self.spans():
-            A = self._piece(rows)
-            out[rows] = type(A)((A.data * A.data, A.indices, A.indptr), shape=A.shape) @ weights
+            out[rows] = _squared(self._piece(rows)) @ weights
         return out
 
     def _piece(self, rows: slice) -> csr_matrix:

@@ -5,7 +5,9 @@ For multipliers beta in [0, caps], sigma with sum 0 and alpha = y (sum_t side_t 
     D = sum_t side_t threshold_t sum_i beta_ti - 1/2 sum delta beta^2 - sum sigma^2 / (2 kappa c)
         - 1/2 |sum alpha_i phi(x_i)|^2  [- 1/2 (sum alpha)^2 for a regularized bias; sum alpha = 0 for a free one]
 
-is a lower bound of the objective whatever the engine did. Every value here costs two passes over the data.
+is a lower bound of the objective whatever the engine did (hinge terms shown; every term knows its own share). Without
+a ridge, sum alpha_i phi(x_i) = 0 is a condition too, and the multipliers are corrected to meet it. Every value here
+costs two passes over the data.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
 from mdlearn.forms.rounding import rounded
+from mdlearn.forms.unridged import without_ridge
 
 TINY = float(np.finfo(float).tiny)
 
@@ -60,22 +63,26 @@ class Solution:
 
     Attributes
     ----------
-    coef : ndarray of shape (width,)
-        w of explicit features, or representer coefficients of a kernel; float64, rounded to the type of the rows.
+    coef : ndarray of shape (d,) or None
+        w of explicit columns; None for a kernel. float64, rounded to the type of the rows.
     intercept : float
-    alpha : ndarray of shape (m,)
-        Signed representer coefficients of the dual point.
+    alpha : ndarray of shape (m,) or None
+        Signed coefficients over the rows, f(x) = sum alpha_i k(x_i, x) + intercept; None where w is no combination of
+        rows.
     beta : ndarray of shape (T, m)
         Multipliers.
+    norm : float
+        |w| in the space of the features.
     certificate : Certificate
     at_limit : bool
         Rounding to the type of the rows alone costs more than `tol`: no later point of an engine will do better.
     """
 
-    coef: np.ndarray
+    coef: np.ndarray | None
     intercept: float
-    alpha: np.ndarray
+    alpha: np.ndarray | None
     beta: np.ndarray
+    norm: float
     certificate: Certificate
     at_limit: bool = False
 
@@ -88,25 +95,28 @@ def value_at_zero(column: Column) -> float:
 def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return (lower bound, alpha, beta) after making the multipliers feasible."""
     beta = np.clip(beta, 0.0, column.caps)
+    nothing = -math.inf, np.zeros_like(column.y), beta
     if not form.features.ready:
-        return -math.inf, np.zeros_like(column.y), beta
+        return nothing
     sigma = _feasible_sigma(column, sigma)
-    if form.bias == "free":
+    if form.ridge == 0:
+        repaired = without_ridge(form, column, beta, sigma)
+        if repaired is None:
+            return nothing
+        beta, sigma = repaired
+    elif form.bias == "free":
         balanced, sigma = _balance(column, beta, sigma)
         if balanced is None:
-            return -math.inf, np.zeros_like(column.y), beta
+            return nothing
         beta = balanced
     alpha = column.y * (column.sides @ beta + sigma + column.pull)
-    squares = form.features.squared_norm(form.features.expand(alpha))
-    if form.bias == "regularized":
-        squares += float(alpha.sum()) ** 2
-    value = float((column.sides * column.thresholds) @ beta.sum(axis=1)) - 0.5 * float(
-        (column.softness * beta**2).sum()
-    )
+    value = sum(t.bound(b, column.counts) for t, b in zip(column.terms, beta))
     if column.kappa > 0:
         used = column.counts > 0
         value -= float((sigma[used] ** 2 / column.counts[used]).sum()) / (2.0 * column.kappa)
-    return value - 0.5 * squares, alpha, beta
+    if form.ridge > 0:
+        value -= 0.5 * form.norm(form.features.expand(alpha), float(alpha.sum()))
+    return value, alpha, beta
 
 
 def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
@@ -146,6 +156,10 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
     lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    if form.ridge == 0:
+        # Multipliers alone make no coefficients there.
+        assert point.coef is not None
+        return _held(form, column, improved(form, column, point.coef, point.intercept), lower, None, beta, tol)
     expanded = form.features.expand(alpha)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None:
@@ -164,14 +178,16 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     the dual coefficients are then the ones nearest to the multipliers' that give the same function.
     """
     solution = certify(form, column, point, tol)
-    if point.coef is None or solution.certificate.converged:
+    if point.coef is None or solution.certificate.converged or form.ridge == 0:
         return solution
     found = improved(form, column, point.coef, point.intercept)
     lower = solution.certificate.lower_bound
     own = _held(form, column, found, lower, solution.alpha, solution.beta, tol)
     if not own.certificate.objective < solution.certificate.objective:
         return solution
-    return replace(own, alpha=representer(form, solution.alpha, found[1], found[2]))
+    assert solution.alpha is not None
+    alpha = representer(form, solution.alpha, found[1], found[2])
+    return replace(own, alpha=form.features.held(found[1], alpha)[1])
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
@@ -179,9 +195,11 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
     if point.coef is None:
         return certify(form, column, point, tol)
     lower, alpha, beta = dual(form, column, point.beta, point.sigma)
-    alpha = representer(form, alpha, point.coef, point.intercept) if point.alpha is None else point.alpha
+    held: np.ndarray | None = point.alpha
+    if held is None and form.ridge > 0:
+        held = representer(form, alpha, point.coef, point.intercept)
     objective = primal(form, column, point.coef, point.intercept)[0]
-    return _held(form, column, (objective, point.coef, point.intercept), lower, alpha, beta, tol)
+    return _held(form, column, (objective, point.coef, point.intercept), lower, held, beta, tol)
 
 
 def _held(
@@ -189,17 +207,20 @@ def _held(
     column: Column,
     found: tuple[float, np.ndarray, float],
     lower: float,
-    alpha: np.ndarray,
+    alpha: np.ndarray | None,
     beta: np.ndarray,
     tol: float,
 ) -> Solution:
     """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
     objective, coef, intercept = rounded(form, column, *found)
-    at_zero = value_at_zero(column)
-    certificate = judge(objective, lower, at_zero, column.hard, tol)
+    unit, at_zero = form.unit, form.unit * value_at_zero(column)
+    certificate = judge(unit * objective, unit * lower, at_zero, column.hard, tol)
     # What rounding costs, as if the point had been optimal.
-    at_limit = objective > found[0] and not judge(objective, found[0], at_zero, column.hard, tol).converged
-    return Solution(coef, intercept, alpha, beta, certificate, at_limit)
+    ideal = judge(unit * objective, unit * found[0], at_zero, column.hard, tol)
+    at_limit = objective > found[0] and not ideal.converged
+    norm = math.sqrt(max(form.features.squared_norm(coef), 0.0)) if coef.any() else 0.0
+    w, alpha = form.features.held(coef, alpha)
+    return Solution(w, intercept, alpha, beta, norm, certificate, at_limit)
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

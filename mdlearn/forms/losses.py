@@ -1,9 +1,14 @@
-"""Losses declared as sums of hinge terms, from which values, conjugates and boxes follow without further code."""
+"""Losses declared as sums of terms, from which values, conjugates and boxes follow without further code.
+
+Every term is a convex function of ``side * z`` that falls; its multiplier beta is minus that slope, 0 <= beta <= cap.
+Engines ask for the `kind` of a term, never for its class.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +48,13 @@ class HingeTerm:
         """True when the term is a constraint side * (z - threshold) >= 0."""
         return math.isinf(self.weight)
 
+    @property
+    def kind(self) -> str:
+        """ "constraint", "hinge" (a kink) or "squared" (a continuous slope)."""
+        if self.hard:
+            return "constraint"
+        return "hinge" if self.power == 1 else "squared"
+
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows; a constraint counts 0 (feasibility is the certificate's business)."""
         if self.hard or self.weight == 0:
@@ -63,3 +75,99 @@ class HingeTerm:
         if self.power == 1 or self.hard or self.weight == 0:
             return np.zeros_like(counts)
         return np.divide(0.5 / self.weight, counts, out=np.zeros_like(counts), where=counts > 0)
+
+    def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
+        linear = self.side * self.threshold * float(beta.sum())
+        return linear - 0.5 * float((self.softness(counts) * beta**2).sum())
+
+    def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z, of a squared term."""
+        return 2.0 * self.weight * counts * np.maximum(self.side * (self.threshold - z), 0.0)
+
+    def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Second derivatives at margins z, of a squared term; on the threshold itself 0."""
+        return 2.0 * self.weight * counts * (self.side * (self.threshold - z) > 0)
+
+    def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """How far multipliers move per unit of margin; on a kink, how far they can at all."""
+        if self.kind == "squared":
+            return 2.0 * self.weight * counts * (beta > 0)
+        return np.minimum(beta, np.where(np.isinf(self.caps(counts)), beta, self.caps(counts) - beta))
+
+
+@dataclass(frozen=True)
+class LogisticTerm:
+    """The generalised logistic loss ``weight / alpha * ln(1 + exp(-alpha (z - threshold)))``.
+
+    alpha = 1 and threshold 0 is logistic regression. The larger alpha, the closer to the hinge at the threshold: the
+    difference is at most ln 2 / alpha.
+
+    Attributes
+    ----------
+    weight : float
+        Factor >= 0, finite, per unit of sample weight.
+    alpha : float
+        Sharpness > 0.
+    threshold : float
+        Margin at which the slope is half of its largest.
+    """
+
+    weight: float
+    alpha: float = 1.0
+    threshold: float = 1.0
+    kind: ClassVar[str] = "logistic"
+    side: ClassVar[int] = 1
+    hard: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.weight < math.inf and 0 < self.alpha < math.inf and math.isfinite(self.threshold)):
+            raise ValueError(f"a logistic term needs weight >= 0, alpha > 0 and a threshold, all finite; got {self!r}")
+
+    def value(self, z: np.ndarray, counts: np.ndarray) -> float:
+        """Sum of the term over all rows."""
+        return self.weight / self.alpha * float(counts @ np.logaddexp(0.0, self.alpha * (self.threshold - z)))
+
+    def caps(self, counts: np.ndarray) -> np.ndarray:
+        """Upper bounds of the multipliers: weight * counts."""
+        return self.weight * counts
+
+    def softness(self, counts: np.ndarray) -> np.ndarray:
+        """Zeros: the conjugate is no parabola, and engines that rely on one do not take this kind."""
+        return np.zeros_like(counts)
+
+    def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Contribution of multipliers within their caps to a lower bound: minus the conjugate, an entropy."""
+        caps = self.caps(counts)
+        p = np.divide(beta, caps, out=np.zeros_like(beta), where=caps > 0)
+        entropy = _plogp(p) + _plogp(1.0 - p)
+        return self.threshold * float(beta.sum()) - float(caps @ entropy) / self.alpha
+
+    def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z."""
+        return self.caps(counts) * _sigmoid(self.alpha * (self.threshold - z))
+
+    def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Second derivatives at margins z."""
+        p = _sigmoid(self.alpha * (self.threshold - z))
+        return self.alpha * self.caps(counts) * p * _sigmoid(self.alpha * (z - self.threshold))
+
+    def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """How far multipliers move per unit of margin."""
+        caps = self.caps(counts)
+        p = np.divide(beta, caps, out=np.zeros_like(beta), where=caps > 0)
+        return self.alpha * caps * p * (1.0 - p)
+
+
+Term = HingeTerm | LogisticTerm
+
+
+def _plogp(p: np.ndarray) -> np.ndarray:
+    """p ln p, 0 at 0."""
+    return p * np.log(np.where(p > 0, p, 1.0))
+
+
+def _sigmoid(t: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-t)) without overflow."""
+    small = np.exp(-np.abs(t))
+    return np.where(t >= 0, 1.0, small) / (1.0 + small)

@@ -2,7 +2,7 @@
 
 Per column (class or pair)::
 
-    minimise  1/2 |w|^2 [+ 1/2 b^2]  +  v Var(z)  -  a mean(z)  +  sum_i c_i sum_t loss_t(z_i)
+    minimise  unit * ( ridge (1/2 |w|^2 [+ 1/2 b^2])  +  v Var(z)  -  a mean(z)  +  sum_i c_i sum_t loss_t(z_i) )
 
 with margins z_i = y_i (w.phi(x_i) + b), and mean and variance weighted by the counts c_i: a weight is a number of
 repetitions, in every formula.
@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.losses import Term
 
 BIASES = ("none", "regularized", "free")
 
@@ -35,7 +35,7 @@ class Column:
         v >= 0, the factor of the population variance of the margins.
     mean : float
         a >= 0, the factor of the (maximised) mean margin.
-    terms : tuple of HingeTerm
+    terms : tuple of HingeTerm and LogisticTerm
         The declared loss; may be empty.
     """
 
@@ -43,7 +43,7 @@ class Column:
     counts: np.ndarray
     variance: float
     mean: float
-    terms: tuple[HingeTerm, ...]
+    terms: tuple[Term, ...]
 
     def __post_init__(self) -> None:
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
@@ -78,7 +78,7 @@ class Column:
 
     @cached_property
     def softness(self) -> np.ndarray:
-        """delta of every multiplier, shape (T, m)."""
+        """delta of every multiplier of hinge terms, shape (T, m)."""
         return np.array([t.softness(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
 
     @cached_property
@@ -121,16 +121,45 @@ class MarginForm:
     columns : tuple of Column
     bias : str
         "none", "regularized" (a constant feature 1) or "free".
+    ridge : float
+        1, or 0 for objectives without a squared norm. Any other weight of the norm is a matter of `unit`.
+    unit : float
+        Value of the objective for one unit of the form, > 0: what is certified is the form's value times `unit`.
+    penalty : float
+        beta >= 0, the factor of sum_j |W_j|: the length, over all columns, of the coefficients of one feature. It
+        couples the columns to one problem.
     """
 
     features: Features
     columns: tuple[Column, ...]
     bias: str
+    ridge: float = 1.0
+    unit: float = 1.0
+    penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:
+            raise ValueError(
+                "a form needs ridge 0 or 1, a finite unit > 0 and a finite penalty >= 0; got "
+                f"{self.ridge!r}, {self.unit!r} and {self.penalty!r}"
+            )
 
     @property
-    def ridged(self) -> bool:
-        """Whether explicit rows have a ridge other than ones."""
+    def scaled(self) -> bool:
+        """Whether the squared norm weighs explicit columns unequally."""
         return isinstance(self.features, LinearFeatures) and self.features.ridge is not None
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of the declared loss terms that have a weight."""
+        return frozenset(t.kind for column in self.columns for t in column.terms if t.weight > 0)
+
+    def norm(self, coef: np.ndarray, intercept: float) -> float:
+        """|w|^2, with b^2 where the bias is regularized; 0 for an objective without a squared norm."""
+        if self.ridge == 0:
+            return 0.0
+        squares = self.features.squared_norm(coef)
+        return squares + intercept * intercept if self.bias == "regularized" else squares
 
 
 @dataclass(frozen=True, eq=False)

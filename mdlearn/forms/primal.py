@@ -11,7 +11,7 @@ from mdlearn.forms.margin import Column, MarginForm
 
 
 def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
-    """Return (objective, factor) at margins z and squared norm `squares` (bias included where it is regularized).
+    """Return (objective, factor) at margins z and with `squares` as `MarginForm.norm` gives it.
 
     Constraints scale the point by `factor` >= 1 to reach feasibility.
     """
@@ -24,10 +24,7 @@ def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float
 def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
     """Return (objective, margins, factor) of coefficients, from one pass over the rows."""
     z = column.y * (form.features.decision(coef) + intercept)
-    squares = form.features.squared_norm(coef)
-    if form.bias == "regularized":
-        squares += intercept * intercept
-    objective, factor = objective_at(form, column, z, squares)
+    objective, factor = objective_at(form, column, z, form.norm(coef, intercept))
     return objective, z * factor if math.isfinite(factor) else z, factor
 
 
@@ -79,6 +76,8 @@ def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
     """Factor that takes margins to their thresholds where they miss them by `slack`, relative, at most; else 1."""
     factor = 1.0
     for term in column.terms:
+        if term.kind == "logistic":
+            return 1.0
         if term.side > 0 and term.threshold > 0 and term.weight > 0:
             least = float(z[column.counts > 0].min()) / term.threshold
             if not 1.0 - slack < least < 1.0:
@@ -94,7 +93,7 @@ def best_shift(column: Column, z: np.ndarray) -> float:
     intercept is unique and the shift is 0.
     """
     terms = column.terms
-    if column.kappa > 0 or column.hard or not terms or any(t.power == 2 for t in terms):
+    if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
         return 0.0
     knots, jumps, slope = [], [], -column.mean * column.label_mean
     for term in terms:

@@ -11,8 +11,10 @@ from mdlearn.data.rows import CsrRows, DenseRows, Rows
 from mdlearn.forms.certificate import Certificate
 from mdlearn.forms.margin import BIASES
 from mdlearn.model.model import Model
+from mdlearn.model.pairs import PAIRWISE, n_problems
 
 NUMBER = (int, float)
+MULTICLASS = ("ovr", "joint", *PAIRWISE)
 CERTIFICATE = {
     "objective": NUMBER,
     "lower_bound": NUMBER,
@@ -58,19 +60,22 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     rest = Arrays(arrays)
     classes = _classes(rest.left.pop("classes"))
     k = classes.shape[0]
-    problems = 1 if k == 2 else k
+    # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
+    multiclass = _among(header.get("multiclass", "ovr"), MULTICLASS)
+    problems = n_problems(k, multiclass)
     width = _typed(header, "n_features_in", (int,))
     if width < 1:
         raise Unreadable(f"its header gives 'n_features_in' as {width}")
-    dual_coef = rest.take("dual_coef", "f", problems, None)
-    m = dual_coef.shape[1]
-    duals = rest.left.get("duals", dual_coef)
-    terms = (duals.shape[1],) if duals.ndim == 3 else ()
+    given = _typed(header, "kernel", (dict,))
+    name, linear = given["name"], given["name"] == "linear"
+    terms = rest.left["duals"].shape[1:-1] if "duals" in rest.left else ()
+    duals = rest.take("duals", "f", problems, *terms[:1], None)
+    m = duals.shape[-1]
+    combination = _check_type(header.get("combination", True), (bool,), "combination")
+    alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
     if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
         raise Unreadable("its support rows are out of order or out of range")
-    given = _typed(header, "kernel", (dict,))
-    name, linear = given["name"], given["name"] == "linear"
     kernel = _kernel(given, rest, width)
     if name == "precomputed" and width != m:
         raise Unreadable("its number of kernel values is not that of its training rows")
@@ -82,6 +87,7 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         params=_typed(header, "params", (dict,)),
         kernel=kernel,
         bias=_among(header["bias"], BIASES),
+        multiclass=multiclass,
         solver=_typed(header, "solver", (str,)),
         solver_reason=_typed(header, "solver_reason", (str,)),
         n_iter=_typed(header, "n_iter", (int,)),
@@ -90,12 +96,12 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         classes_=classes,
         n_features_in_=width,
         intercept_=rest.take("intercept", "f", problems),
-        dual_coef_=dual_coef,
-        duals=rest.take("duals", "f", problems, *terms, m),
+        duals=duals,
         support_=support,
         n_support_=rest.take("n_support", "i", k).astype(np.intp, copy=False),
         _names=None if names is None else tuple(names),
         _coef=rest.take("coef", "f", problems, width) if linear else None,
+        _alpha=alpha,
         _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name in ("rbf", "poly")),
         _norms=rest.take("norms", "f", problems),
     )

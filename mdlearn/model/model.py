@@ -13,8 +13,8 @@ from mdlearn.data.checks import Data, check_labels, check_weights, column_names
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.certificate import Certificate
-from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.rounding import to_type
+from mdlearn.model.pairs import PAIRWISE, class_scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +34,8 @@ class Model:
         The kernel with its parameters.
     bias : str
         "none", "regularized" or "free".
+    multiclass : str
+        "ovr", "joint", "ovo", "fuzzy-min" or "fuzzy-avg": how more than two classes are told apart.
     solver, solver_reason : str
         The engine that ran, and why it was chosen.
     n_iter : int
@@ -46,11 +48,10 @@ class Model:
         Sorted labels.
     n_features_in_ : int
         Columns of X at fit (rows for a precomputed kernel).
-    intercept_ : ndarray of shape (1,) or (k,)
-        Intercepts.
-    dual_coef_ : ndarray of shape (1, m) or (k, m)
-        Signed alpha over all training rows: f(x) = sum alpha_i k(x_i, x) + intercept.
-    duals : ndarray of shape (1, m) or (k, m); (k, T, m) for a loss of T > 1 terms
+    intercept_ : ndarray of shape (p,)
+        Intercepts. The number p of problems is 1 for two classes, else k, or k (k - 1) / 2 for pairs of classes (i, j)
+        with i < j, of which j is the positive one.
+    duals : ndarray of shape (p, m); (p, T, m) for a loss of T > 1 terms
         Multipliers of the loss terms, within [0, C c_i] for the hinge.
     support_ : ndarray of intp
         Training rows with a non-zero dual coefficient.
@@ -62,6 +63,7 @@ class Model:
     params: dict[str, Any]
     kernel: Kernel
     bias: str
+    multiclass: str
     solver: str
     solver_reason: str
     n_iter: int
@@ -70,12 +72,12 @@ class Model:
     classes_: np.ndarray
     n_features_in_: int
     intercept_: np.ndarray
-    dual_coef_: np.ndarray
     duals: np.ndarray
     support_: np.ndarray
     n_support_: np.ndarray
     _names: tuple[str, ...] | None
     _coef: np.ndarray | None
+    _alpha: np.ndarray | None
     _rows: Rows | None
     _norms: np.ndarray
 
@@ -84,8 +86,18 @@ class Model:
         return f"Model({self.objective!r}, kernel={self.kernel.name!r}, solver={self.solver!r}, {gap})"
 
     @property
+    def dual_coef_(self) -> np.ndarray:
+        """Signed alpha over all training rows, shape (p, m): f(x) = sum alpha_i k(x_i, x) + intercept.
+
+        AttributeError for objectives without a squared norm: their w need not be a combination of rows.
+        """
+        if self._alpha is None:
+            raise AttributeError(f"dual_coef_ does not exist: w of {self.objective!r} is no combination of rows here")
+        return self._alpha
+
+    @property
     def coef_(self) -> np.ndarray:
-        """Weights of shape (1, d) or (k, d); AttributeError unless the kernel is linear."""
+        """Weights of shape (p, d); AttributeError unless the kernel is linear."""
         if self._coef is None:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
         return self._coef
@@ -98,7 +110,10 @@ class Model:
         return np.array(self._names, dtype=object)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x): shape (n,) for two classes, (n, k) raw scores else.
+        """Return f(x): shape (n,) for two classes, (n, k) else.
+
+        For more than two classes these are the raw scores of each class ("ovr", "joint"), votes with a tie-break below
+        one half ("ovo"), or memberships ("fuzzy-min", "fuzzy-avg").
 
         Parameters
         ----------
@@ -112,7 +127,10 @@ class Model:
         """
         A = self._check(X)
         F = self._scores(A) + self.intercept_
-        return F[:, 0] if F.shape[1] == 1 else F
+        k = self.classes_.shape[0]
+        if k == 2:
+            return F[:, 0]
+        return class_scores(F, k, self.multiclass) if self.multiclass in PAIRWISE else F
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels of shape (n,): f = 0 is the second label; ties go to the first class in `classes_`."""
@@ -138,6 +156,8 @@ class Model:
             z = np.where(codes == 1, f, -f) / (norms[0] if normalized else 1.0)
             return np.column_stack([z, z]) if per_class else z
         if per_class:
+            if self.multiclass in PAIRWISE:
+                raise ValueError(f"per_class margins need one problem per class; this model has {self.multiclass!r}")
             signs = np.where(codes[:, None] == np.arange(f.shape[1]), 1.0, -1.0)
             return signs * f / (norms if normalized else 1.0)
         own = f[np.arange(f.shape[0]), codes]
@@ -198,6 +218,7 @@ class Model:
             return A.dot(self._coef.T)
         if self._rows is None:
             return A.dot(self.dual_coef_.T)
+        # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
         F = np.empty((A.shape[0], alpha.shape[1]))
         for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
@@ -209,42 +230,55 @@ def build_model(
     objective: str,
     params: dict[str, Any],
     data: Data,
-    form: MarginForm,
+    places: list[np.ndarray],
     kernel: Kernel,
-    solver: str,
-    reason: str,
+    kinds: tuple[str, str],
+    engine: tuple[str, str],
     outcome: Any,
 ) -> Model:
-    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave."""
-    solutions = outcome.solutions
-    linear, dtype = kernel.name == "linear", form.features.dtype
-    alpha = np.zeros((len(solutions), data.n_given), dtype)
-    beta = np.zeros((len(solutions), solutions[0].beta.shape[0], data.n_given), dtype)
-    for j, solution in enumerate(solutions):
-        # A kernel model's coefficients are its representer coefficients; a linear model keeps w and the dual's alpha.
-        alpha[j, data.rows] = to_type(solution.alpha if linear else solution.coef, dtype)
-        beta[j, :, data.rows] = to_type(solution.beta, dtype, towards_zero=True).T
-    support = np.flatnonzero(alpha.any(axis=0))
-    used = np.flatnonzero(alpha[:, data.rows].any(axis=0))
+    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave.
+
+    `places` holds, for every solution, the positions of its rows among the caller's; `kinds` are bias and multiclass,
+    `engine` is the engine's name and why it was chosen.
+    """
+    solutions, dtype = outcome.solutions, data.X.dtype
+    beta = np.concatenate([_spread(s.beta, at, data.n_given) for s, at in zip(solutions, places)])
+    duals = to_type(beta, dtype, towards_zero=True)
+    alpha = None
+    if solutions[0].alpha is not None:
+        parts = [_spread(s.alpha, at, data.n_given) for s, at in zip(solutions, places)]
+        alpha = to_type(np.concatenate(parts)[:, 0], dtype)
+    linear = solutions[0].coef is not None
+    used = np.abs(beta if alpha is None else alpha[:, None]).max(axis=(0, 1)) > 0
+    mine = np.flatnonzero(used[data.rows])
     return Model(
         objective=objective,
         params=params,
         kernel=kernel,
-        bias=form.bias,
-        solver=solver,
-        solver_reason=reason,
+        bias=kinds[0],
+        multiclass=kinds[1],
+        solver=engine[0],
+        solver_reason=engine[1],
         n_iter=outcome.n_iter,
         history=outcome.history,
         certificate=outcome.certificate,
         classes_=data.classes,
         n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
-        intercept_=np.array([s.intercept for s in solutions], dtype),
-        dual_coef_=alpha,
-        duals=beta[:, 0] if beta.shape[1] == 1 else beta,
-        support_=support,
-        n_support_=np.bincount(data.codes[used], minlength=data.classes.shape[0]),
+        intercept_=np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype),
+        duals=duals[:, 0] if duals.shape[1] == 1 else duals,
+        support_=np.flatnonzero(used),
+        n_support_=np.bincount(data.codes[mine], minlength=data.classes.shape[0]),
         _names=data.names,
-        _coef=np.array([s.coef for s in solutions], dtype) if linear else None,
-        _rows=None if linear or kernel.name == "precomputed" else data.X.take(used),
-        _norms=np.array([np.sqrt(max(form.features.squared_norm(s.coef), 0.0)) for s in solutions]),
+        _coef=np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype) if linear else None,
+        _alpha=alpha,
+        _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
+        _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
     )
+
+
+def _spread(values: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """Values over some rows, shape (m,), (T, m) or (k, T, m), as (k, T, n) over all rows."""
+    values = values.reshape((1,) * (3 - values.ndim) + values.shape)
+    out = np.zeros((*values.shape[:2], n))
+    out[:, :, at] = values
+    return out

@@ -26,7 +26,7 @@ from mdlearn.model.decoding import CERTIFICATE, HISTORY, Unreadable, decode
 from mdlearn.model.model import Model
 
 FORMAT = "mdlearn model"
-VERSION = 1
+VERSION = 2
 LABEL_KINDS = "biufSUMm"
 
 
@@ -157,13 +157,14 @@ def _encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[s
     arrays = {
         "classes": model.classes_,
         "intercept": model.intercept_,
-        "dual_coef": model.dual_coef_,
         "duals": model.duals,
         "support": model.support_,
         "n_support": model.n_support_,
         "norms": model._norms,
     }
     rows = "none"
+    if model._alpha is not None:
+        arrays["dual_coef"] = model._alpha
     if model._coef is not None:
         arrays["coef"] = model._coef
     elif isinstance(model._rows, CsrRows):
@@ -184,6 +185,8 @@ def _encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[s
         "params": model.params,
         "kernel": {"name": kernel.name, "params": kernel.params, "rows": rows},
         "bias": model.bias,
+        "multiclass": model.multiclass,
+        "combination": model._alpha is not None,
         "solver": model.solver,
         "solver_reason": model.solver_reason,
         "n_iter": model.n_iter,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mdlearn.data.checks import Data, check_number
-from mdlearn.data.features import Features
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.problem import Form
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
@@ -56,6 +58,48 @@ class Parameter:
         high = math.inf if high > 1e300 else high
         return float(check_number(value, name, low=self.low, high=high, strict=self.strict))
 
+    def fill(self, params: dict[str, Any], total: float) -> float:
+        """Return the default; `params` are the parameters declared before this one."""
+        return float(self.default(params, total) if callable(self.default) else self.default)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that is no number: a name, an array, a callable.
+
+    Attributes
+    ----------
+    default : object
+        A value.
+    doc : str
+        What it is.
+    allowed : callable
+        allowed(name, value) returns the value as the objective uses it, or raises one clear sentence.
+    """
+
+    default: Any
+    doc: str
+    allowed: Callable[[str, Any], Any]
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return the value in its usual form; raise one clear sentence when it is not allowed."""
+        return self.allowed(name, value)
+
+    def fill(self, params: dict[str, Any], total: float) -> Any:
+        """Return the default."""
+        return self.default
+
+
+def one_of(*names: str) -> Callable[[str, Any], str]:
+    """Check of a Setting that is one of some names."""
+
+    def allowed(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(f"{name} needs to be one of {', '.join(names)}; got {value!r}")
+        return value
+
+    return allowed
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -67,13 +111,22 @@ class Terms:
         v >= 0.
     mean : float
         a >= 0.
-    loss : tuple of HingeTerm
+    loss : tuple of HingeTerm and LogisticTerm
         Summed over rows, each row counted by its weight.
+    ridge : float
+        1, or 0 for an objective without 1/2 |w|^2.
+    unit : float
+        Factor > 0 of the whole objective: other weights of 1/2 |w|^2 are written as unit * (1/2 |w|^2 + rest / unit).
+    penalty : float
+        Factor of the sum over features of the length of their coefficients (L1 for one column, else L2,1).
     """
 
     variance: float = 0.0
     mean: float = 0.0
-    loss: tuple[HingeTerm, ...] = ()
+    loss: tuple[Term, ...] = ()
+    ridge: float = 1.0
+    unit: float = 1.0
+    penalty: float = 0.0
 
 
 class Objective:
@@ -93,9 +146,10 @@ class Objective:
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     formula: ClassVar[str] = ""
-    parameters: ClassVar[dict[str, Parameter]] = {}
+    parameters: ClassVar[Mapping[str, Parameter | Setting]] = {}
     default_bias: ClassVar[str] = "regularized"
-    multiclass: ClassVar[tuple[str, ...]] = ("ovr",)
+    multiclass: ClassVar[tuple[str, ...]] = ("ovr", "ovo", "fuzzy-min", "fuzzy-avg")
+    kernels: ClassVar[bool] = True
 
     def __init__(self, **given: Any) -> None:
         clash = FIT_ARGUMENTS.intersection(self.parameters)
@@ -108,27 +162,29 @@ class Objective:
                 )
         self.given = {key: self.parameters[key].check(key, value) for key, value in given.items()}
 
-    def resolve(self, total: float) -> dict[str, float]:
+    def resolve(self, total: float) -> dict[str, Any]:
         """Return all parameters; defaults that depend on m = `total` or on earlier parameters are filled in."""
-        filled: dict[str, float] = {}
+        filled: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
-            if key in self.given:
-                filled[key] = self.given[key]
-            else:
-                default = parameter.default
-                filled[key] = float(default(filled, total) if callable(default) else default)
+            filled[key] = self.given[key] if key in self.given else parameter.fill(filled, total)
         return filled
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def features(
+        self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[None, None, Features]:
+        """Make the features of training rows, in interruptible pieces: here, those of the kernel."""
+        return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
+        yield  # what makes this a generator
+
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Return the binary problem for resolved parameters; `total` is m, the sum of the weights."""
         raise NotImplementedError
 
-    def check_column(self, params: dict[str, float], column: Column, bias: str) -> None:
-        """Raise ValueError when the problem has no optimum for these data."""
+    def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
+        """Raise ValueError when the problem has no optimum for these signs and counts."""
 
-    def form(self, data: Data, features: Features, bias: str, multiclass: str) -> MarginForm:
+    def form(self, data: Data, features: Features, bias: str, params: dict[str, Any]) -> Form:
         """Write the form: one column for two classes, one per class against the rest for more."""
-        params = self.resolve(data.total)
         terms = self.terms(params, data.total)
         k = data.classes.shape[0]
         positives = [1] if k == 2 else range(k)
@@ -137,4 +193,4 @@ class Objective:
             y = np.where(data.codes == positive, 1.0, -1.0)
             columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss))
             self.check_column(params, columns[-1], bias)
-        return MarginForm(features, tuple(columns), bias)
+        return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)

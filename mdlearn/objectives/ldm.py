@@ -40,11 +40,11 @@ class LDM(Objective):
         "lambda2": Parameter(lambda p, m: p["lambda1"] / 4.0, "weight of the margin mean (default lambda1 / 4)"),
     }
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = 2 lambda1, a = lambda2."""
         return Terms(2.0 * params["lambda1"], params["lambda2"], (HingeTerm(params["C"]),))
 
-    def check_column(self, params: dict[str, float], column: Column, bias: str) -> None:
+    def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without variance, a free bias needs lambda2 |n+ - n-| / m <= C min(n+, n-): else b runs to infinity."""
         C, lambda2 = params["C"], params["lambda2"]
         if bias != "free" or params["lambda1"] > 0 or lambda2 == 0 or math.isinf(C):

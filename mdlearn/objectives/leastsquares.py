@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
@@ -31,7 +31,7 @@ class LSSVM(Objective):
     default_bias: ClassVar[str] = "free"
     parameters: ClassVar[dict[str, Parameter]] = {"C": Parameter(1.0, "weight of the summed squared loss")}
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared loss alone."""
         return Terms(loss=squared_loss(0.5 * params["C"]))
 
@@ -63,11 +63,11 @@ class LSLDM(Objective):
         "lambda2": Parameter(1.0, "weight of half the margin variance"),
     }
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = lambda2 / 2, a = lambda1."""
         return Terms(0.5 * params["lambda2"], params["lambda1"], squared_loss(0.5 * params["C"]))
 
-    def check_column(self, params: dict[str, float], column: Column, bias: str) -> None:
+    def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without loss and variance, the mean alone drives a free bias to infinity unless the classes balance."""
         held = params["C"] > 0 or params["lambda2"] > 0
         if bias == "free" and not held and params["lambda1"] > 0 and abs(column.label_mean) > 1e-12:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
@@ -28,6 +28,6 @@ class LSVM(Objective):
         "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0", strict=True)
     }
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared hinge alone."""
         return Terms(loss=(HingeTerm(0.5 * params["nu"], power=2),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
@@ -24,6 +24,6 @@ class SVM(Objective):
         "C": Parameter(1.0, "weight of the summed hinge loss; infinity is the hard margin", finite=False)
     }
 
-    def terms(self, params: dict[str, float], total: float) -> Terms:
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Hinge loss alone."""
         return Terms(loss=(HingeTerm(params["C"]),))

@@ -52,20 +52,36 @@ class Solver:
         Names and defaults of ``solver_options``.
     default_max_iter : int
         Number of reports after which the driver gives up when the user sets no ``max_iter``.
-    published_end : bool
-        True for a published method with an end of its own: it runs to that end whatever the gap is, the last point is
-        the answer as it stands, and a gap above `tol` is worth a warning only when the user gave `tol`.
+    exact : bool
+        Whether it reaches any `tol` that rounding allows, in reasonable time, on every problem it takes. Not so:
+        methods that end where a paper says, or that crawl on problems of bad condition.
+    kinds : frozenset of str
+        Kinds of loss terms that it takes (see `mdlearn.forms.losses`).
+    needs_ridge : bool
+        Whether it needs the squared norm in the objective.
     """
 
     name: ClassVar[str]
     purpose: ClassVar[str]
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 1000
-    published_end: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
+    needs_ridge: ClassVar[bool] = True
 
-    def refusal(self, form: MarginForm) -> str | None:
-        """Return why this engine cannot take the form, or None when it can."""
-        raise NotImplementedError
+    def refusal(self, form: Any) -> str | None:
+        """Return why this engine cannot take the form, or None when it can.
+
+        Here: what follows from `kinds` and `needs_ridge`. Engines with further needs ask this one first.
+        """
+        if not isinstance(form, MarginForm):
+            return "it needs an objective declared by margins; this one brings its own gradient"
+        if form.penalty > 0:
+            return "it knows no penalty on coefficients beside the squared norm"
+        if form.ridge == 0 and self.needs_ridge:
+            return "it needs the squared norm in the objective"
+        strange = sorted(form.kinds - self.kinds)
+        return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Raise InsufficientMemory when the engine's own arrays would not fit, with `at_once` columns in work."""
@@ -77,6 +93,14 @@ class Solver:
                 valid = ", ".join(self.options) or "none"
                 raise ValueError(f"solver {self.name!r} has no option {name!r}; valid solver_options: {valid}")
         return {**self.options, **given}
+
+    def ends_itself(self, options: dict[str, Any]) -> bool:
+        """Whether, with these (complete) options, the engine is a published method that runs to an end of its own.
+
+        It then gets there whatever the gap is, the last point is the answer as it stands, and a gap above `tol` is
+        worth a warning only when the user gave `tol`.
+        """
+        return False
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Compute what all columns share (Gram matrix, factorisations) and return it."""

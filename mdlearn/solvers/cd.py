@@ -65,11 +65,14 @@ class CoordinateDescent(Solver):
 
     def refusal(self, form: MarginForm) -> str | None:
         """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge."""
+        general = super().refusal(form)
+        if general is not None:
+            return general
         if form.bias == "free" and not _centred(form):
             return "it cannot keep the equality constraint of bias='free'"
         if _centred(form) and any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
-        return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.ridged else None
+        return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.scaled else None
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""

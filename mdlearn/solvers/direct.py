@@ -22,18 +22,23 @@ def quadratic(column: Column) -> bool:
     terms = [t for t in column.terms if t.weight > 0]
     low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
     high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
-    return low == high and all(t.power == 2 and not t.hard for t in terms)
+    return low == high and all(t.kind == "squared" for t in terms)
 
 
 class Direct(Solver):
     """Solve the linear system of a quadratic objective (``solver="direct"``)."""
 
     name: ClassVar[str] = "direct"
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
+    needs_ridge: ClassVar[bool] = False
     purpose: ClassVar[str] = "no loss or squared loss: one factorisation; dense rows with moderate d, or a Gram matrix"
 
     def refusal(self, form: MarginForm) -> str | None:
         """Anything but a quadratic objective has kinks."""
-        return None if all(map(quadratic, form.columns)) else "its one linear system knows no kinks (squared loss only)"
+        general = super().refusal(form)
+        if general is None and not all(map(quadratic, form.columns)):
+            return "its one linear system knows no kinks (squared loss only)"
+        return general
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for two matrices of size d (rows) or two of size m (Gram)."""

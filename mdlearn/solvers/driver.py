@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +12,10 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.certificate import (
-    TINY,
-    Certificate,
-    Solution,
-    certify,
-    certify_as_is,
-    certify_best,
-    combine,
-    value_at_zero,
-)
+from mdlearn.forms.certificate import TINY, Certificate, Solution, combine
 from mdlearn.forms.history import State
-from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
-from mdlearn.forms.separability import check_by_program, check_separable
-from mdlearn.solvers.base import Report, Solver, relative_gap
+from mdlearn.forms.problem import Form, Problem, problems_of
+from mdlearn.solvers.base import Report, Solver
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.threads import one_by_one, side_by_side
 
@@ -36,6 +26,9 @@ There (huge C, separable data) the gap's denominator is the value at 0, and a fe
 relative to the objective itself.
 """
 
+
+Maker = Callable[[], Generator[None, None, Form]]
+"""What makes a form when its turn comes, in interruptible pieces."""
 
 END = object()
 """What `next` gives when an engine has no more to say."""
@@ -68,52 +61,76 @@ class Outcome:
     n_iter: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A problem's solution, with what the sum over problems needs."""
+
+    solution: Solution
+    at_zero: float
+    hard: bool
+
+
 class Driver:
-    """Runs one engine over the columns of a form."""
+    """Runs one engine over the problems of one form, or of several."""
 
     def __init__(self, solver: Solver, options: dict[str, Any], limits: Limits, seed: int) -> None:
         self.solver, self.options, self.limits, self.seed = solver, options, limits, seed
         self.history: list[State] = []
         self.stopped = ""  # why the whole run ends early
-        self.reason = ""  # why some column ended early
+        self.reason = ""  # why some problem ended early
         self.progress = Progress(limits.verbose, solver.name)
 
-    def run(self, form: MarginForm) -> Outcome:
-        """Solve every column and certify; warn once when the gap asked for was not reached."""
-        at_once = min(self.limits.n_threads or 1, len(form.columns))
-        self.solver.check_memory(form, at_once)
+    def run(self, first: Form, later: Sequence[Maker] = ()) -> Outcome:
+        """Solve every problem and certify; warn once when the gap asked for was not reached.
+
+        `later` make further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
+        """
+        problems = problems_of(first)
+        at_once = min(self.limits.n_threads or 1, len(problems) + len(later))
+        self.solver.check_memory(first, at_once)
         try:
-            shared = self._prepare(form)
-            solutions = self._columns(form, shared, at_once)
+            if later:
+                makers = [lambda: _made(first), *later]
+                works = [self._alone(make, j) for j, make in enumerate(makers)]
+            else:
+                shared = self._prepare(first)
+                works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
+            solved = self._all(works, at_once)
         finally:
             self.progress.close()
-        self.history.sort(key=lambda state: state.problem)  # columns in threads report in any order
-        scale = sum(value_at_zero(column) for column in form.columns)
-        hard = any(column.hard for column in form.columns)
+        self.history.sort(key=lambda state: state.problem)  # problems in threads report in any order
+        solutions = [one.solution for one in solved]
+        scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
         certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
-        at_its_end = self.solver.published_end and not (self.stopped or self.reason)
-        if not certificate.converged and (self.limits.tol_given or not at_its_end):
-            reason, advice = "rounding allows no better", "raise tol or scale the features"
-            if form.features.dtype != np.float64:
-                advice = "raise tol or give float64 rows"
-            if self.stopped or self.reason:
-                reason, advice = self.stopped or self.reason, "allow more"
-            elif at_its_end:
-                reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
-            warnings.warn(
-                f"solver {self.solver.name!r} stopped at relative gap {certificate.gap:.2g} instead of "
-                f"{self.limits.tol:.2g} ({reason}); {advice}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if not certificate.converged:
+            self._warn(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history))
+
+    def _warn(self, certificate: Certificate, exact: bool) -> None:
+        """Say why the gap was not reached, and what to do; a published end asked for is no surprise."""
+        at_its_end = self.solver.ends_itself(self.options) and not (self.stopped or self.reason)
+        if at_its_end and not self.limits.tol_given:
+            return
+        reason, advice = "rounding allows no better", "raise tol or scale the features"
+        if not exact:
+            advice = "raise tol or give float64 rows"
+        if self.stopped or self.reason:
+            reason, advice = self.stopped or self.reason, "allow more"
+        elif at_its_end:
+            reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
+        warnings.warn(
+            f"solver {self.solver.name!r} stopped at relative gap {certificate.gap:.2g} instead of "
+            f"{self.limits.tol:.2g} ({reason}); {advice}",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
     def _late(self) -> bool:
         if not self.stopped and time.perf_counter() >= self.limits.deadline:
             self.stopped = "time_limit reached"
         return bool(self.stopped)
 
-    def _prepare(self, form: MarginForm) -> Any:
+    def _prepare(self, form: Form) -> Any:
         work = self.solver.prepare(form, self.options)
         try:
             while not self._late():
@@ -123,50 +140,62 @@ class Driver:
         work.close()
         return None
 
-    def _columns(self, form: MarginForm, shared: Any, at_once: int) -> list[Solution]:
-        """Solve the columns, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
-        columns = [self._column(form, j, shared) for j in range(len(form.columns))]
-        run = one_by_one(columns)
+    def _all(self, works: list[Generator[State | None, None, _Solved]], at_once: int) -> list[_Solved]:
+        """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
+        run = one_by_one(works)
         if at_once > 1:
-            run = side_by_side(columns, at_once, share=(self.limits.n_threads or 1) // at_once)
+            run = side_by_side(works, at_once, share=(self.limits.n_threads or 1) // at_once)
         with closing(run):
             while True:
                 try:
                     state = next(run)
                 except StopIteration as done:
-                    solutions: list[Solution] = done.value
-                    return solutions
+                    solved: list[_Solved] = done.value
+                    return solved
                 # Once stopped, what other threads were still about to report is of no interest.
                 if state is not None and not self.stopped and self._record(state):
                     self.stopped = "stopped by the callback"
                 self._late()
 
-    def _column(self, form: MarginForm, j: int, shared: Any) -> Generator[State | None, None, Solution]:
-        """Solve one column; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
-        column = form.columns[j]
-        best = _Best(column, zero_point(form, column))
+    def _alone(self, make: Maker, j: int) -> Generator[State | None, None, _Solved]:
+        """Make a form of one problem and solve it; nothing is shared with other forms."""
+        form = yield from make()
+        (problem,) = problems_of(form)
+        shared = None
+        if not self.stopped:
+            self.solver.check_memory(form)
+            shared = yield from self.solver.prepare(form, self.options)
+        return (yield from self._problem(form, problem, j, shared))
+
+    def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, _Solved]:
+        """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
+        solution = yield from self._solution(form, problem, j, shared)
+        return _Solved(solution, problem.unit * problem.at_zero, problem.hard)
+
+    def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
+        best = _Best(problem)
         if self.stopped:
-            return certify_best(form, column, best.point, self.limits.tol)
+            return problem.certify_best(best.point, self.limits.tol)
         rng = np.random.default_rng([self.seed, j])
-        steps = self.solver.iterate(form, column, shared, self.options, rng)
+        steps = self.solver.iterate(form, problem.part, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
         iteration, extra = 0, EXTRA
-        published = self.solver.published_end
+        published = self.solver.ends_itself(self.options)
         for report in steps:
             if report is None:
                 yield None
             else:
                 iteration += 1
-                if column.hard:
-                    check_separable(form, column, report.point.beta)
+                problem.examine(report.point)
                 better = best.take(report, latest=published)
                 elapsed = time.perf_counter() - self.limits.started
-                yield State(iteration, best.objective, best.lower_bound, best.gap, elapsed, j)
+                values = problem.unit * best.objective, problem.unit * best.lower_bound
+                yield State(iteration, *values, best.gap, elapsed, j)
                 if best.gap <= self.limits.tol and not published:
                     extra -= 1
                     # Once more than a few reports old, any point within the gap will do; before that, a sharp one.
                     if extra == 0 or (better and (extra < 0 or best.sharp_gap <= self.limits.tol)):
-                        solution = certify(form, column, best.point, self.limits.tol)
+                        solution = problem.certify(best.point, self.limits.tol)
                         if solution.certificate.converged or solution.at_limit:
                             return solution
                 if iteration >= max_iter:
@@ -176,10 +205,10 @@ class Driver:
             if self.stopped:
                 break
         steps.close()
-        judged = certify_as_is if published and iteration else certify_best
-        solution = judged(form, column, best.point, self.limits.tol)
+        judged = problem.certify_as_is if published and iteration else problem.certify_best
+        solution = judged(best.point, self.limits.tol)
         if np.isinf(solution.certificate.objective) and not self.stopped:
-            check_by_program(form, column)
+            problem.explain()
         return solution
 
     def _record(self, state: State) -> bool:
@@ -189,11 +218,17 @@ class Driver:
         return self.limits.callback is not None and bool(self.limits.callback(state))
 
 
+def _made(form: Form) -> Generator[None, None, Form]:
+    """A maker's work when the form is there already."""
+    return form
+    yield  # what makes this a generator
+
+
 class _Best:
     """The point of smallest gap so far."""
 
-    def __init__(self, column: Column, point: Point) -> None:
-        self.column, self.point = column, point
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.point = problem, problem.start()
         self.objective, self.lower_bound, self.gap = np.inf, -np.inf, np.inf
 
     @property
@@ -204,7 +239,7 @@ class _Best:
     def take(self, report: Report, latest: bool) -> bool:
         """Keep a report's point if it is the best so far, or anyway when the `latest` counts; say whether it was."""
         objective, lower = report.objective, report.lower_bound
-        gap = max(relative_gap(self.column, objective, lower), 0.0)
+        gap = self.problem.gap(objective, lower)
         if latest or gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound):
             self.point, self.objective, self.lower_bound, self.gap = report.point, objective, lower, gap
             return True

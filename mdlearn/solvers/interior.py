@@ -36,10 +36,6 @@ class Interior(Solver):
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200
 
-    def refusal(self, form: MarginForm) -> str | None:
-        """Return None: every MarginForm is declared by hinge terms."""
-        return None
-
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m = form.features.n_rows

@@ -30,11 +30,7 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
     purpose: ClassVar[str] = "squared hinge terms, explicit rows with moderate d, or a Gram matrix; every bias"
     default_max_iter: ClassVar[int] = 200
-
-    def refusal(self, form: MarginForm) -> str | None:
-        """Hinges of power 1 have kinks that no Newton step sees, and constraints have no slope at all."""
-        smooth = all(t.power == 2 and not t.hard for column in form.columns for t in column.terms)
-        return None if smooth else "its steps need a loss with a slope that is continuous (squared terms only)"
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""

@@ -73,8 +73,7 @@ class Proximal:
 
     def _diagonal(self, weights: np.ndarray) -> np.ndarray:
         """Diagonal of X' diag(weights) X."""
-        X = self.rows.X
-        w = np.asarray(X.multiply(X).T @ weights, dtype=np.float64)
+        w = self.rows.column_squares(weights)
         return np.append(w, weights.sum()) if self.bias else w
 
     def multipliers(self, z: np.ndarray) -> np.ndarray:

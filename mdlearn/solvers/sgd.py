@@ -19,6 +19,7 @@ from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
 from mdlearn.data.checks import check_number
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import BLOCK_ENTRIES, CsrRows, DenseRows
+from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.bound import DualBound
@@ -42,18 +43,20 @@ class SGD(Solver):
     purpose: ClassVar[str] = "declared hinge terms, linear: stochastic steps, last iterate; bias none or regularized"
     options: ClassVar[dict[str, Any]] = {"epochs": 5, "eta0": None}
     default_max_iter: ClassVar[int] = sys.maxsize
-    published_end: ClassVar[bool] = True
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared"})
+    exact: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:
         """Explicit rows, a finite loss and a strongly convex objective are needed."""
+        general = super().refusal(form)
+        if general is not None:
+            return general
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
         if form.features.ridge is not None:
             return "its steps shrink all weights alike, so it needs a plain squared norm"
         if form.bias == "free":
             return "its step sizes need strong convexity, which bias='free' breaks"
-        if any(column.hard for column in form.columns):
-            return "the constraints of C=inf have no gradient"
         return None
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +68,10 @@ class SGD(Solver):
         if options.get("t0") is not None:
             options["t0"] = check_number(options["t0"], "solver option t0", low=0, high=2.0**62, integer=True)
         return options
+
+    def ends_itself(self, options: dict[str, Any]) -> bool:
+        """The published end is the last epoch."""
+        return True
 
     def start_of_average(self, n_rows: int, options: dict[str, Any]) -> int:
         """Steps before averaging starts: here, never."""
@@ -148,6 +155,11 @@ class Track:
         return (self.total + self.walk.carried * self.u) / steps
 
 
+def _bend(term: Term) -> float:
+    """Second derivative of a term of weight 1, where it has one."""
+    return 2.0 if term.kind == "squared" else 0.0
+
+
 class Task:
     """A column divided by m C, with the rows that the kernel runs over."""
 
@@ -160,7 +172,7 @@ class Task:
         per_row = column.total / self.scale
         self.terms = np.array(
             [
-                [t.side, t.threshold, per_row * t.weight * (t.power == 1), 2.0 * per_row * t.weight * (t.power == 2)]
+                [t.side, t.threshold, per_row * t.weight * (t.kind == "hinge"), _bend(t) * per_row * t.weight]
                 for t in column.terms
             ]
         ).reshape(-1, 4)

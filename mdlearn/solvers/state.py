@@ -55,8 +55,5 @@ def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.nda
 def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
     """Estimate objective and bound of a point whose margins z are known."""
     assert point.coef is not None
-    squares = form.features.squared_norm(point.coef)
-    if form.bias == "regularized":
-        squares += point.intercept**2
-    objective = objective_at(form, column, z, squares)[0]
+    objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
     return Report(objective, dual(form, column, point.beta, point.sigma)[0], point)

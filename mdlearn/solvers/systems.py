@@ -31,7 +31,8 @@ class RowSystem:
         self.column = column
         self.bias = form.bias != "none"
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
-        self.ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
+        ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
+        self.ridge = form.ridge * ridge
         # `restrict` holds these rows, twice while it adds the constant column.
         self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.forms.margin import BIASES
-from mdlearn.objectives.base import Parameter
+from mdlearn.objectives.base import Parameter, Setting
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.choice import choose
 from mdlearn.testing.judging import (
@@ -44,7 +44,8 @@ def check_declaration(objective: Any) -> None:
         lines = str(getattr(task, text)).splitlines()
         require(len(lines) == 1, f"{task.name}: {text} needs to be one line of text; `objectives` prints it")
     for name, parameter in task.parameters.items():
-        require(isinstance(parameter, Parameter), f"{task.name}: parameters[{name!r}] needs to be a Parameter")
+        declared = isinstance(parameter, (Parameter, Setting))
+        require(declared, f"{task.name}: parameters[{name!r}] needs to be a Parameter or a Setting")
         require(bool(parameter.doc), f"{task.name}: parameter {name} has no doc; say what it is")
     require(task.default_bias in BIASES, f"{task.name}: default_bias needs to be one of {', '.join(BIASES)}")
     require_terms(task)
@@ -70,6 +71,8 @@ def check_bounds(objective: Any) -> None:
     task = task_of(objective)
     X, y, _ = sample()
     for name, parameter in task.parameters.items():
+        if not isinstance(parameter, Parameter):
+            continue
         low, high = parameter.low, parameter.high
         outside = (low if parameter.strict else low - 1.0, high + 1.0)
         wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
@@ -190,8 +193,8 @@ def check_engines_agree(objective: Any) -> None:
                 if bias == task.default_bias:
                     raise
                 continue
-            # An engine that ends where its paper says promises no optimum.
-            exact = {name: cls for name, cls in registry().solvers.items() if not cls.published_end}
+            # The others promise no optimum, or not in reasonable time.
+            exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
             able = [name for name, cls in exact.items() if cls().refusal(form) is None]
             where = f"{settings['kernel']} kernel, bias {bias}"
             require(choose(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")

@@ -14,7 +14,7 @@ from mdlearn.data.checks import check_data
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
@@ -52,18 +52,26 @@ class Judge:
         z = self.signs[j] * (self.F @ coef + b)
         mean = float(self.counts @ z) / self.total
         value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
+        value *= self.terms.ridge
         value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
         for term in self.terms.loss:
-            excess = np.maximum(0.0, term.side * (term.threshold - z))
-            if not term.hard:
-                value += term.weight * float(self.counts @ excess**term.power)
-            elif excess[self.counts > 0].max() > ROUNDING:
+            excess = term.side * (term.threshold - z)
+            if term.kind == "constraint" and excess[self.counts > 0].max() > ROUNDING:
                 return math.inf
-        return value
+            value += float(self.counts @ _losses(term, excess))
+        return value * self.terms.unit
 
     def held(self, j: int) -> float:
         """The objective of problem j at the model's own coefficients."""
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
+
+
+def _losses(term: Term, excess: np.ndarray) -> np.ndarray:
+    """One term at all rows, straight from its formula; a constraint that holds costs nothing."""
+    short = np.maximum(0.0, excess)
+    if isinstance(term, LogisticTerm):
+        return term.weight / term.alpha * np.logaddexp(0.0, term.alpha * excess)
+    return 0.0 * short if term.hard else term.weight * short**term.power
 
 
 def task_of(objective: Any, **given: float) -> Objective:
@@ -102,7 +110,7 @@ def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: st
     features: Features = LinearFeatures(data.X)
     if kernel == "rbf":
         features = KernelFeatures(data.X, Kernel("rbf", {"gamma": GAMMA}))
-    return task.form(data, features, bias, "auto")
+    return task.form(data, features, bias, task.resolve(data.total))
 
 
 def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
@@ -141,8 +149,10 @@ def require_terms(task: Objective, where: str = "") -> None:
         value = getattr(terms, name)
         right = isinstance(value, (int, float)) and 0 <= value < math.inf
         require(right, f"{task.name}: Terms.{name} is {value!r}{where}; it needs to be finite and >= 0")
-    right = isinstance(terms.loss, tuple) and all(isinstance(term, HingeTerm) for term in terms.loss)
-    require(right, f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm")
+    right = isinstance(terms.loss, tuple) and all(isinstance(term, Term) for term in terms.loss)
+    require(
+        right, f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm or LogisticTerm"
+    )
 
 
 def message_of(kind: type[Exception], call: Callable[[], Any], told: str) -> str:

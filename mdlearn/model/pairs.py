@@ -1,0 +1,51 @@
+"""Several classes from problems of two: one problem per pair of classes, and what its values say about every class."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+PAIRWISE = ("ovo", "fuzzy-min", "fuzzy-avg")
+
+
+def pairs_of(k: int) -> list[tuple[int, int]]:
+    """Pairs (low, high) of class indices in the order of the problems; the high class is the positive one."""
+    return list(combinations(range(k), 2))
+
+
+def n_problems(k: int, multiclass: str) -> int:
+    """Rows of coefficients that a model of k classes has."""
+    if k == 2:
+        return 1
+    return k * (k - 1) // 2 if multiclass in PAIRWISE else k
+
+
+def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
+    """Return (n, k) scores from the values F (n, pairs) of one-vs-one problems.
+
+    "ovo": votes, plus the summed values squashed into (-1/3, 1/3), which only order equal votes. "fuzzy-min" and
+    "fuzzy-avg": memberships of Abe's fuzzy pairwise classification, the minimum or the average over the other classes
+    of min(1, D_ij).
+    """
+    if multiclass == "ovo":
+        return _votes(F, k)
+    member = np.full((F.shape[0], k), np.inf if multiclass == "fuzzy-min" else 0.0)
+    for p, (low, high) in enumerate(pairs_of(k)):
+        for code, value in ((low, -F[:, p]), (high, F[:, p])):
+            capped = np.minimum(1.0, value)
+            if multiclass == "fuzzy-min":
+                np.minimum(member[:, code], capped, out=member[:, code])
+            else:
+                member[:, code] += capped / (k - 1)
+    return member
+
+
+def _votes(F: np.ndarray, k: int) -> np.ndarray:
+    votes, total = np.zeros((F.shape[0], k)), np.zeros((F.shape[0], k))
+    for p, (low, high) in enumerate(pairs_of(k)):
+        votes[:, low] += F[:, p] < 0
+        votes[:, high] += F[:, p] >= 0
+        total[:, low] -= F[:, p]
+        total[:, high] += F[:, p]
+    return votes + total / (3.0 * (np.abs(total) + 1.0))
