@@ -121,7 +121,7 @@ def sweep(
     const long long[::1] order,
 ):
     """Visit the coordinates in `order` once, without the GIL; p's sums of loss, spread and gap are added to."""
-    cdef Py_ssize_t k, j, i, t, ahead, m = p.beta.shape[1], n = order.shape[0]
+    cdef Py_ssize_t k, j, i, t, ahead, term, m = p.beta.shape[1], n = order.shape[0]
     cdef Py_ssize_t start, stop
     cdef double dot, step = 0.0
     if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]:
@@ -131,9 +131,21 @@ def sweep(
             raise ValueError("a coordinate is out of range")
     with nogil:
         for k in range(n):
-            if k + 3 < n:
-                # Rows come in random order: without a hint every one waits for memory.
-                ahead = order[k + 3] % m
+            if k + 6 < n:
+                # Rows come in random order: without a hint every one waits for memory, and so does all that belongs
+                # to it.
+                term = order[k + 6] // m
+                ahead = order[k + 6] - term * m
+                MDLEARN_PREFETCH(&indptr[order[min(k + 12, n - 1)] % m])
+                MDLEARN_PREFETCH(&p.y[ahead])
+                MDLEARN_PREFETCH(&p.squares[ahead])
+                MDLEARN_PREFETCH(&p.shift[ahead])
+                MDLEARN_PREFETCH(&p.inverse[ahead])
+                MDLEARN_PREFETCH(&p.s[ahead])
+                MDLEARN_PREFETCH(&p.beta[term, ahead])
+                MDLEARN_PREFETCH(&p.caps[term, ahead])
+                MDLEARN_PREFETCH(&p.softness[term, ahead])
+                MDLEARN_PREFETCH(&p.keep[term, ahead])
                 stop = min(indptr[ahead + 1], indptr[ahead] + 128)
                 for j in range(indptr[ahead], stop, 16):
                     MDLEARN_PREFETCH(&indices[j])

@@ -4,6 +4,9 @@ A constant column would give the dual Hessian one eigenvalue of the size of m, w
 bias stands still during a sweep and moves between sweeps, by a response that is learned from how Y answered the last
 move. Variance multipliers never meet a bound; an update is skipped when its exact price is a small part of the gap.
 Where the gap stops falling, a regularized bias becomes part of every update again, which is monotone.
+
+With a strong variance term nearly all is a matter of s, and the dual is close to one quadratic: while hinge multipliers
+stand still, every sweep is extrapolated (`mdlearn.solvers.extrapolation`), which places the bias too.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.extrapolation import Extrapolation
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 4
 PIECE = 1 << 22
@@ -34,6 +38,13 @@ FEW = 3000
 """Free multipliers up to which second-order steps are cheap beside more sweeps."""
 SHORT, LONG = 4, 300
 """Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
+STIFF = 0.5
+"""kappa |x|^2 from which variance multipliers can set the pace."""
+QUIET = 0.01
+"""Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
+TOGETHER = 4
+"""Neighbouring rows that an extrapolated sweep visits one after the other: memory likes it. Long runs of neighbours
+would cost sweeps where rows have much in common; without extrapolation even short ones do."""
 LEAST = 0.05
 """Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
@@ -71,24 +82,58 @@ class CentredDual:
         )
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
         self.bias = _Bias(form.bias, self)
+        stiff = column.kappa * float(self.squares.mean()) > STIFF
+        self.ahead = Extrapolation(form, column, self.rows) if stiff else None
+        self.quiet = False
         self.problem.tau = column.mean
         self.problem.total = column.mean * column.label_mean
 
     def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:
-        """Visit coordinates in random order, then move the bias."""
+        """Visit coordinates in random order, then extrapolate or move the bias."""
         X, p = self.rows.X, self.problem
         p.loss = p.spread = p.gap = 0.0
-        order = rng.permutation(coordinates)
+        order = self._order(coordinates, rng)
+        before = self.beta if self.ahead is None else self.beta.copy()
         step = max(64, int(PIECE * order.shape[0] / max(1, X.nnz)))
         for k in range(0, order.shape[0], step):
             kernels.sweep(X.data, X.indices, X.indptr, p, order[k : k + step])
             yield
+        if self.ahead is not None:
+            moved = int(((self.beta != before) | self._inside()).any(axis=0).sum())
+            self.quiet = moved <= QUIET * self.s.shape[0]
+            if self.quiet:
+                self._extrapolate(self.ahead)
+                return
+            self.ahead.forget()
         self.bias.move()
+
+    def _order(self, coordinates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Random order; of short runs of neighbours where sweeps are extrapolated."""
+        if not self.quiet:
+            return rng.permutation(coordinates)
+        n = coordinates.shape[0]
+        runs = rng.permutation(-(-n // TOGETHER))
+        places = (runs[:, None] * TOGETHER + np.arange(TOGETHER)).ravel()
+        return coordinates[places[places < n]]
+
+    def _extrapolate(self, ahead: Extrapolation) -> None:
+        p = self.problem
+        self.centre()
+        e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
+        w, p.total, self.s[:] = ahead.parts(e)
+        self.beta[:], self.u[:] = beta, w - p.tau * self.v
+        p.along = float(self.v @ self.u)
+        p.offset = 0.0 if p.live else ahead.offset(e)
+        self.bias.step = 0.0  # no secant over a move that is not its own
+
+    def centre(self) -> None:
+        """Give s the sum 0: leaves w where it is and raises the dual value."""
+        self.s -= self.column.counts * (float(self.s.sum()) / self.column.total)
 
     def restart(self) -> None:
         """Remove drift: recompute u and the sums from the multipliers; centre s, which leaves w where it is."""
         column, p = self.column, self.problem
-        self.s -= column.counts * (float(self.s.sum()) / column.total)
+        self.centre()
         q = column.y * (column.sides @ self.beta + self.s)
         self.u[:] = self.rows.adjoint(q)
         p.tau = column.mean - float(self.s.sum())
@@ -111,7 +156,7 @@ class CentredDual:
         mean = p.along + p.tau * float(self.v @ self.v) + intercept * column.label_mean
         objective += 0.5 * self.bias.weight * intercept**2 - column.mean * mean
         point = Point(self.beta.copy(), self.s.copy(), None, intercept)
-        if self.form.bias == "free":
+        if self.form.bias == "free" and not self.quiet:
             # No bound without sum alpha = 0, and what its repair costs no sweep can tell: both values exactly.
             lower = dual(self.form, column, self.beta, self.s)[0]
             return Report(primal(self.form, column, w, intercept)[0], lower, point)
@@ -128,7 +173,7 @@ class CentredDual:
         while since < patience:
             yield from self.sweep(self.movable, rng)
             sweeps += 1
-            self.s -= self.column.counts * (float(self.s.sum()) / self.column.total)
+            self.centre()
             report = self.report()
             gap = report.objective - report.lower_bound
             yield report
@@ -137,7 +182,8 @@ class CentredDual:
             best = min(best, gap)
             since = 0 if best < 0.5 * halved else since + 1
             halved = best if since == 0 else halved
-            if stalled >= PATIENCE and self.bias.weight > 0:
+            stuck = self.ahead.stuck if self.ahead is not None and self.quiet else stalled >= PATIENCE
+            if stuck and self.bias.weight > 0:
                 p.live, p.offset = 1.0, 0.0
             p.lazy = lazy * best / self.s.shape[0]
             if sweeps % 10 == 0:
@@ -145,12 +191,19 @@ class CentredDual:
             if sweeps >= FIRST_SWEEPS:
                 patience = SHORT if self.free() <= FEW else LONG
                 active = np.flatnonzero(self.keep.ravel())
+                if self.quiet and 2 * active.shape[0] > self.movable.shape[0]:
+                    patience = max(patience, SHORT * (1 + INNER_SWEEPS))
+                    continue  # full sweeps do as well
                 for _ in range(INNER_SWEEPS):
                     yield from self.sweep(active, rng)
 
     def free(self) -> int:
         """Number of multipliers inside their box."""
-        return int(((self.beta > 0) & (self.beta < self.column.caps)).sum())
+        return int(self._inside().sum())
+
+    def _inside(self) -> np.ndarray:
+        inside: np.ndarray = (self.beta > 0) & (self.beta < self.column.caps)
+        return inside
 
 
 class _Bias:
