@@ -1,0 +1,86 @@
+"""The element-wise part of the LSVM fixed point: what one iteration does to every row once f is known.
+
+Terms are columns of a (3, T) array::
+
+    q      side * threshold, the end of the constraint's right-hand side
+    s      side, +1 or -1
+    nu     twice the weight: the loss is nu/2 (q - s y f)_+^2 per copy of a row
+
+z and u hold one value per term and copy of a row, z = Q u; a row of count c stands for c copies.
+"""
+
+
+cdef int check(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, const double[:, :] u,
+) except -1:
+    if terms.shape[0] != 3:
+        raise ValueError("terms need three rows: q, s, nu")
+    if counts.shape[0] != y.shape[0] or u.shape[1] != y.shape[0] or u.shape[0] != terms.shape[1]:
+        raise ValueError("y, counts, terms and u differ in length")
+    return 0
+
+
+def advance(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, double alpha,
+    double[:, :] z, double[:, :] u, double[::1] f,
+):
+    """Take u = Q^-1 z from the decision values of its own primal point, then the next z; all in place.
+
+    Parameters
+    ----------
+    y, counts : (m,) signs and counts; terms : (3, T); alpha : step of the fixed point;
+    z : (T, m) present values, the next ones on return;
+    u : (T, m) last values per copy, those of the given z on return;
+    f : (m,) decision values at A'D u, on return what the next primal point is solved from: y sum_t s nu c z.
+
+    Returns
+    -------
+    loss, step, shift : float
+        Loss at f; squared changes of u and of z, summed over the copies.
+    """
+    cdef Py_ssize_t i, t, m = y.shape[0]
+    cdef double margin, own, new, change, excess, flow, loss = 0.0, step = 0.0, shift = 0.0
+    check(y, counts, terms, u)
+    check(y, counts, terms, z)
+    if f.shape[0] != m:
+        raise ValueError("f and y differ in length")
+    with nogil:
+        for i in range(m):
+            flow = 0.0
+            for t in range(terms.shape[1]):
+                margin = terms[1, t] * y[i] * f[i]
+                own = terms[2, t] * (z[t, i] - margin)
+                change = own - u[t, i]
+                step += counts[i] * change * change
+                u[t, i] = own
+                excess = terms[0, t] - margin
+                if excess > 0.0:
+                    loss += 0.5 * terms[2, t] * counts[i] * excess * excess
+                excess = z[t, i] - terms[0, t] - alpha * own
+                new = terms[0, t] + (excess if excess > 0.0 else 0.0)
+                change = new - z[t, i]
+                shift += counts[i] * change * change
+                z[t, i] = new
+                flow += terms[1, t] * terms[2, t] * new
+            f[i] = y[i] * counts[i] * flow
+    return loss, step, shift
+
+
+def multipliers(
+    const double[::1] y, const double[::1] counts, const double[:, ::1] terms, const double[:, :] u,
+    double[:, :] beta, double[::1] alpha,
+):
+    """Write beta = counts max(u, 0), shape (T, m), and alpha = y counts sum_t s u, shape (m,): signed, not cut off."""
+    cdef Py_ssize_t i, t, m = y.shape[0]
+    cdef double total
+    check(y, counts, terms, u)
+    check(y, counts, terms, beta)
+    if alpha.shape[0] != m:
+        raise ValueError("alpha and y differ in length")
+    with nogil:
+        for i in range(m):
+            total = 0.0
+            for t in range(terms.shape[1]):
+                beta[t, i] = counts[i] * u[t, i] if u[t, i] > 0.0 else 0.0
+                total += terms[1, t] * u[t, i]
+            alpha[i] = y[i] * counts[i] * total
