@@ -1,11 +1,14 @@
 """Statistics of margins: what a margin distribution looks like, and what it promises.
 
-A margin is ``z_i = y_i f(x_i)``; ``Model.margins(X, y)`` returns all of them. Every function here takes such
-an array and, optionally, ``sample_weight``. A weight is a repetition count: a row of weight 3 counts as three
-equal rows, the number of rows is ``m = sum(sample_weight)``, and rows of weight 0 do not exist.
+A margin is ``z_i = y_i f(x_i)``; ``Model.margins(X, y)`` returns all of them. Functions of margins take such an array,
+the leave-one-out margins take a matrix, and all take, optionally, ``sample_weight``. A weight is a repetition count: a
+row of weight 3 counts as three equal rows, the number of rows is ``m = sum(sample_weight)``, and rows of weight 0 do
+not exist.
 """
 
 from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound
+from mdlearn.margins.loo import lssvm_loo_margins, uldm_loo_margins
+from mdlearn.margins.stability import stability, stability_bound
 from mdlearn.margins.statistics import (
     MarginDecomposition,
     cumulative_curve,
@@ -23,8 +26,12 @@ __all__ = [
     "gao_zhou_bound",
     "hessian_diagonal",
     "loo_error_bound",
+    "lssvm_loo_margins",
     "mean",
     "minimum",
+    "stability",
+    "stability_bound",
     "top_p",
+    "uldm_loo_margins",
     "variance",
 ]

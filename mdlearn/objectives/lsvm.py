@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
+
+from mdlearn.data.basis import among_rows, basis_features, check_indices
+from mdlearn.data.checks import Data, check_number
+from mdlearn.data.distinct import distinct
+from mdlearn.data.features import Features
+from mdlearn.data.kernels import Kernel
 from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+
+
+def _reduced(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return check_number(value, name, low=1, integer=True)
+    return check_indices(name, value)
 
 
 class LSVM(Objective):
@@ -19,14 +36,34 @@ class LSVM(Objective):
     ----------
     nu : float, default 1
         Weight of the summed squared hinge loss, > 0.
+    reduced : int or array of int, optional
+        The reduced machine: the columns k(x, z_j) of some training rows z_j take the place of x in the linear problem,
+        and |w| is the length of their coefficients. A number r draws that many of the distinct rows at random; an
+        array names the caller's rows (those of weight 0 or of other classes drop out). Default: all rows, and the norm
+        of the kernel's function space.
     """
 
     name: ClassVar[str] = "lsvm"
     summary: ClassVar[str] = "Lagrangian support vector machine (squared hinge loss)"
     formula: ClassVar[str] = "1/2 |w|^2 + nu/2 sum max(0, 1 - z)^2"
-    parameters: ClassVar[dict[str, Parameter]] = {
-        "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0", strict=True)
+    parameters: ClassVar[dict[str, Parameter | Setting]] = {
+        "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0", strict=True),
+        "reduced": Setting(None, "None, or a number of random rows or their numbers: kernel columns", _reduced),
     }
+
+    def features(
+        self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[None, None, Features]:
+        """Those of the kernel, or the columns of some rows."""
+        reduced = params["reduced"]
+        if reduced is None:
+            return (yield from super().features(data, kernel, params, rng))
+        if isinstance(reduced, np.ndarray):
+            return basis_features(data, kernel, among_rows("reduced", reduced, data), shared=True)
+        choice = distinct(data.X, data.counts)
+        choice.require(reduced, "reduced")
+        drawn = np.sort(rng.choice(len(choice), reduced, replace=False))
+        return basis_features(data, kernel, choice.where[drawn], shared=False)
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared hinge alone."""

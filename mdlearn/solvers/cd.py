@@ -7,6 +7,7 @@ alone converge on every problem; Newton removes the long tail once the right row
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,12 +16,14 @@ from mdlearn.data import memory
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
+from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
 from mdlearn.solvers.dual_centred import CentredDual
 from mdlearn.solvers.dual_gram import GramDual
 from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
+from mdlearn.solvers.gauss_seidel import descend, lossless
 from mdlearn.solvers.proximal import Proximal
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
 from mdlearn.solvers.state import Margins
@@ -74,9 +77,17 @@ class CoordinateDescent(Solver):
             return "its sweeps over sparse rows need a finite C"
         return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.scaled else None
 
+    def reaches(self, form: MarginForm) -> bool:
+        """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
+        return not _primal(form)
+
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
         m, width = form.features.n_rows, form.features.width
+        if _primal(form):
+            size, what = at_once * 8.0 * (width + 1) ** 2, f"a matrix of {width} columns"
+            memory.require(size, what, "use a smaller basis", at_once)
+            return
         if _centred(form):
             return
         if _through_gram(form):
@@ -107,6 +118,9 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; nothing for explicit rows."""
+        if _primal(form) and isinstance(form.features, LinearFeatures):
+            yield from form.features.computed()
+            return None
         if _centred(form) or not _through_gram(form):
             return None
         G, constant, first = (yield from form.features.gram()), float(form.bias == "regularized"), form.columns[0]
@@ -117,10 +131,11 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round."""
+        if _primal(form):
+            yield from descend(form, column, rng)
+            return
         if _centred(form):
-            first = CentredDual(form, column)
-            yield from first.run(rng)
-            yield from Proximal(form, column, first.beta, first.coef(), first.intercept()).run()
+            yield from _sparse(form, column, rng)
             return
         dual: Dual
         if shared is not None:
@@ -152,6 +167,23 @@ class CoordinateDescent(Solver):
             yield from _finish(form, column, report.point)
 
 
+def _sparse(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
+    """Sweeps go over the multipliers of a loss: a problem without one gets one that weighs nothing."""
+    known = len(column.terms)
+    if not known:
+        column = replace(column, terms=(HingeTerm(0.0),))
+    first = CentredDual(form, column)
+
+    def work() -> Steps:
+        yield from first.run(rng)
+        yield from Proximal(form, column, first.beta, first.coef(), first.intercept()).run()
+
+    for report in work():
+        if report is not None:
+            report = replace(report, point=replace(report.point, beta=report.point.beta[:known]))
+        yield report
+
+
 def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
     """Solve on the active set in the coordinates of the rows: where sweeps crawl, the right set is often known."""
     system = RowSystem(form, column)
@@ -166,6 +198,11 @@ def _can_move(dual: Dual) -> np.ndarray:
     """Coordinates inside their box, or at a bound with a gradient that points inside."""
     inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
+
+
+def _primal(form: MarginForm) -> bool:
+    """Explicit columns without a loss: there is no dual to ascend, the coefficients themselves are visited."""
+    return lossless(form) and not _centred(form)
 
 
 def _centred(form: MarginForm) -> bool:

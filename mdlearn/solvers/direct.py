@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data import memory
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.base import Steps
+from mdlearn.solvers.factoring import Factoring
+from mdlearn.solvers.orthogonal import solve_stacked, worthwhile
+from mdlearn.solvers.smooth import slopes
 from mdlearn.solvers.state import Margins, make_report
 from mdlearn.solvers.systems import by_rows, system_of
 
@@ -25,7 +26,7 @@ def quadratic(column: Column) -> bool:
     return low == high and all(t.kind == "squared" for t in terms)
 
 
-class Direct(Solver):
+class Direct(Factoring):
     """Solve the linear system of a quadratic objective (``solver="direct"``)."""
 
     name: ClassVar[str] = "direct"
@@ -40,25 +41,13 @@ class Direct(Solver):
             return "its one linear system knows no kinks (squared loss only)"
         return general
 
-    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for two matrices of size d (rows) or two of size m (Gram)."""
-        m, d = form.features.n_rows, form.features.width + 1
-        if by_rows(form):
-            memory.require(at_once * (16.0 * d * d + 80.0 * m), f"a system of {d} columns", "use solver='cd'", at_once)
-        else:
-            size, instead = 8.0 * (1 + at_once) * m * m, "use fewer rows or kernel='linear'"
-            memory.require(size, f"a kernel problem with {m} rows", instead, at_once)
-
-    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the Gram matrix when the problem is solved through it."""
-        if by_rows(form):
-            return None
-        return (yield from form.features.gram())
-
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield the solution, then its corrections while they lower the residual."""
+        if by_rows(form) and worthwhile(form, column):
+            yield from solve_stacked(form, column)
+            return
         pairs = [t for t in column.terms if t.side > 0 and t.weight > 0]
         D = 2.0 * sum(t.weight for t in pairs) * column.counts
         system = system_of(form, column, shared, float(D.max()))
@@ -68,18 +57,11 @@ class Direct(Solver):
         element = np.zeros_like(system.adjoint(column.y))
         size = np.inf
         for _ in range(1 + REFINEMENTS):
-            residual = state.residual(element, self._multipliers(column, state.margins(element)))
+            residual = state.residual(element, slopes(column, state.margins(element)))
             now = float(np.abs(residual).max())
             if not now < 0.5 * size:
                 return
             size = now
             element = element - system.solve(residual)
             z = state.margins(element)
-            yield make_report(state, element, self._multipliers(column, z), z)
-
-    @staticmethod
-    def _multipliers(column: Column, z: np.ndarray) -> np.ndarray:
-        """Slopes of the terms at margins z, shape (T, m)."""
-        weights = np.array([t.weight for t in column.terms])
-        excess = np.maximum(column.sides[:, None] * (column.thresholds[:, None] - z), 0.0)
-        return 2.0 * weights[:, None] * column.counts * excess if weights.size else np.zeros((0, z.shape[0]))
+            yield make_report(state, element, slopes(column, z), z)

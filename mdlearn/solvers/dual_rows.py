@@ -56,8 +56,8 @@ class RowDual:
         if column.kappa == 0:
             if features.width <= FINISH_WIDTH:
                 yield from system.setup()
-            assert isinstance(features.rows, DenseRows)
-            X = features.rows.X
+            rows = features.rows
+            X = rows.X if isinstance(rows, DenseRows) else rows.block(slice(None))
             if features.ridge is not None:
                 X = X / np.sqrt(features.ridge)
             elif X.strides[1] != X.itemsize and X.size * X.itemsize <= COPY_BYTES:

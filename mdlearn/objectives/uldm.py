@@ -1,0 +1,186 @@
+"""The unconstrained large margin distribution machine (Abe, ICPRAM 2017): a quadratic in coefficients of a basis."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.basis import among_rows, basis_features, check_indices, incomplete_cholesky
+from mdlearn.data.checks import Data
+from mdlearn.data.distinct import distinct
+from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+
+SMALLEST = 1e-30
+"""C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""
+BASES = ("auto", "all", "euclidean", "cholesky")
+
+
+def _basis(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in BASES:
+            raise ValueError(f"{name} needs to be one of {', '.join(BASES)}, or an array of row numbers; got {value!r}")
+        return value
+    return check_indices(name, value)
+
+
+def _scaling(name: str, value: Any) -> str | None:
+    if value is not None and value != "max_diag":
+        raise ValueError(f"{name} needs to be None or 'max_diag'; got {value!r}")
+    return value
+
+
+class ULDM(Objective):
+    """ULDM, eq. (34)-(35) of Abe's paper: margin mean and variance, and the length of the coefficients.
+
+    ``1/2 C |beta|^2 - mean(z) + lambda0/2 Var(z)``
+
+    f(x) = sum_j beta_j k(x, z_j) + b with basis rows z_j among the training rows, or f(x) = beta.x + b (basis
+    "euclidean"). It is the coefficients that are punished, with a regularized bias b among them, not a norm in
+    function space; so the basis is part of the problem.
+
+    Parameters
+    ----------
+    C : float, default 1e-4
+        Weight of half the squared coefficients, >= 0; 0 needs a matrix K, eq. (27), that is not singular.
+    lambda0 : float, default 1
+        Weight of half the margin variance, >= 0. Only C / lambda0 matters for the boundary.
+    basis : {"auto", "all", "euclidean", "cholesky"} or array of int, default "auto"
+        Rows whose kernel columns make f: all of them; those that an incomplete Cholesky factorisation of the Gram
+        matrix chooses; or the caller's rows of these numbers (rows of weight 0 or of other classes drop out).
+        "euclidean" takes the coordinates themselves (linear kernel only). "auto" is "euclidean" for a linear kernel
+        with fewer columns than distinct rows, else "all".
+    basis_tol : float, default 1e-6
+        Where "cholesky" ends: largest squared distance of a row from the span of the basis, relative to the largest
+        k(x, x).
+    c_scaling : {None, "max_diag"}, default None
+        "max_diag" multiplies C by the largest K_ii, eq. (31): the variance of the signed basis column i. The bias is
+        left out of the maximum. Each class or pair has its own.
+
+    Notes
+    -----
+    A row of weight w is w equal rows: with "all" or an index array its coefficient is shared among w equal columns.
+    "cholesky" takes each distinct row once.
+    """
+
+    name: ClassVar[str] = "uldm"
+    summary: ClassVar[str] = "unconstrained large margin distribution machine"
+    formula: ClassVar[str] = "C/2 |w|^2 - mean(z) + lambda0/2 Var(z), w the coefficients of the basis"
+    multiclass: ClassVar[tuple[str, ...]] = ("fuzzy-min", "fuzzy-avg", "ovr", "ovo")
+    parameters: ClassVar[dict[str, Parameter | Setting]] = {
+        "C": Parameter(1e-4, "weight of half the squared coefficients; 0 where the matrix is not singular"),
+        "lambda0": Parameter(1.0, "weight of half the margin variance"),
+        "basis": Setting("auto", f"{', '.join(BASES)}, or an array of row numbers", _basis),
+        "basis_tol": Parameter(1e-6, "squared distance, relative to k(x, x), at which 'cholesky' ends", high=1.0),
+        "c_scaling": Setting(None, "None, or 'max_diag': C times the largest variance of a basis column", _scaling),
+    }
+
+    def features(
+        self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[None, None, Features]:
+        """Make the columns of the basis."""
+        basis, linear = params["basis"], kernel.name == "linear"
+        if isinstance(basis, np.ndarray):
+            return basis_features(data, kernel, among_rows("basis", basis, data), shared=True)
+        if basis == "auto":
+            basis = "euclidean" if linear and _more_rows(data) else "all"
+        if basis == "euclidean":
+            if not linear:
+                raise ValueError(
+                    f"basis='euclidean' takes the columns of X, so it needs kernel='linear'; got {kernel.name!r}, "
+                    "give basis='all' or 'cholesky'"
+                )
+            return LinearFeatures(data.X)
+        if basis == "all":
+            return basis_features(data, kernel, np.arange(data.X.shape[0]), shared=True)
+        index = yield from incomplete_cholesky(data, kernel, params["basis_tol"])
+        return basis_features(data, kernel, index, shared=False)
+
+    def terms(self, params: dict[str, Any], total: float) -> Terms:
+        """C times (1/2 |w|^2 + lambda0/(2 C) Var - 1/C mean); without a ridge for C = 0."""
+        C, lambda0 = params["C"], params["lambda0"]
+        if C == 0:
+            return Terms(0.5 * lambda0, 1.0, ridge=0.0)
+        if C < SMALLEST:
+            raise ValueError(f"C needs to be 0 or at least {SMALLEST:g}, scaled; got {C!r}, which rounding hides")
+        return Terms(0.5 * lambda0 / C, 1.0 / C, unit=C)
+
+    def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
+        """Without variance, the mean drives a free bias to infinity unless the classes balance."""
+        if bias == "free" and params["lambda0"] == 0 and abs(column.label_mean) > 1e-12:
+            raise ValueError(
+                "with bias='free' and lambda0=0 the objective is unbounded below: the margin mean drives the bias to "
+                "infinity; give lambda0 > 0, or use bias='regularized'"
+            )
+
+    def form(self, data: Data, features: Features, bias: str, params: dict[str, Any]) -> MarginForm:
+        """Write the form; with c_scaling every column has its own C."""
+        assert isinstance(features, LinearFeatures)
+        form = super().form(data, features, bias, params)
+        if params["c_scaling"] == "max_diag" and params["C"] > 0:
+            columns = tuple(self._scaled(params, column, features) for column in form.columns)
+            form = replace(form, columns=columns, unit=1.0)
+        if form.ridge == 0:
+            for column in form.columns:
+                _check_determined(column, features, bias)
+        return form
+
+    def _scaled(self, params: dict[str, Any], column: Column, features: LinearFeatures) -> Column:
+        largest = float(_diagonal(column, features).max())
+        C = params["C"] * largest
+        if not C > 0:
+            raise ValueError("c_scaling='max_diag' needs a basis column that varies: here all of K_ii are 0")
+        terms = self.terms({**params, "C": C}, column.total)
+        return replace(column, variance=terms.variance, mean=terms.mean, unit=terms.unit)
+
+
+def _more_rows(data: Data) -> bool:
+    """Whether there are more distinct rows than columns; the first few rows mostly tell."""
+    m, d = data.X.shape
+    n = min(m, 2 * d + 2)
+    while len(distinct(data.X.take(slice(0, n)), data.counts[:n])) <= d:
+        if n == m:
+            return False
+        n = min(m, 4 * n)
+    return True
+
+
+def _diagonal(column: Column, features: LinearFeatures) -> np.ndarray:
+    """K_ii without the bias: the variances of the signed basis columns."""
+    rows, m = features.rows, column.total
+    mean = rows.adjoint(column.counts * column.y) / m
+    variances: np.ndarray = rows.column_squares(column.counts) / m - mean * mean
+    return np.maximum(variances, 0.0)
+
+
+def _check_determined(column: Column, features: LinearFeatures, bias: str) -> None:
+    """ValueError when C = 0 and K is singular: then the objective has no minimum, or many."""
+    n = features.width + (bias != "none")
+    rank = 0
+    # K is a sum of m centred products: its rank is below m.
+    if n < features.n_rows and column.variance > 0:
+        K = np.zeros((n, n))
+        mean = _extended(features.rows.adjoint(column.counts * column.y), column.label_mean * column.total, bias)
+        for span in features.rows.spans():
+            B = features.rows.block(span)
+            B = np.hstack([B, np.ones((B.shape[0], 1))]) if bias != "none" else B
+            B = B - np.multiply.outer(column.y[span], mean / column.total)
+            K += (B * column.counts[span, None]).T @ B
+        size = np.sqrt(np.diagonal(K))
+        if (size > 0).all():
+            values = np.linalg.eigvalsh(K / np.multiply.outer(size, size))
+            rank = int((values > n * np.finfo(float).eps * values[-1]).sum())
+    if rank < n:
+        raise ValueError(
+            f"with C=0 the matrix K of the {n} coefficients (bias included) needs to be non-singular with lambda0 > 0, "
+            "and it is singular; give C > 0, or a basis of fewer rows"
+        )
+
+
+def _extended(w: np.ndarray, b: float, bias: str) -> np.ndarray:
+    return np.append(w, b) if bias != "none" else w
