@@ -187,7 +187,7 @@ def test_the_scale_is_renormalised(eta0):
 
 def test_a_step_that_shrinks_to_zero():
     """eta = 1 / ridge exactly: what was there is gone, and nothing is divided by 0."""
-    problem = Problem(np.ones(1), np.zeros((4, 0)), 0.0, 1.0, 1.0, 0.0)
+    problem = Problem(np.ones(1), np.zeros((6, 0)), 0.0, 1.0, 1.0, 0.0)
     u, total = np.array([5.0, 0.0, 0.0]), np.zeros(3)
     walk = Walk(2.0, NEVER, u, total)  # chosen so that eta_1 = eta0 (1 + eta0)^(-3/4) is near 1
     walk_dense(np.ones((1, 1)), problem, walk, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
@@ -228,13 +228,13 @@ def test_types(index):
 
 def test_kernels_refuse_what_does_not_fit():
     X, i = np.ones((3, 2)), np.zeros(4, dtype=np.int64)
-    problem = Problem(np.ones(3), np.ones((4, 1)), 0.0, 0.0, 1.0, 0.0)
+    problem = Problem(np.ones(3), np.ones((6, 1)), 0.0, 0.0, 1.0, 0.0)
 
     def walk(n=6):
         return Walk(0.1, 0, np.zeros(n), np.zeros(n))
 
-    with pytest.raises(ValueError, match="four rows"):
-        Problem(np.ones(3), np.ones((3, 1)), 0.0, 0.0, 1.0, 0.0)
+    with pytest.raises(ValueError, match="six rows"):
+        Problem(np.ones(3), np.ones((4, 1)), 0.0, 0.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="one entry per column"):
         Walk(0.1, 0, np.zeros(6), np.zeros(5))
     with pytest.raises(ValueError, match="one entry per column"):
@@ -552,7 +552,7 @@ REFUSALS = {
     "kernel": ({"kernel": "rbf"}, "only kernel='linear' has"),
     "precomputed": ({"kernel": lambda A, B: A @ B.T}, "only kernel='linear' has"),
     "free bias": ({"bias": "free"}, "strong convexity, which bias='free' breaks"),
-    "hard margin": ({"C": float("inf")}, "constraints of C=inf have no gradient"),
+    "hard margin": ({"C": float("inf")}, "no loss of the kind 'constraint'"),
 }
 
 

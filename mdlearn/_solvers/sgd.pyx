@@ -10,7 +10,7 @@ is total + carried * u: both scalars change at every step, the vectors only wher
 come an entry for the constant feature and one per row: the coefficients of w as a combination of rows.
 """
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport exp, fabs, sqrt
 
 ctypedef fused real_t:
     float
@@ -28,8 +28,8 @@ cdef class Problem:
 
     Parameters
     ----------
-    y : (m,) signs; terms : (4, T) side, threshold, jump and rise of every loss term: beyond its threshold its
-    derivative is -side (jump + rise * excess); spread, pull, ridge : factors of margin difference, mean and w;
+    y : (m,) signs; terms : (6, T) side, threshold, jump, rise, height and sharpness of every loss term: its derivative
+    is -side (jump + rise * excess) beyond its threshold, and -side * height / (1 + exp(-sharpness * excess)); spread, pull, ridge : factors of margin difference, mean and w;
     constant : value of a feature that every row has, behind the last column (0: none).
     """
 
@@ -41,8 +41,8 @@ cdef class Problem:
         self, const double[::1] y, const double[:, ::1] terms, double spread, double pull, double ridge,
         double constant,
     ):
-        if terms.shape[0] != 4:
-            raise ValueError("terms need four rows: side, threshold, jump, rise")
+        if terms.shape[0] != 6:
+            raise ValueError("terms need six rows: side, threshold, jump, rise, height, sharpness")
         self.y, self.terms = y, terms
         self.spread, self.pull, self.ridge, self.constant = spread, pull, ridge, constant
 
@@ -87,6 +87,9 @@ cdef double descend(Problem p, Walk walk, Py_ssize_t i, double z_i, double z_j) 
         excess = p.terms[0, term] * (p.terms[1, term] - z_i)
         if excess > 0.0:
             slope -= p.terms[0, term] * (p.terms[2, term] + p.terms[3, term] * excess)
+        if p.terms[4, term] != 0.0:
+            # exp overflows to infinity, and the quotient is then 0 as it should be.
+            slope -= p.terms[0, term] * p.terms[4, term] / (1.0 + exp(-p.terms[5, term] * excess))
     walk.t += 1
     growth = sqrt(1.0 + p.ridge * walk.eta0 * walk.t)
     eta = walk.eta0 / (growth * sqrt(growth))

@@ -55,6 +55,11 @@ class HingeTerm:
             return "constraint"
         return "hinge" if self.power == 1 else "squared"
 
+    @property
+    def steepest(self) -> float:
+        """Largest second derivative of a squared term, per unit of sample weight."""
+        return 2.0 * self.weight
+
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows; a constraint counts 0 (feasibility is the certificate's business)."""
         if self.hard or self.weight == 0:
@@ -123,6 +128,11 @@ class LogisticTerm:
     def __post_init__(self) -> None:
         if not (0 <= self.weight < math.inf and 0 < self.alpha < math.inf and math.isfinite(self.threshold)):
             raise ValueError(f"a logistic term needs weight >= 0, alpha > 0 and a threshold, all finite; got {self!r}")
+
+    @property
+    def steepest(self) -> float:
+        """Largest second derivative, per unit of sample weight."""
+        return 0.25 * self.alpha * self.weight
 
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""

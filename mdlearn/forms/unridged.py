@@ -1,7 +1,8 @@
-"""Multipliers of an objective without a ridge: sum_i alpha_i (x_i, 1) = 0 is a condition of its dual.
+"""Objectives without a ridge: the condition of their dual, sum_i alpha_i (x_i, 1) = 0, and whether an optimum exists.
 
-Slopes at an approximate optimum nearly meet it. They are moved by the least change, measured in the curvature of each
-multiplier's own conjugate, that meets it exactly; what is left after that is rounding.
+A residual r of the condition makes a bound wrong by r.w at the optimum's w, so only rounding is let pass. Newton's own
+multipliers meet it. Slopes at an approximate optimum nearly do; they are moved by the least change, measured in the
+curvature of each multiplier's own conjugate, that meets it but for rounding.
 """
 
 from __future__ import annotations
@@ -15,45 +16,64 @@ ROUNDS = 3
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
 CLEAN = 1e-13
 """Residual, relative to the sum of its terms, that counts as rounding."""
+NARROW = 500
+"""Columns up to which multipliers are corrected: that takes the eigenvalues of a matrix of this size."""
+SETTLED, RESTLESS, STEADY = 1e-4, 0.01, 0.7
+"""Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
+MANY = 15
+"""Steps after which a larger gap is strange, too."""
+LARGEST_PROGRAM, LARGEST_ROWS = 5e5, 2e7
+"""Non-zero entries of the rows up to which a linear program is asked (seconds), and entries in all."""
+SURE = 1e-9
+"""Margin, in units of the largest, above which a row is on its side in spite of rounding."""
 
 
 def without_ridge(
     form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return multipliers with sum alpha_i (x_i, 1) = 0; None when the correction leads out of their boxes."""
+    """Return multipliers with sum alpha_i (x_i, 1) = 0; None when no correction within their boxes was found.
+
+    Without a mean term all zeros are possible, too: they say that the objective is not negative.
+    """
     features = form.features
     assert isinstance(features, LinearFeatures)
     bias = form.bias != "none"
-    alpha = _signed(column, beta, sigma)
-    residual, least = _sum(features, alpha, bias), CLEAN * _sum(features, np.abs(alpha), bias, size=True)
-    if (np.abs(residual) <= least).all():
+    residual, clean = _residual(features, column, beta, sigma, bias)
+    if clean:
         return beta, sigma
+    nothing = (np.zeros_like(beta), np.zeros_like(sigma)) if column.mean == 0 else None
+    if features.width > NARROW:
+        return nothing
     freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
     metric = _Metric(features, column, freedom.sum(axis=0), bias)
     for _ in range(ROUNDS):
         f = column.y * metric.decision(metric.solve(residual))
         beta = np.clip(beta - column.sides[:, None] * freedom * f, 0.0, column.caps)
         sigma = sigma + column.spread(f)
-        alpha = _signed(column, beta, sigma)
-        residual, least = _sum(features, alpha, bias), CLEAN * _sum(features, np.abs(alpha), bias, size=True)
-        if (np.abs(residual) <= least).all():
+        residual, clean = _residual(features, column, beta, sigma, bias)
+        if clean:
             return beta, sigma
-    return None
+    return nothing
 
 
-def _signed(column: Column, beta: np.ndarray, sigma: np.ndarray) -> np.ndarray:
-    alpha: np.ndarray = column.y * (column.sides @ beta + sigma + column.pull)
-    return alpha
-
-
-def _sum(features: LinearFeatures, alpha: np.ndarray, bias: bool, size: bool = False) -> np.ndarray:
-    """sum_i alpha_i (x_i, 1), or an upper bound of the sizes of its terms, per column."""
-    if size:
-        # Cauchy-Schwarz per column costs no second pass over |x|.
-        w = np.sqrt(features.rows.column_squares(alpha)) * np.sqrt(float(np.abs(alpha).sum()))
-    else:
-        w = features.rows.adjoint(alpha)
+def _sum(features: LinearFeatures, alpha: np.ndarray, bias: bool) -> np.ndarray:
+    """sum_i alpha_i (x_i, 1)."""
+    w = features.rows.adjoint(alpha)
     return np.append(w, alpha.sum()) if bias else w
+
+
+def _residual(
+    features: LinearFeatures, column: Column, beta: np.ndarray, sigma: np.ndarray, bias: bool
+) -> tuple[np.ndarray, bool]:
+    """sum_i alpha_i (x_i, 1), and whether it is 0 but for rounding."""
+    residual = _sum(features, column.y * (column.sides @ beta + sigma + column.pull), bias)
+    # alpha itself may be a difference that is all rounding: margins that can all be equal have alpha = 0.
+    size = beta.sum(axis=0) + np.abs(sigma) + column.pull
+    total = float(size.sum())
+    # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
+    terms = np.sqrt(features.rows.column_squares(size) * total)
+    terms = np.append(terms, total) if bias else terms
+    return residual, bool((np.abs(residual) <= CLEAN * terms).all())
 
 
 class _Metric:
@@ -72,16 +92,107 @@ class _Metric:
             if column.kappa > 0:
                 B = B - np.multiply.outer(column.y[span], centre)
                 M += (B * (column.kappa * column.counts[span, None])).T @ B
-        values, self.vectors = np.linalg.eigh(M)
+        # In units of the diagonal, so that the scale of a column does not decide what counts as rounding.
+        diagonal = np.diagonal(M)
+        self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)
+        values, self.vectors = np.linalg.eigh(self.scale[:, None] * M * self.scale)
         small = values <= n * np.finfo(float).eps * max(float(values[-1]), 0.0)
         self.inverse = np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve M h = rhs in the directions that M holds."""
-        h: np.ndarray = self.vectors @ (self.inverse * (self.vectors.T @ rhs))
+        h: np.ndarray = self.scale * (self.vectors @ (self.inverse * (self.vectors.T @ (self.scale * rhs))))
         return h
 
     def decision(self, element: np.ndarray) -> np.ndarray:
         """f on the training rows."""
         rows = self.features.rows
         return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
+
+
+class Attainment:
+    """Watches the margins of a fit of logistic terms without a ridge: on separable rows there is no optimum.
+
+    Other forms pass: a ridge holds every direction, and squared terms reach their least value.
+    """
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column = form, column
+        self.moved, self.steps = np.inf, 0
+        self.waiting = form.ridge == 0 and {t.kind for t in column.terms if t.weight > 0} == {"logistic"}
+
+    def examine(self, z: np.ndarray, moved: float, gap: float) -> None:
+        """Raise ValueError when margins z prove that there is no optimum; `moved` is the last change of the largest.
+
+        The smallest gap says nothing here: the bound reaches the infimum, too. But margins go on moving then.
+        """
+        if not self.waiting:
+            return
+        largest, used = float(np.abs(z).max()), z[self.column.counts > 0]
+        # Rows of zeros have margin 0 whatever w is.
+        if self.column.variance == 0 and largest > 0 and ((used > SURE * largest) | (used == 0)).all():
+            raise _unattained()
+        restless = moved > RESTLESS * largest and moved > STEADY * self.moved
+        self.moved, self.steps = moved, self.steps + 1
+        if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= MANY):
+            self._ask()
+
+    def conclude(self, gap: float) -> None:
+        """Raise ValueError when a fit ends without a bound because there is no optimum."""
+        if self.waiting and not gap < SETTLED:
+            self._ask()
+
+    def _ask(self) -> None:
+        self.waiting = False
+        if recedes(self.form, self.column):
+            raise _unattained()
+
+
+def recedes(form: MarginForm, column: Column) -> bool:
+    """Whether v Var(z) - a mean(z) + logistic terms falls along some direction without end.
+
+    With a variance term, margins can only grow all alike: a least squares problem. Else a linear program says whether
+    margins z of some w, |z_i| <= 1, make ``sum caps max(0, -z) - a mean(z)``, the slope far out, negative; without a
+    mean term, whether some are positive and none is negative. False where the program would be too large.
+    """
+    features = form.features
+    assert isinstance(features, LinearFeatures)
+    used = np.flatnonzero(column.counts > 0)
+    m, width = used.shape[0], features.width
+    if m * width > LARGEST_ROWS:
+        return False
+    rows = features.matrix()[used]
+    rows = rows / np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
+    if form.bias != "none":
+        rows = np.hstack([rows, np.ones((m, 1))])
+    signed = column.y[used, None] * rows
+    if np.count_nonzero(signed) > LARGEST_PROGRAM:
+        return False
+    if column.variance > 0:
+        w = np.linalg.lstsq(signed, np.ones(m), rcond=None)[0]
+        return bool(np.abs(signed @ w - 1.0).max() < SURE)
+    return _program(signed, column.pull[used], column.caps[:, used].sum(axis=0))
+
+
+def _program(signed: np.ndarray, pull: np.ndarray, caps: np.ndarray) -> bool:
+    """The linear program of `recedes`, in w and the shortfalls s >= -z, s >= 0."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_matrix, eye, hstack, vstack
+
+    (m, n), tilted = signed.shape, bool(pull.any())
+    gain = pull if tilted else np.ones(m)
+    R, short = csr_matrix(signed), eye(m, format="csr")
+    A = vstack([hstack([-R, -short]), hstack([R, 0.0 * short]), hstack([-R, 0.0 * short])])
+    limits = np.concatenate([np.zeros(m), np.ones(2 * m)])
+    free, shortfall = [(None, None)] * n, [(0.0, None if tilted else 0.0)] * m
+    cost = np.append(-(gain @ signed), caps if tilted else np.zeros(m))
+    answer = linprog(cost, A_ub=A.tocsr(), b_ub=limits, bounds=free + shortfall, method="highs")
+    # Without a mean term, a direction that is possible at all takes some margin to 1.
+    return bool(answer.status == 0 and answer.fun < (-1e-7 * float(pull.sum()) if tilted else -0.5))
+
+
+def _unattained() -> ValueError:
+    return ValueError(
+        "without a squared norm in the objective there is no optimum on these training rows: they can be separated, so "
+        "that it falls along a direction without end; give the squared norm a positive weight"
+    )

@@ -1,8 +1,8 @@
 """A lower bound for engines that hold only a primal point: multipliers guessed from margins, then improved.
 
 A guess takes every multiplier from the margin of its row: at its cap where the loss is active, at 0 where it is not,
-and for squared terms the derivative. An exact line search between the best multipliers so far and the guess (the dual
-value is a quadratic) never lowers the bound, so that guesses may be crude.
+and for squared and logistic terms the derivative. A line search between the best multipliers so far and the guess
+(exact where the dual value is a quadratic) never lowers the bound, so that guesses may be crude.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from mdlearn.forms.margin import Column, MarginForm
 
 WIDTH = 0.2
 """Half the width of the band around a threshold in which a guess from given margins lies between 0 and its cap."""
+
+LENGTHS = tuple(2.0**-k for k in range(8))
+"""Lengths tried towards a guess where the dual value is no quadratic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,7 @@ class DualBound:
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column = form, column
+        self.curved = any(t.kind == "logistic" for t in column.terms)
         self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
 
     def improve(self, z: np.ndarray) -> Generator[None, None, None]:
@@ -71,8 +75,23 @@ class DualBound:
         crossed, held = self._inner(best, guess), self._inner(best, best)
         slope = self._linear(guess) - self._linear(best) - crossed + held
         curvature = self._inner(guess, guess) - 2.0 * crossed + held
-        if slope > 0.0 and curvature > 0.0:
+        if self.curved:
+            self.best = best.towards(guess, self._length(best, guess, slope, curvature))
+        elif slope > 0.0 and curvature > 0.0:
             self.best = best.towards(guess, min(1.0, slope / curvature))
+
+    def _length(self, best: Multipliers, guess: Multipliers, slope: float, curvature: float) -> float:
+        """Best of some lengths where the dual value has entropies; `slope` and `curvature` are those of the rest."""
+
+        def value(step: float) -> float:
+            total = slope * step - 0.5 * curvature * step * step
+            for t, b, g in zip(self.column.terms, best.beta, guess.beta):
+                if t.kind == "logistic":
+                    mixed = b + step * (g - b)
+                    total += t.bound(mixed, self.column.counts) - t.side * t.threshold * float(mixed.sum())
+            return total
+
+        return max((0.0, *LENGTHS), key=value)
 
     def _guess(self, z: np.ndarray, width: float) -> np.ndarray:
         c = self.column
@@ -81,7 +100,11 @@ class DualBound:
         soft = c.softness > 0
         squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
         # A squared term has no cap; rows without counts have softness and cap 0.
-        return np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
+        beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
+        for i, term in enumerate(c.terms):
+            if term.kind == "logistic":
+                beta[i] = term.slopes(z, c.counts)
+        return beta
 
     def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> Multipliers:
         c = self.column

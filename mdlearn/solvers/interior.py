@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data import memory
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Solver, Steps, relative_gap
+from mdlearn.solvers.base import Steps, relative_gap
+from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import STIFF, by_rows, system_of
+from mdlearn.solvers.systems import STIFF, system_of
 
 FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -28,31 +28,13 @@ PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
 
 
-class Interior(Solver):
+class Interior(Factoring):
     """Primal-dual interior point method (``solver="interior"``)."""
 
     name: ClassVar[str] = "interior"
     purpose: ClassVar[str] = "declared hinge terms, dense rows with moderate d, or a Gram matrix; every bias"
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200
-
-    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
-        m = form.features.n_rows
-        if by_rows(form):
-            d = form.features.width + 1
-            size, what = at_once * (16.0 * d * d + 160.0 * m), f"the interior point method on {d} columns"
-            memory.require(size, what, "use solver='cd'", at_once)
-        else:
-            size, what = (8.0 + 16.0 * at_once) * m * m, f"a kernel problem with {m} rows"
-            memory.require(size, what, "use fewer rows or kernel='linear'", at_once)
-
-    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the Gram matrix when the problem is solved through it."""
-        if by_rows(form):
-            return None
-        G = yield from form.features.gram()
-        return G
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator

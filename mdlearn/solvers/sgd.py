@@ -40,10 +40,10 @@ class SGD(Solver):
     """Stochastic gradient descent, the last iterate (``solver="sgd"``)."""
 
     name: ClassVar[str] = "sgd"
-    purpose: ClassVar[str] = "declared hinge terms, linear: stochastic steps, last iterate; bias none or regularized"
+    purpose: ClassVar[str] = "any declared loss, linear: stochastic steps, last iterate; bias none or regularized"
     options: ClassVar[dict[str, Any]] = {"epochs": 5, "eta0": None}
     default_max_iter: ClassVar[int] = sys.maxsize
-    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
     exact: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:
@@ -53,6 +53,8 @@ class SGD(Solver):
             return general
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
+        if not isinstance(form.features.rows, (DenseRows, CsrRows)):
+            return "its steps read single rows, which a basis of kernel columns does not store"
         if form.features.ridge is not None:
             return "its steps shrink all weights alike, so it needs a plain squared norm"
         if form.bias == "free":
@@ -123,7 +125,7 @@ class ASGD(SGD):
     """Averaged stochastic gradient descent, Algorithm 2 of the LDM paper (``solver="asgd"``)."""
 
     name: ClassVar[str] = "asgd"
-    purpose: ClassVar[str] = "declared hinge terms, linear: Algorithm 2 of the LDM paper; bias none or regularized"
+    purpose: ClassVar[str] = "any declared loss, linear: Algorithm 2 of the LDM paper; bias none or regularized"
     options: ClassVar[dict[str, Any]] = {"epochs": 5, "eta0": None, "t0": None}
 
     def start_of_average(self, n_rows: int, options: dict[str, Any]) -> int:
@@ -155,9 +157,15 @@ class Track:
         return (self.total + self.walk.carried * self.u) / steps
 
 
-def _bend(term: Term) -> float:
-    """Second derivative of a term of weight 1, where it has one."""
-    return 2.0 if term.kind == "squared" else 0.0
+def _entries(term: Term, per_row: float) -> list[float]:
+    """A term as the kernel reads it: side, threshold, jump, rise, height, sharpness."""
+    weight = per_row * term.weight
+    slope = [weight, 0.0, 0.0, 0.0]
+    if term.kind == "squared":
+        slope = [0.0, 2.0 * weight, 0.0, 0.0]
+    elif term.kind == "logistic":
+        slope = [0.0, 0.0, weight, 4.0 * term.steepest / term.weight if weight > 0 else 0.0]
+    return [term.side, term.threshold, *slope]
 
 
 class Task:
@@ -170,12 +178,7 @@ class Task:
         C = max((t.weight for t in column.terms), default=0.0)
         self.scale = column.total * C if C > 0 else 1.0
         per_row = column.total / self.scale
-        self.terms = np.array(
-            [
-                [t.side, t.threshold, per_row * t.weight * (t.kind == "hinge"), _bend(t) * per_row * t.weight]
-                for t in column.terms
-            ]
-        ).reshape(-1, 4)
+        self.terms = np.array([_entries(t, per_row) for t in column.terms]).reshape(-1, 6)
         self.spread = 2.0 * column.variance / self.scale
         self.problem = Problem(
             column.y,
@@ -227,7 +230,8 @@ class Task:
     def safe_step(self) -> float:
         """A first step size that no row can make diverge: one over the largest curvature (or jump) of one step."""
         largest = float(self.rows.squares().max()) + self.constant
-        return 1.0 / (largest * (float(self.terms[:, 2:].sum()) + 2.0 * self.spread) + 1.0 / self.scale)
+        bend = float(self.terms[:, 2:4].sum()) + 0.25 * float(self.terms[:, 4] @ self.terms[:, 5])
+        return 1.0 / (largest * (bend + 2.0 * self.spread) + 1.0 / self.scale)
 
 
 class Stream:

@@ -1,0 +1,82 @@
+"""Losses with a continuous slope, from their declared terms: slopes, models for Newton steps, and the line search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdlearn.forms.margin import Column
+
+CLOSE = 0.01
+"""Share of the first derivative along a line that may be left at the point taken."""
+TRIALS = 60
+"""Most derivatives of a line search; each costs a pass over the margins, none over the rows."""
+FAR = 1e12
+"""Length beyond which an objective that still falls has no minimum along the line."""
+LONG = 0.3
+"""Step length from which a step says how far margins will still move."""
+
+
+def slopes(column: Column, z: np.ndarray) -> np.ndarray:
+    """Multipliers of all terms at margins z, shape (T, m)."""
+    return np.array([t.slopes(z, column.counts) for t in column.terms]).reshape(-1, z.shape[0])
+
+
+def curvatures(column: Column, z: np.ndarray) -> np.ndarray:
+    """Second derivatives of all terms at margins z, shape (T, m)."""
+    return np.array([t.curvatures(z, column.counts) for t in column.terms]).reshape(-1, z.shape[0])
+
+
+class SmoothTerms:
+    """The loss of a column whose terms all have a continuous slope.
+
+    The second derivative of a logistic term is nearly 0 for margins far from its threshold, and a Newton step that
+    believes it takes them much too far. So the model takes the average of the second derivative over the distance that
+    margins still move, where that is larger: far rows are held, and at the end the model is the second derivative.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.reach = float(np.abs(column.thresholds).max(initial=1.0))
+        self.steepest = max((t.steepest * float(column.counts.max()) for t in column.terms), default=0.0)
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z."""
+        return slopes(self.column, z)
+
+    def model(self, z: np.ndarray) -> np.ndarray:
+        """Second derivatives for a step from margins z, shape (T, m)."""
+        D = curvatures(self.column, z)
+        # Below this distance rounding would show in the difference.
+        if self.reach > 1e-5 * (1.0 + float(np.abs(z).max())):
+            change = self.column.sides[:, None] * (self.slopes(z - self.reach) - self.slopes(z + self.reach))
+            D = np.maximum(D, change / (2.0 * self.reach))
+        return D
+
+    def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
+        """Length that takes the derivative along a step of that model to a hundredth; `bend` is that of the rest.
+
+        The derivative begins at -(bend + sum of D dz^2), by the equation that the step solves, and rises: Newton's
+        method on it, within the bracket known so far.
+        """
+        column, first = self.column, self.slopes(z)
+        start = -(bend + float((model.sum(axis=0) * dz) @ dz))
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(TRIALS):
+            change = column.sides @ (first - self.slopes(z + t * dz))
+            value = start + t * bend + float(change @ dz)
+            if not abs(value) > CLOSE * abs(start):
+                break
+            if value < 0 and t > FAR:
+                return np.inf
+            low, high = (t, high) if value < 0 else (low, t)
+            rise = bend + float((curvatures(column, z + t * dz).sum(axis=0) * dz) @ dz)
+            t = min(t - value / rise, 8.0 * t) if rise > 0 else 8.0 * t
+            if not low < t < high:
+                t = 0.5 * (low + high) if np.isfinite(high) else 8.0 * low
+        self._remember(t, dz)
+        return t if start < 0 else np.inf
+
+    def _remember(self, t: float, dz: np.ndarray) -> None:
+        """Set the distance that margins are expected to move from now on, from a step of length t."""
+        moved = t * float(np.sqrt(self.column.counts @ np.square(dz) / self.column.total))
+        self.reach = moved if t > LONG else max(0.25 * self.reach, min(self.reach, moved))
