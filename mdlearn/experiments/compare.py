@@ -1,0 +1,192 @@
+"""``python -m mdlearn compare``: every objective on every data set of a folder, in one table."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.data.checks import check_number
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.experiments.scores import accuracy, auc, f1_macro
+from mdlearn.experiments.sets import Halves, find_sets, halves, load
+from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
+from mdlearn.model.model import Model
+from mdlearn.plugins.manager import registry
+
+
+def main(given: argparse.Namespace) -> int:
+    """Compare, and print or write the table; after Ctrl-C that of what there is, then KeyboardInterrupt goes on."""
+    check_number(given.seed, "--seed", low=0)
+    check_number(given.time_limit, "--time-limit", low=0.0)
+    sets = _chosen(find_sets(given.data), given.sets, "data set")
+    objectives = list(_chosen(registry().objectives, given.objectives, "objective"))
+    threads = None if given.jobs == 1 else 1
+    settings = Settings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
+    out = None if given.out is None else Path(given.out)
+    if out is not None and not out.resolve().parent.is_dir():
+        raise ValueError(f"there is no folder {out.resolve().parent}; make it, or give another --out")
+    found = Comparison(settings)
+    work = [
+        partial(evaluate, name, path, objective, settings) for name, path in sets.items() for objective in objectives
+    ]
+    try:
+        with _results(work, given.jobs) as results, _progress(len(work)) as advance:
+            for cell in results:
+                found.cells.append(cell)
+                advance(f"{cell.data} {cell.objective}")
+    finally:
+        text = WRITERS[given.format](found)
+        if out is None:
+            print(text, end="", flush=True)
+        else:
+            out.write_text(text, encoding="utf-8")
+            print(f"table of {len(found.cells)} of {len(work)} results: {out}", file=sys.stderr)
+    return 0
+
+
+def _chosen(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
+    """The wanted entries, all where None; ValueError lists the known ones."""
+    for name in wanted or ():
+        if name not in known:
+            raise ValueError(f"{what} {name!r} is unknown; known {what}s: {', '.join(known)}")
+    return known if wanted is None else {name: known[name] for name in wanted}
+
+
+def evaluate(name: str, path: Path, objective: str, settings: Settings) -> Cell:
+    """Fit one objective on the training half of every split of a set, and judge it on the test half."""
+    try:
+        data = load(path)
+        shape = data.shape
+    except Exception as error:  # whatever is wrong with a file, the other files go on
+        return Cell(name, objective, notes=(_reason(error),))
+    models, right, second, gaps, notes, seconds = [], [], [], [], [], 0.0
+    for repeat in range(settings.repeats):
+        try:
+            split = halves(data, settings.seed, repeat, settings.max_rows)
+            started = time.perf_counter()
+            try:
+                model, warned = _fit(objective, split, settings)
+            finally:
+                seconds += time.perf_counter() - started
+            predicted = model.predict(split.X_test)
+            judged = _second(model, split, predicted)
+        except Exception as error:  # an objective that fails, for whatever reason, has that as its entry
+            notes.append(_reason(error))
+            continue
+        notes.extend(warned)
+        models.append(model)
+        right.append(accuracy(split.y_test, predicted))
+        second.append(judged)
+        gaps.append(model.certificate.gap)
+    failed = settings.repeats - len(models)
+    if models and failed:
+        notes.append(f"{failed} of {settings.repeats} fits failed; values are of the others")
+    last = models[-1] if models else None
+    return Cell(
+        name,
+        objective,
+        shape,
+        last.solver if last else "",
+        last.multiclass if last and shape[2] > 2 else "",
+        tuple(right),
+        tuple(second),
+        max(gaps, default=np.nan),
+        seconds,
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _fit(objective: str, split: Halves, settings: Settings) -> tuple[Model, list[str]]:
+    """A model, and what its fit warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit(
+            objective,
+            split.X,
+            split.y,
+            kernel=settings.kernel,
+            random_state=settings.seed,
+            time_limit=settings.time_limit,
+            n_threads=settings.n_threads,
+        )
+    return model, [_warned(model, warning) for warning in caught]
+
+
+def _second(model: Model, split: Halves, predicted: np.ndarray) -> float:
+    if model.classes_.shape[0] == 2:
+        return auc(split.y_test == model.classes_[1], model.decision_function(split.X_test))
+    return f1_macro(split.y_test, predicted)
+
+
+def _reason(error: Exception) -> str:
+    """The message of an error, with its kind where it is none of those that mdlearn words itself."""
+    text = " ".join(str(error).split())
+    worded = isinstance(error, (ValueError, TypeError, MemoryError))
+    return text if text and worded else f"{type(error).__name__}: {text}"
+
+
+def _warned(model: Model, warning: warnings.WarningMessage) -> str:
+    """A warning without the figures that are in the table anyway."""
+    text = " ".join(str(warning.message).split())
+    if issubclass(warning.category, ConvergenceWarning):
+        found = re.search(r"\((.*)\);", text)
+        return f"{model.solver} did not reach the gap asked for: {found[1] if found else text}"
+    return f"{warning.category.__name__}: {text}"
+
+
+@contextmanager
+def _results(work: Sequence[Callable[[], Cell]], jobs: int) -> Iterator[Iterator[Cell]]:
+    """The results in the order of the work; with several jobs from processes of their own, ended when we leave."""
+    if jobs == 1:
+        yield (one() for one in work)
+        return
+    # Processes begun afresh, because a forked one would inherit BLAS in the middle of something.
+    pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_leave_interrupts)
+    with pool:
+        yield pool.imap(_call, work)
+
+
+def _call(one: Callable[[], Cell]) -> Cell:
+    return one()
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is the business of the process that collects the results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on standard error where that is a terminal and tqdm is installed; else nothing."""
+    bar: Any = None
+    if sys.stderr.isatty():
+        try:
+            from tqdm import tqdm
+
+            bar = tqdm(total=total, unit="fit", file=sys.stderr, leave=False)
+        except ImportError:
+            pass
+
+    def advance(what: str) -> None:
+        if bar is not None:
+            bar.set_postfix_str(what, refresh=False)
+            bar.update()
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.close()

@@ -1,0 +1,176 @@
+"""Data sets of a folder, and their fixed splits: rows capped, halves stratified, features scaled."""
+
+from __future__ import annotations
+
+import functools
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdlearn.commands import read_svmlight
+
+PACKED = ("", ".gz", ".bz2")
+TEXT = (".svm", ".svmlight", ".libsvm")
+"""Ends of the names of svmlight files, packed or not."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Rows and labels of one file.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix of shape (m, d)
+        As in the file; missing values of dense sets are NaN.
+    y : ndarray of shape (m,)
+    """
+
+    X: Any
+    y: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns, classes."""
+        return int(self.X.shape[0]), int(self.X.shape[1]), int(np.unique(self.y).shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Training and test part of a data set, features scaled."""
+
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+
+
+def find_sets(folder: str) -> dict[str, Path]:
+    """Files of data sets in a folder, by name, sorted.
+
+    Parameters
+    ----------
+    folder : str
+        Files ``NAME.npz``, and svmlight files ``NAME.svm``, ``.svmlight`` or ``.libsvm``, packed (.gz, .bz2) or not.
+
+    Raises
+    ------
+    ValueError
+        When there is no such folder, or no such file in it, or two of one name.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise ValueError(f"there is no folder {folder}; give the one with the data sets")
+    ends = (".npz", *(text + packed for text in TEXT for packed in PACKED))
+    found: dict[str, Path] = {}
+    for path in sorted(root.iterdir()):
+        end = max((end for end in ends if path.name.endswith(end)), key=len, default="")
+        name = path.name.removesuffix(end)
+        if end and name in found:
+            raise ValueError(f"{folder} has two files of the data set {name}: {found[name].name} and {path.name}")
+        if end and name:
+            found[name] = path
+    if not found:
+        raise ValueError(f"{folder} has no data sets: no file ends with .npz or {', '.join(TEXT)} (.gz, .bz2)")
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def load(path: Path) -> DataSet:
+    """Read one file.
+
+    An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
+    one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles.
+
+    Raises
+    ------
+    ValueError
+        When the file is not of this kind.
+    """
+    if path.suffix != ".npz":
+        table = read_svmlight(str(path), None, np.float64)
+        return DataSet(table.X, table.y)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            parts = [part for part in (_part(file, prefix, suffix) for prefix, suffix in PARTS) if part is not None]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path.name} cannot be read as an archive of plain arrays: {error}") from None
+    if not parts:
+        raise ValueError(f"{path.name} holds neither X and y nor a CSR matrix (data, indices, indptr, shape) and y")
+    X, y = parts[0]
+    if len(parts) > 1:
+        from scipy.sparse import issparse, vstack
+
+        rows = [part[0] for part in parts]
+        X = vstack(rows, format="csr") if issparse(X) else np.vstack(rows)
+        y = np.concatenate([part[1] for part in parts])
+    return DataSet(X, y)
+
+
+PARTS = (("", ""), ("train_", "_train"), ("test_", "_test"))
+"""What the keys of a set, of its training part and of its test part begin and end with."""
+
+
+def _part(file: Any, prefix: str, suffix: str) -> tuple[Any, np.ndarray] | None:
+    """X and y under their keys; None where there are no such keys."""
+    if f"y{suffix}" not in file:
+        return None
+    y = file[f"y{suffix}"]
+    if f"X{suffix}" in file:
+        return file[f"X{suffix}"], y
+    if f"{prefix}data" not in file:
+        return None
+    from scipy.sparse import csr_matrix
+
+    arrays = tuple(file[prefix + key] for key in ("data", "indices", "indptr"))
+    return csr_matrix(arrays, shape=tuple(file[f"{prefix}shape"].tolist())), y
+
+
+def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
+    """Split a set at random into halves with the same share of every class.
+
+    The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
+    many are drawn, each class in proportion (at least one row). In the training half features are scaled to [0, 1],
+    constant ones to 0; the test half likewise. Sparse features are divided by their largest size, which keeps zeros.
+    Missing values become the mean of the training half's column, or 0 where it has no other.
+    """
+    rng = np.random.default_rng([seed, repeat])
+    m = data.y.shape[0]
+    train: list[np.ndarray] = []
+    test: list[np.ndarray] = []
+    for label in np.unique(data.y):
+        rows = rng.permutation(np.flatnonzero(data.y == label))
+        rows = rows[: max(1, round(rows.shape[0] * min(1.0, max_rows / m)))]
+        # Odd rows are shared out, lest many small classes make the halves unequal; a single row is for training.
+        half = max(1, (rows.shape[0] + (len(train) + 1) % 2) // 2)
+        train.append(rows[:half])
+        test.append(rows[half:])
+    first, second = np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+    if second.shape[0] == 0:
+        raise ValueError(f"{m} rows of {len(train)} classes leave none for the test half")
+    X, X_test = data.X[first], data.X[second]
+    scale = _sparse_scaled if hasattr(X, "tocsr") else _dense_scaled
+    X, X_test = scale(X, X_test)
+    return Halves(X, data.y[first], X_test, data.y[second])
+
+
+def _dense_scaled(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
+    known = ~np.isnan(X)
+    count = known.sum(axis=0)
+    mean = np.divide(np.where(known, X, 0.0).sum(axis=0), count, out=np.zeros(X.shape[1]), where=count > 0)
+    X, X_test = (np.where(np.isnan(A), mean, A) for A in (X, X_test))
+    low, high = X.min(axis=0), X.max(axis=0)
+    factor = np.divide(1.0, high - low, out=np.zeros(X.shape[1]), where=high > low)
+    return (X - low) * factor, (X_test - low) * factor
+
+
+def _sparse_scaled(X: Any, X_test: Any) -> tuple[Any, Any]:
+    from scipy.sparse import diags
+
+    size = abs(X).max(axis=0).toarray().ravel().astype(np.float64)
+    factor = diags(np.divide(1.0, size, out=np.zeros_like(size), where=size > 0))
+    return (X @ factor).tocsr(), (X_test @ factor).tocsr()
