@@ -1,14 +1,13 @@
-"""Objectives and solvers arrive through hooks and in no other way; a bad plugin harms nobody else."""
+"""Objectives and solvers arrive through hooks and in no other way."""
 
 from __future__ import annotations
 
-import importlib
 import sys
-import warnings
-from textwrap import dedent
+import threading
 
 import numpy as np
 import pytest
+from plugin_cases import GOOD, Site, offering, returning
 
 import mdlearn
 import mdlearn.objectives
@@ -24,93 +23,10 @@ OBJECTIVES = [cls.name for cls in mdlearn.objectives.mdlearn_objectives()]
 SOLVERS = [cls.name for cls in mdlearn.solvers.mdlearn_solvers()]
 assert {"ldm", "svm"} <= set(OBJECTIVES) and {"cd", "interior", "asgd", "sgd"} <= set(SOLVERS)
 
-GOOD = """
-    import mdlearn
-    from mdlearn.objectives.base import Parameter, Terms
-    from mdlearn.forms.losses import HingeTerm
-    from mdlearn.solvers.interior import Interior
-
-
-    class Mean(mdlearn.Objective):
-        name = "mean_hinge"
-        summary = "SVM with the averaged hinge loss"
-        formula = "1/2 |w|^2 + c mean max(0, 1 - z)"
-        parameters = {"c": Parameter(10.0, "weight of the averaged loss")}
-
-        def terms(self, params, total):
-            return Terms(loss=(HingeTerm(params["c"] / total),))
-
-
-    class Renamed(Interior):
-        name = "renamed"
-        purpose = "the interior point under another name"
-
-
-    @mdlearn.hookimpl
-    def mdlearn_objectives():
-        return [Mean]
-
-
-    @mdlearn.hookimpl
-    def mdlearn_solvers():
-        return [Renamed]
-"""
-
-DUPLICATE = """
-    import mdlearn
-    from mdlearn.objectives.svm import SVM
-
-
-    class Impostor(SVM):
-        name = "ldm"
-
-
-    @mdlearn.hookimpl
-    def mdlearn_objectives():
-        return [Impostor]
-"""
-
-RAISING = """
-    import mdlearn
-
-
-    @mdlearn.hookimpl
-    def mdlearn_objectives():
-        raise RuntimeError("no objectives today")
-"""
-
-NAMELESS = """
-    import mdlearn
-
-
-    class Nameless(mdlearn.Objective):
-        pass
-
-
-    @mdlearn.hookimpl
-    def mdlearn_objectives():
-        return [Nameless]
-"""
-
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Put distributions with an entry point of the group "mdlearn" on the path, as pip would; forget them after."""
-    monkeypatch.syspath_prepend(tmp_path)
-    registry.cache_clear()
-
-    def add(name, code):
-        (tmp_path / f"{name}.py").write_text(dedent(code))
-        folder = tmp_path / f"{name}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_text(f"[mdlearn]\nmain = {name}\n")
-        # Some tests build the registry twice; the module must be the one on file now.
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        importlib.invalidate_caches()
-
-    yield add
-    registry.cache_clear()
+def site(tmp_path, monkeypatch):
+    return Site(tmp_path, monkeypatch)
 
 
 def test_the_specification_has_the_two_hooks():
@@ -119,12 +35,13 @@ def test_the_specification_has_the_two_hooks():
     assert all(getattr(hookspecs, name).__doc__ for name in hooks)
 
 
-def test_built_in_names_are_what_the_hooks_return():
-    found = Registry()
+def test_built_in_names_are_what_the_hooks_return(site):
+    found = registry()
     for kind, module, names in (("objectives", mdlearn.objectives, OBJECTIVES), ("solvers", mdlearn.solvers, SOLVERS)):
         returned = getattr(module, f"mdlearn_{kind}")()
         assert getattr(found, kind) == {cls.name: cls for cls in returned}
         assert list(getattr(found, kind)) == names and sorted(names) == getattr(mdlearn, f"list_{kind}")()
+    assert mdlearn.list_plugins() == []
 
 
 def test_without_hook_implementations_there_is_nothing(monkeypatch):
@@ -133,25 +50,22 @@ def test_without_hook_implementations_there_is_nothing(monkeypatch):
     assert empty.objectives == {} and empty.solvers == {}
 
 
-def test_what_a_built_in_hook_leaves_out_is_unknown(monkeypatch):
+def test_what_a_built_in_hook_leaves_out_is_unknown(site, monkeypatch):
     @mdlearn.hookimpl
     def mdlearn_objectives():
         return [SVM]
 
     monkeypatch.setattr(mdlearn.objectives, "mdlearn_objectives", mdlearn_objectives)
-    registry.cache_clear()
-    try:
-        assert mdlearn.list_objectives() == ["svm"]
-        with pytest.raises(ValueError, match="objective 'ldm' is unknown; known objectives: svm"):
-            mdlearn.fit("ldm", [[0.0], [1.0]], [0, 1])
-    finally:
-        registry.cache_clear()
+    assert mdlearn.list_objectives() == ["svm"]
+    with pytest.raises(ValueError, match=r"^objective 'ldm' is unknown; known objectives: svm$"):
+        mdlearn.fit("ldm", [[0.0], [1.0]], [0, 1])
 
 
-def test_a_plugin_adds_names(install):
-    install("good_plugin", GOOD)
+def test_a_plugin_adds_names(site):
+    site.add("good-plugin", GOOD)
     assert list(registry().objectives) == [*OBJECTIVES, "mean_hinge"]
     assert list(registry().solvers) == [*SOLVERS, "renamed"]
+    assert registry().manager.has_plugin("good-plugin:main")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 3))
     y = X[:, 0] + rng.standard_normal(30) > 0
@@ -163,70 +77,70 @@ def test_a_plugin_adds_names(install):
         mdlearn.fit("mean_hinge", X, y, C=1.0)
 
 
-def test_a_plugin_passes_the_conformance_checks(install):
-    install("good_plugin", GOOD)
+def test_a_plugin_passes_the_conformance_checks(site):
+    site.add("good-plugin", GOOD)
     for check in CHECKS:
         check("mean_hinge")
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        (DUPLICATE, "'ldm' is already taken"),
-        (DUPLICATE.replace("@mdlearn.hookimpl", "@mdlearn.hookimpl(trylast=True)"), "'ldm' is already taken"),
-        (DUPLICATE.replace("@mdlearn.hookimpl", "@mdlearn.hookimpl(tryfirst=True)"), "'ldm' is already taken"),
-        (RAISING, "no objectives today"),
-        (NAMELESS, "name"),
-        ("import no_such_module_anywhere", "no_such_module_anywhere"),
-        ("1 / 0", "division by zero"),
-        ("def broken(:", "SyntaxError"),
-    ],
-    ids=[
-        "duplicate",
-        "duplicate, last",
-        "duplicate, first",
-        "raising hook",
-        "no name",
-        "failing import",
-        "failing module",
-        "syntax error",
-    ],
-)
-@pytest.mark.parametrize("name", ["a_bad_plugin", "z_bad_plugin"])
-def test_a_bad_plugin_warns_and_leaves_the_others(install, name, code, told):
-    install("good_plugin", GOOD)
-    install(name, code)
-    with pytest.warns(mdlearn.PluginWarning, match=told) as caught:
-        found = Registry()
-    assert len(caught) == 1
-    assert f"{name}:main" in str(caught[0].message)
-    assert list(found.objectives) == [*OBJECTIVES, "mean_hinge"]
-    assert list(found.solvers) == [*SOLVERS, "renamed"]
-    assert found.objectives["ldm"].__module__ == "mdlearn.objectives.ldm"
+def test_two_entry_points_of_one_distribution(site):
+    (site.folder / "second_half.py").write_text(offering("second"))
+    site.add("Both-Halves", offering("first"), entries={"b": "second_half", "a": "both_halves"})
+    told = [(one.distribution, one.entry, one.objectives, one.state) for one in mdlearn.list_plugins()]
+    assert told == [("Both-Halves", "a", ("first",), "ok"), ("Both-Halves", "b", ("second",), "ok")]
 
 
-def test_two_plugins_with_one_name(install):
-    install("a_plugin", GOOD)
-    install("b_plugin", GOOD)
-    with pytest.warns(
-        mdlearn.PluginWarning, match="'mean_hinge' is already taken|'renamed' is already taken"
-    ) as caught:
-        found = Registry()
-    assert len(caught) == 2
-    # Whichever comes first keeps both names.
-    kept = found.objectives["mean_hinge"].__module__
-    assert kept in ("a_plugin", "b_plugin") and found.solvers["renamed"].__module__ == kept
-    other = ({"a_plugin", "b_plugin"} - {kept}).pop()
-    assert all(f"{other}:main" in str(warning.message) for warning in caught)
+def test_an_entry_point_may_name_an_object(site):
+    code = "import mdlearn\nfrom mdlearn.objectives.svm import SVM\nclass Box:\n    @mdlearn.hookimpl\n"
+    code += "    def mdlearn_objectives(self):\n        yield type('Boxed', (SVM,), {'name': 'boxed'})\nbox = Box()\n"
+    site.add("boxes", code, entries={"main": "boxes:box"})
+    assert mdlearn.list_plugins()[0].objectives == ("boxed",)
 
 
-def test_the_registry_is_made_once(install):
-    install("bad_plugin", RAISING)
-    with pytest.warns(mdlearn.PluginWarning):
-        mdlearn.list_objectives()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert mdlearn.list_objectives() == sorted(OBJECTIVES)
+def test_one_class_may_come_twice(site):
+    twice = "[Twice, Twice]"
+    site.add("first-part", returning(twice, "Twice = type('Twice', (SVM,), {'name': 'twice'})"))
+    site.add("last-part", "from first_part import Twice\n" + returning("[Twice]"))
+    assert [(one.objectives, one.state) for one in mdlearn.list_plugins()] == [(("twice",), "ok")] * 2
+    site.add("third-part", returning("[SVM]"))
+    assert mdlearn.list_plugins()[-1].state == "ok" and registry().objectives["svm"] is SVM
+
+
+def test_a_distribution_found_twice_is_taken_once(site, tmp_path_factory):
+    site.add("good-plugin", GOOD, version="2.0")
+    # The same distribution earlier on the path, as after an editable installation in a source folder.
+    other = tmp_path_factory.mktemp("older")
+    Site(other, site.monkeypatch).add("Good_Plugin", offering("older"), version="1.0")
+    assert [(one.distribution, one.version, one.objectives) for one in mdlearn.list_plugins()] == [
+        ("Good_Plugin", "1.0", ("older",))
+    ]
+    site.monkeypatch.syspath_prepend(site.folder)
+    site.monkeypatch.delitem(sys.modules, "good_plugin")
+    site.forget()
+    assert [(one.distribution, one.version, one.objectives) for one in mdlearn.list_plugins()] == [
+        ("good-plugin", "2.0", ("mean_hinge",))
+    ]
+
+
+def test_the_first_use_may_come_from_many_threads(site):
+    counting = (
+        "import time\nwith open(__file__ + '.log', 'a') as log:\n    log.write('imported\\n')\ntime.sleep(0.05)\n"
+    )
+    site.add("slow-plugin", counting + offering("slow"))
+    found, start = [], threading.Barrier(8)
+
+    def ask():
+        start.wait()
+        found.append(registry())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and all(one is found[0] for one in found)
+    assert "slow" in found[0].objectives
+    assert (site.folder / "slow_plugin.py.log").read_text() == "imported\n"
 
 
 def test_find():

@@ -1,1 +1,1 @@
-"""Hook specifications and the registry: objectives and solvers are found through hooks and in no other way."""
+"""The plugin host: objectives and solvers are found through hooks and in no other way. Templates of new plugins."""

@@ -1,18 +1,19 @@
-"""The registry: asks every hook implementation once, one by one, and keeps what it returned by name."""
+"""The registry: asks every plugin once, keeps objectives and solvers by name, and says what was refused and why."""
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
+import threading
 import warnings
+from collections import deque
 from typing import Any
 
 import pluggy
 
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins import hookspecs
-
-GROUP = "mdlearn"
+from mdlearn.plugins.discovery import DISABLE, disabled, sources
+from mdlearn.plugins.loading import KINDS, Plugin, load
+from mdlearn.plugins.records import PluginRecord
 
 
 class Registry:
@@ -21,16 +22,32 @@ class Registry:
     Attributes
     ----------
     objectives, solvers : dict
-        Name -> class, built-in ones first.
+        Name -> class, built-in ones first. A name that two plugins offer is in neither.
+    records : list of PluginRecord
+        One per entry point, built-in ones not included.
+    conflicts : dict
+        (kind, name) -> sentence that names the plugins which offer the same name.
+    unreported : deque of str
+        Warnings that nobody has been given yet.
     """
 
     def __init__(self) -> None:
         self.manager = pluggy.PluginManager("mdlearn")
         self.manager.add_hookspecs(hookspecs)
         self._register_builtins()
-        self._register_entry_points()
-        self.objectives = self._collect("mdlearn_objectives")
-        self.solvers = self._collect("mdlearn_solvers")
+        self.objectives = self._builtins("objective")
+        self.solvers = self._builtins("solver")
+        self.conflicts: dict[tuple[str, str], str] = {}
+        off = disabled()
+        plugins = [Plugin(source, off(source.distribution)) for source in sources()]
+        for plugin in plugins:
+            if not plugin.disabled:
+                load(self.manager, plugin)
+        for kind in KINDS:
+            self._settle(kind, plugins)
+        self.records = [plugin.record(self.objectives, self.solvers) for plugin in plugins]
+        faults = [f"plugin {plugin.source}: {'; '.join(plugin.faults)}" for plugin in plugins if plugin.faults]
+        self.unreported = deque([*faults, *self.conflicts.values()])
 
     def _register_builtins(self) -> None:
         import mdlearn.objectives
@@ -39,39 +56,104 @@ class Registry:
         self.manager.register(mdlearn.objectives, "mdlearn:objectives")
         self.manager.register(mdlearn.solvers, "mdlearn:solvers")
 
-    def _register_entry_points(self) -> None:
-        # pluggy's own loader stops at the first plugin that fails to import; here the others go on.
-        for entry in importlib.metadata.entry_points(group=GROUP):
-            title = f"{entry.dist.name if entry.dist else 'unknown'}:{entry.name}"
+    def _builtins(self, kind: str) -> dict[str, Any]:
+        implementations = getattr(self.manager.hook, f"mdlearn_{kind}s").get_hookimpls()
+        return {cls.name: cls for one in implementations for cls in one.function()}
+
+    def _settle(self, kind: str, plugins: list[Plugin]) -> None:
+        """Give every name that one class alone has to that class; built-in ones keep theirs."""
+        known = getattr(self, kind + "s")
+        offers: dict[str, list[tuple[Plugin, Any]]] = {}
+        for plugin in plugins:
+            for cls in plugin.offered[kind]:
+                offers.setdefault(cls.name, []).append((plugin, cls))
+        for name, found in offers.items():
+            owners = list(dict.fromkeys(str(plugin.source) for plugin, _ in found))
+            if name in known:
+                for plugin in (plugin for plugin, cls in found if cls is not known[name]):
+                    plugin.faults.append(f"the {kind} name {name!r} is built in; give yours another name")
+            elif all(cls is found[0][1] for _, cls in found):
+                known[name] = found[0][1]
+            elif len(owners) == 1:
+                found[0][0].faults.append(f"it offers several {kind}s with the name {name!r}")
+            else:
+                sentence = (
+                    f"{kind} {name!r} is offered by {' and by '.join(owners)}; uninstall all but one, or disable them "
+                    f"by name in {DISABLE}"
+                )
+                self.conflicts[kind, name] = sentence
+                for plugin in {id(plugin): plugin for plugin, _ in found}.values():
+                    plugin.clashes.append(sentence)
+
+    def report(self) -> None:
+        """Warn of every fault not told yet. When warnings are errors, the next call goes on with the next one."""
+        while self.unreported:
             try:
-                self.manager.register(entry.load(), title)
-            except Exception as error:
-                warnings.warn(f"plugin {title} could not be loaded: {error!r}", PluginWarning, stacklevel=2)
+                message = self.unreported.popleft()
+            except IndexError:  # another thread was faster
+                return
+            warnings.warn(message, PluginWarning, stacklevel=4)
 
-    def _collect(self, hook: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        # Built-in names come first, whatever order (tryfirst, trylast) the plugins ask for.
-        implementations = getattr(self.manager.hook, hook).get_hookimpls()
-        for implementation in sorted(implementations, key=lambda one: not one.plugin_name.startswith("mdlearn:")):
-            title = f"hook {hook} of plugin {implementation.plugin_name}"
-            try:
-                classes = list(implementation.function())
-            except Exception as error:
-                warnings.warn(f"{title} failed: {error!r}", PluginWarning, stacklevel=2)
-                continue
-            for cls in classes:
-                name = getattr(cls, "name", None)
-                if not isinstance(name, str):
-                    warnings.warn(f"{title} returned {cls!r}, which has no name", PluginWarning, stacklevel=2)
-                elif found.setdefault(name, cls) is not cls:
-                    warnings.warn(f"{title} failed: the name {name!r} is already taken", PluginWarning, stacklevel=2)
-        return found
+    def unknown(self, kind: str, name: str) -> str:
+        """The sentence for a name that is not here: the known names, and what became of plugins that are not whole."""
+        if (kind, name) in self.conflicts:
+            return self.conflicts[kind, name]
+        known = ", ".join(getattr(self, kind + "s")) or "none"
+        refused = [str(record) for record in self.records if record.state != "ok"]
+        plugins = f"; plugins with something missing: {'; '.join(refused)}" if refused else ""
+        return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}"
 
 
-@functools.cache
+class _Once:
+    """The registry of this process, made once: by the first thread that asks, while the others wait."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.busy = False
+        self.made: Registry | None = None
+
+    def __call__(self) -> Registry:
+        if self.made is None:
+            with self.lock:
+                self._make()
+        assert self.made is not None
+        return self.made
+
+    def _make(self) -> None:
+        if self.busy:  # the lock let the same thread in again: a plugin asks
+            raise RuntimeError(
+                "plugins are being loaded; a plugin cannot fit or ask for objectives and solvers while it is imported "
+                "or its hooks are called"
+            )
+        if self.made is not None:
+            return
+        self.busy = True
+        try:
+            self.made = Registry()
+        finally:
+            self.busy = False
+
+
+_once = _Once()
+
+
 def registry() -> Registry:
-    """The registry, made at first use."""
-    return Registry()
+    """The registry, made at first use; faults of plugins are told once, as PluginWarning."""
+    found = _once()
+    found.report()
+    return found
+
+
+def list_plugins() -> list[PluginRecord]:
+    """Installed plugins, one record per entry point, sorted by distribution: what each provides and what is wrong.
+
+    Returns
+    -------
+    list of PluginRecord
+        distribution, version, entry, objectives, solvers, state ("ok", "error", "conflict", "disabled"), error.
+        Built-in objectives and solvers are not among them.
+    """
+    return list(registry().records)
 
 
 def find(kind: str, given: Any) -> Any:
@@ -80,12 +162,14 @@ def find(kind: str, given: Any) -> Any:
     Raises
     ------
     ValueError, TypeError
-        For an unknown name; the message lists the known ones.
+        For an unknown name; the message lists the known ones and the plugins that could not be used. For a name that
+        several plugins offer; the message names them.
     """
-    known = getattr(registry(), kind + "s")
+    found = registry()
+    known = getattr(found, kind + "s")
     if isinstance(given, str):
         if given not in known:
-            raise ValueError(f"{kind} {given!r} is unknown; known {kind}s: {', '.join(known)}")
+            raise ValueError(found.unknown(kind, given))
         return known[given]
     if hasattr(given, "name") and hasattr(given, "terms" if kind == "objective" else "iterate"):
         return given

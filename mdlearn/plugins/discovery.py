@@ -1,0 +1,119 @@
+"""Which plugins are installed: entry points of the group "mdlearn". Nothing is imported here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+GROUP = "mdlearn"
+DISABLE = "MDLEARN_DISABLE_PLUGINS"
+"""Environment variable: names of distributions, with commas between them, or ``*`` for all."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One entry point.
+
+    Attributes
+    ----------
+    distribution : str
+        Name of the distribution, as its metadata spell it.
+    version : str
+        Version of the distribution.
+    entry : str
+        Name of the entry point; empty when the list of entry points cannot be read.
+    load : callable
+        load() imports and returns what the entry point names.
+    """
+
+    distribution: str
+    version: str
+    entry: str
+    load: Callable[[], Any]
+
+    @property
+    def title(self) -> str:
+        """The name under which pluggy knows the plugin."""
+        return f"{self.distribution}:{self.entry}"
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}" + (f" (entry {self.entry})" if self.entry else "")
+
+
+def sources() -> list[Source]:
+    """All entry points of the group, sorted by distribution and entry so that the order never depends on the disk."""
+    found = [source for distribution in _distributions() for source in _entries(distribution)]
+    return sorted(found, key=lambda source: (normalized(source.distribution), source.entry))
+
+
+def disabled() -> Callable[[str], bool]:
+    """Whether a distribution is switched off by the environment, as a function of its name."""
+    names = {normalized(name.strip()) for name in os.environ.get(DISABLE, "").split(",")}
+    return lambda distribution: "*" in names or normalized(distribution) in names
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as package indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _distributions() -> Iterator[importlib.metadata.Distribution]:
+    """Every distribution that mentions the group, once.
+
+    One that lies on the path twice (installed and in a source folder) counts where Python looks first.
+    """
+    seen = set()
+    for candidate in importlib.metadata.distributions():
+        # The name is in a larger file, so it is read only where it is needed.
+        name = _named(candidate)[0] if GROUP in _text(candidate) else ""
+        if not name or normalized(name) in seen:
+            continue
+        seen.add(normalized(name))
+        try:
+            first = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:  # its folder has another name than its metadata
+            first = candidate
+        yield first if _named(first)[0] else candidate
+
+
+def _text(distribution: importlib.metadata.Distribution) -> str:
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except Exception:
+        return ""  # of no use to anybody
+
+
+def _named(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
+    """Name and version; empty for the rest of an unfinished installation."""
+    try:
+        metadata = distribution.metadata
+        return metadata["Name"] or "", metadata["Version"] if "Version" in metadata else "unknown"
+    except Exception:
+        return "", ""
+
+
+def _entries(distribution: importlib.metadata.Distribution) -> Iterator[Source]:
+    name, version = _named(distribution)
+    try:
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+    except Exception as error:
+        # Whether the faulty lines are ours cannot be known. Only a list with a section of ours is worth a word.
+        if f"[{GROUP}]" in _text(distribution):
+            wrong = ValueError(f"entry_points.txt cannot be read ({error})")
+            yield Source(name, version, "", _failing(wrong))
+        return
+    for point in points:
+        right = point.pattern.match(point.value)
+        wrong = ValueError(f"{point.value!r} does not name a module")
+        yield Source(name, version, point.name, point.load if right else _failing(wrong))
+
+
+def _failing(error: Exception) -> Callable[[], Any]:
+    def load() -> Any:
+        raise error
+
+    return load

@@ -1,0 +1,198 @@
+"""One plugin: import it, register it, call its hooks, check what they return. Faults are noted and never raised."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pluggy
+
+from mdlearn.objectives.base import Objective, Parameter, Setting
+from mdlearn.plugins.discovery import Source
+from mdlearn.plugins.records import PluginRecord
+from mdlearn.solvers.base import Solver
+
+KINDS: dict[str, type] = {"objective": Objective, "solver": Solver}
+HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
+NAME = re.compile(r"[a-z][a-z0-9_-]*")
+LONGEST = 300
+"""Characters of a plugin's own error message that are shown."""
+
+
+@dataclass
+class Plugin:
+    """An entry point while plugins are being loaded.
+
+    Attributes
+    ----------
+    source : Source
+        Where it comes from.
+    disabled : bool
+        Switched off: it is not imported.
+    offered : dict
+        Kind -> classes that may be used as far as this plugin alone is concerned.
+    faults : list of str
+        What is wrong with it.
+    clashes : list of str
+        Names that other plugins offer too, a sentence each.
+    """
+
+    source: Source
+    disabled: bool = False
+    offered: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    faults: list[str] = field(default_factory=list)
+    clashes: list[str] = field(default_factory=list)
+
+    def record(self, objectives: Mapping[str, Any], solvers: Mapping[str, Any]) -> PluginRecord:
+        """What became of it; `objectives` and `solvers` are those of the registry."""
+        state = "error" if self.faults else "conflict" if self.clashes else "disabled" if self.disabled else "ok"
+        return PluginRecord(
+            self.source.distribution,
+            self.source.version,
+            self.source.entry,
+            self._served("objective", objectives),
+            self._served("solver", solvers),
+            state,
+            "; ".join([*self.faults, *self.clashes]) or None,
+        )
+
+    def _served(self, kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(cls.name for cls in self.offered[kind] if cls.name in known and known[cls.name] is cls)
+
+
+def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
+    """Fill in what a plugin offers and what is wrong with it.
+
+    Only KeyboardInterrupt gets through: it cannot be told from the user's Ctrl-C. Anything else, SystemExit too, is
+    the plugin's own fault.
+    """
+    doing = "import failed"
+    try:
+        thing = plugin.source.load()
+        doing = "registration failed"
+        _register(manager, thing, plugin)
+        doing = "what it returns cannot be examined"
+        for name, classes in _answers(manager, thing, plugin):
+            _examine(name, classes, plugin)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        plugin.faults.append(f"{doing}: {told(error)}")
+
+
+def told(error: BaseException) -> str:
+    """Type and message of an error in one line of limited length."""
+    try:
+        message = str(error)
+    except Exception:
+        message = ""
+    return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), LONGEST, placeholder=" ...")
+
+
+def _register(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:
+    try:
+        manager.register(thing, plugin.source.title)
+    except BaseException:
+        # pluggy keeps the hooks that came before the faulty one.
+        if manager.get_plugin(plugin.source.title) is thing:
+            manager.unregister(name=plugin.source.title)
+        raise
+    # This is what check_pending does, for one plugin: pluggy's own stops at the first misspelt name of all plugins.
+    callers = manager.get_hookcallers(thing) or []
+    for caller in callers:
+        mine = [one for one in caller.get_hookimpls() if one.plugin is thing and not one.optionalhook]
+        if mine and not caller.has_spec():
+            plugin.faults.append(f"hook {caller.name!r} does not exist; known hooks: {', '.join(HOOKS)}")
+    bare = [name for name in HOOKS if callable(getattr(thing, name, None)) and not _marked(manager, thing, name)]
+    plugin.faults += [f"{name} lacks the decorator @mdlearn.hookimpl" for name in bare]
+    if not callers and not bare:
+        known = ", ".join(HOOKS)
+        plugin.faults.append(f"it implements no hook (known: {known}); the entry point needs to name their module")
+
+
+def _marked(manager: pluggy.PluginManager, thing: Any, name: str) -> bool:
+    return manager.parse_hookimpl_opts(thing, name) is not None
+
+
+def _answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
+    """(name of the hook, what it returned); each is called for itself, so that a failing one stops no other."""
+    for name, kind in HOOKS.items():
+        for implementation in getattr(manager.hook, name).get_hookimpls():
+            if implementation.plugin is not thing:
+                continue
+            if implementation.wrapper or implementation.hookwrapper:
+                plugin.faults.append(f"hook {name} is a wrapper; return your own classes instead")
+                continue
+            try:
+                answer = implementation.function()
+                answer = list(answer) if isinstance(answer, Iterable) and not isinstance(answer, str) else answer
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                plugin.faults.append(f"hook {name} failed: {told(error)}")
+                continue
+            if isinstance(answer, list):
+                yield kind, answer
+            else:
+                needed = f"it needs to return a list of subclasses of mdlearn.{KINDS[kind].__name__}"
+                plugin.faults.append(f"hook {name} returned {answer!r}; {needed}")
+
+
+def _examine(kind: str, classes: list[Any], plugin: Plugin) -> None:
+    """Keep the classes that can be used, each once."""
+    base = KINDS[kind]
+    for cls in classes:
+        if not (isinstance(cls, type) and issubclass(cls, base)):
+            wrong = f"which is no subclass of mdlearn.{base.__name__}"
+            plugin.faults.append(f"hook mdlearn_{kind}s returned {cls!r}, {wrong}")
+            continue
+        fault = _name_fault(kind, cls) or (_objective_fault(cls) if kind == "objective" else _solver_fault(cls))
+        if fault:
+            plugin.faults.append(f"{kind} class {cls.__name__} {fault}")
+        elif not any(cls is other for other in plugin.offered[kind]):
+            plugin.offered[kind].append(cls)
+
+
+def _name_fault(kind: str, cls: Any) -> str | None:
+    name = getattr(cls, "name", None)
+    if name is None:
+        return "has no name"
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        return f"is named {name!r}; a name needs lower-case letters, digits, '_' and '-', a letter first"
+    if kind == "solver" and name == "auto":
+        return "is named 'auto', which stands for the choice among all solvers"
+    return None
+
+
+def _objective_fault(cls: Any) -> str | None:
+    # What listings and errors about other objectives read needs to be right, or they would fail as well.
+    texts = [name for name in ("summary", "formula") if not isinstance(getattr(cls, name), str)]
+    if texts:
+        return f"needs a text as {texts[0]}"
+    parameters = cls.parameters
+    if not isinstance(parameters, Mapping) or not all(
+        isinstance(name, str) and isinstance(declared, (Parameter, Setting)) for name, declared in parameters.items()
+    ):
+        return "needs parameters that map names to Parameter or Setting"
+    return _instance_fault(cls)
+
+
+def _solver_fault(cls: Any) -> str | None:
+    if not isinstance(getattr(cls, "purpose", None), str):
+        return "needs a text as purpose"
+    if not isinstance(cls.options, Mapping) or not all(isinstance(name, str) for name in cls.options):
+        return "needs options that map names to defaults"
+    return _instance_fault(cls)
+
+
+def _instance_fault(cls: Any) -> str | None:
+    try:
+        cls()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"cannot be made without arguments ({told(error)})"
+    return None

@@ -1,0 +1,81 @@
+"""``python -m mdlearn new-plugin NAME``: a small package that installs, registers and passes its own tests."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shutil
+import sys
+from pathlib import Path
+from string import Template
+
+from mdlearn.plugins.discovery import normalized
+from mdlearn.plugins.manager import registry
+from mdlearn.plugins.templates import FILES
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
+TAKEN = frozenset({"mdlearn", "numpy", "scipy", "pluggy", "threadpoolctl", "cython", "setuptools", "pytest", "tests"})
+PREFIX = "mdlearn_"
+
+
+def new_plugin(name: str, folder: str | Path = ".") -> Path:
+    """Write the package `name` into `folder`, which is made when it is missing.
+
+    Parameters
+    ----------
+    name : str
+        Name of the distribution: letters, digits, and single '-', '_' or '.' between them. The module is the same with
+        '_' and in lower case; the objective is the module's name without a leading "mdlearn_".
+    folder : str or Path, default the current one
+        Where the folder `name` goes.
+
+    Returns
+    -------
+    Path
+        The folder of the package.
+
+    Raises
+    ------
+    ValueError
+        For a name that cannot be used.
+    FileExistsError
+        When the folder `name` exists.
+    """
+    values = _values(name)
+    target = Path(folder) / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir()
+    except FileExistsError:
+        raise FileExistsError(f"{target} exists already; give another NAME or --dir, or remove it") from None
+    try:
+        for path, text in FILES.items():
+            file = target / Template(path).substitute(values)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(Template(text).substitute(values), encoding="utf-8", newline="\n")
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)  # half a package is worse than none
+        raise
+    return target
+
+
+def _values(name: str) -> dict[str, str]:
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"NAME {name!r} cannot be a package; use letters, digits and single '-', '_' or '.' between them, "
+            "a letter first"
+        )
+    module = normalized(name).replace("-", "_")
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
+        raise ValueError(f"NAME {name!r} would make a module {module!r}, which exists; give another NAME")
+    objective = module.removeprefix(PREFIX)
+    if not objective[0].isalpha():
+        raise ValueError(f"NAME {name!r} would make an objective {objective!r}; let a letter follow {PREFIX!r}")
+    found = registry()
+    mine = [one for one in found.records if normalized(one.distribution) == normalized(name)]
+    own = {known for one in mine for known in one.objectives}
+    if objective in found.objectives and objective not in own:
+        raise ValueError(f"NAME {name!r} would make an objective {objective!r}, which exists; give another NAME")
+    # The ending keeps the class apart from everything that its module imports.
+    cls = "".join(part.capitalize() for part in objective.split("_")) + "Objective"
+    return {"distribution": name, "module": module, "objective": objective, "cls": cls}

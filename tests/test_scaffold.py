@@ -1,0 +1,121 @@
+"""`new-plugin` writes a package that installs, registers, and passes its own tests unchanged."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from plugin_cases import Site, can_build, install, run_tests
+
+import mdlearn
+from mdlearn.cli import main
+from mdlearn.plugins.manager import registry
+from mdlearn.plugins.scaffold import new_plugin
+from mdlearn.testing import CHECKS
+
+
+@pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
+def test_it_installs_registers_and_passes_its_tests(tmp_path):
+    assert main(["new-plugin", "My-Band_2", "--dir", str(tmp_path / "new")]) == 0
+    package, target = tmp_path / "new" / "My-Band_2", tmp_path / "site"
+    install(package, target)
+    done = run_tests(package, target)
+    assert done.returncode == 0, done.stdout
+    assert re.search(rf"^{len(CHECKS) + 2} passed in", done.stdout.splitlines()[-1])
+    # And its tests do test: they fail for another loss under the same name.
+    module = target / "my_band_2" / "__init__.py"
+    module.write_text(module.read_text().replace("threshold=2.0", "threshold=1.5"))
+    done = run_tests(package, target, "-k", "formula")
+    assert done.returncode == 1 and "1 failed" in done.stdout
+
+
+def test_what_is_written(tmp_path, capsys):
+    assert main(["new-plugin", "mdlearn-wide.margin", "--dir", str(tmp_path)]) == 0
+    package = tmp_path / "mdlearn-wide.margin"
+    assert capsys.readouterr().out == f"{package} written; in that folder run: pip install -e '.[test]' && pytest\n"
+    assert sorted(path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()) == [
+        "README.md",
+        "pyproject.toml",
+        "src/mdlearn_wide_margin/__init__.py",
+        "tests/test_mdlearn_wide_margin.py",
+    ]
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    assert project["name"] == "mdlearn-wide.margin"
+    assert project["entry-points"] == {"mdlearn": {"main": "mdlearn_wide_margin"}}
+    texts = [path.read_text() for path in package.rglob("*") if path.is_file()]
+    assert all("$" not in text and text.endswith("\n") and not text.endswith("\n\n") for text in texts)
+    names = {}
+    exec((package / "src/mdlearn_wide_margin/__init__.py").read_text(), names)
+    (objective,) = names["mdlearn_objectives"]()
+    assert objective.name == "wide_margin" and objective.__name__ == "WideMarginObjective"
+    model = mdlearn.fit(objective, [[0.0], [1.0], [2.0]], [0, 0, 1], C=3.0)
+    assert model.certificate.converged and model.params == {"C": 3.0, "mu": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "cannot be a package"),
+        ("two words", "cannot be a package"),
+        ("../up", "cannot be a package"),
+        ("-x", "cannot be a package"),
+        ("x-", "cannot be a package"),
+        ("a--b", "cannot be a package"),
+        ("1st", "cannot be a package"),
+        ("naïve", "cannot be a package"),
+        ("json", "would make a module 'json', which exists"),
+        ("Numpy", "would make a module 'numpy', which exists"),
+        ("class", "would make a module 'class', which exists"),
+        ("mdlearn", "would make a module 'mdlearn', which exists"),
+        ("LDM", "would make an objective 'ldm', which exists"),
+        ("mdlearn-svm", "would make an objective 'svm', which exists"),
+        ("mdlearn-3", "let a letter follow 'mdlearn_'"),
+    ],
+)
+def test_names_that_cannot_be(tmp_path, name, told, capsys):
+    code = main(["new-plugin", "--dir", str(tmp_path / "new"), "--", name])
+    printed = capsys.readouterr()
+    assert code == 1 and printed.out == ""
+    assert printed.err.startswith(f"error: NAME {name!r} ") and told in printed.err and printed.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_folder_is_left_alone(tmp_path, capsys):
+    (tmp_path / "band").mkdir()
+    (tmp_path / "band" / "mine.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for arguments in (["band", "--dir", str(tmp_path)], ["file", "--dir", str(tmp_path)]):
+        assert main(["new-plugin", *arguments]) == 1
+        target = tmp_path / arguments[0]
+        assert capsys.readouterr().err == f"error: {target} exists already; give another NAME or --dir, or remove it\n"
+    assert main(["new-plugin", "band", "--dir", str(tmp_path / "file")]) == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["band", "file", "mine.txt"]
+
+
+def test_half_a_package_is_removed(tmp_path, monkeypatch):
+    write = Path.write_text
+
+    def full(path, *arguments, **options):
+        if path.name == "README.md":
+            raise OSError(28, "No space left on device")
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        new_plugin("band", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_of_another_plugin_is_refused_and_ones_own_is_not(tmp_path, monkeypatch):
+    site = Site(tmp_path, monkeypatch)
+    target = new_plugin("mdlearn-band", tmp_path / "new")
+    site.add("mdlearn-band", (target / "src" / "mdlearn_band" / "__init__.py").read_text())
+    assert "band" in registry().objectives
+    with pytest.raises(
+        ValueError, match=r"^NAME 'band' would make an objective 'band', which exists; give another NAME$"
+    ):
+        new_plugin("band", tmp_path)
+    assert new_plugin("MDLEARN.Band", tmp_path).is_dir()

@@ -1,0 +1,32 @@
+"""The packages in plugins/ install and pass their own tests, each in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from plugin_cases import can_build, install, run_tests
+
+FOLDER = Path(__file__).resolve().parents[1] / "plugins"
+PLUGINS = sorted(path.parent.name for path in FOLDER.glob("*/pyproject.toml"))
+
+
+@pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
+@pytest.mark.parametrize("name", PLUGINS)
+def test_it_installs_and_passes_its_tests(name, tmp_path):
+    # Built in a copy: setuptools leaves its own files in the source folder.
+    package = shutil.copytree(FOLDER / name, tmp_path / name, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    install(package, tmp_path / "site")
+    shutil.rmtree(package / "src")
+    done = run_tests(package, tmp_path / "site")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d+ passed in", done.stdout.splitlines()[-1]), "tests were left out"
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_it_is_named_after_its_folder(name):
+    project = tomllib.loads((FOLDER / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == name and project["entry-points"]["mdlearn"]
