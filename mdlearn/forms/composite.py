@@ -1,0 +1,257 @@
+"""Composite: a problem that brings its own gradient and prox, for what no column of a MarginForm can say.
+
+::
+
+    minimise  unit * ( h(W) + 1/2 sum_j ridge_j |W_j|^2 + sum_j beta_j |W_j| )      over W of shape (p, k)
+
+h is convex and smooth. W_j, the row j of W, holds the coefficients of feature j in all k columns; with a bias, the last
+row holds the intercepts. The bound needs nothing but h and its gradient: h lies above each of its tangents, and the
+minimum of a tangent, ridge and penalty is known row by row. Where a row without ridge has a tangent steeper than
+beta_j, the minimum is -inf; the tangent is then mixed, as little as possible, with one that is less steep everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdlearn._solvers.apg import shrink
+from mdlearn.data.features import Features
+from mdlearn.forms.certificate import Solution, judge
+from mdlearn.forms.problem import Problem
+from mdlearn.forms.rounding import to_type
+
+CLEAN = 1e-13
+"""Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is known of h at a point.
+
+    Attributes
+    ----------
+    W : ndarray of shape (p, k)
+    value : float
+        h(W).
+    gradient : ndarray of shape (p, k)
+        That of h, without ridge.
+    sizes : ndarray of shape (p,)
+        What the terms of each row's gradient add up to without their signs: it tells rounding from slope.
+    scores : ndarray of shape (m, k) or None
+        Decision values on the training rows, where the problem has such.
+    """
+
+    W: np.ndarray
+    value: float
+    gradient: np.ndarray
+    sizes: np.ndarray
+    scores: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CompositePoint:
+    """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
+
+    W: np.ndarray
+    anchor: np.ndarray | None = None
+
+
+class Composite(Problem):
+    """Base class: write `at` and `lipschitz`, set `at_zero`; `product` lets engines take second-order steps.
+
+    A penalty other than the one above needs `penalty`, `prox` and `least`.
+
+    Parameters
+    ----------
+    features : LinearFeatures
+    bias : str
+        "none", "regularized" or "free": whether the last row of W holds intercepts.
+    n_columns : int
+        k.
+    ridge, beta : ndarray of shape (p,)
+        Weights >= 0 of the rows of W.
+    """
+
+    nonnegative = False
+    """Whether h >= 0 everywhere: then 0 is a tangent from below."""
+
+    def __init__(self, features: Features, bias: str, n_columns: int, ridge: np.ndarray, beta: np.ndarray) -> None:
+        self.features, self.bias, self.ridge, self.beta = features, bias, ridge, beta
+        self.shape = ridge.shape[0], n_columns
+        self.part, self.unit = self, 1.0
+
+    @abstractmethod
+    def at(self, W: np.ndarray) -> Look:
+        """Return h and its gradient at W."""
+
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Return an estimate of the largest second derivative of h and ridge; engines raise it where it is too low."""
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Compute what steps and bounds are the better for, in interruptible pieces; here nothing."""
+        return
+        yield  # what makes this a generator
+
+    def settle(self, W: np.ndarray) -> Look:
+        """Return the look at W after moving rows without ridge and penalty to where their slope vanishes, if it can."""
+        return self.at(W)
+
+    def product(self, look: Look) -> Product | None:
+        """Return V -> H V with the second derivative of h and ridge, or None."""
+        return None
+
+    def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
+        """Second derivative of h and ridge for some rows of one column, roughly: a matrix, or its diagonal.
+
+        Newton steps use it to precondition; ones will do.
+        """
+        return np.ones(rows.shape[0])
+
+    def point(self, W: np.ndarray, anchor: np.ndarray | None, look: Look) -> object:
+        """Return what the certificate takes, for coefficients W with the look at them."""
+        return CompositePoint(W, anchor)
+
+    def multipliers(self, look: Look) -> np.ndarray:
+        """Return the multipliers that a model shows, shape (k, T, m); none by default."""
+        return np.zeros((self.shape[1], 1, self.features.n_rows))
+
+    def penalty(self, W: np.ndarray) -> float:
+        """sum_j beta_j |W_j|."""
+        return float(self.beta @ lengths(W))
+
+    def prox(self, V: np.ndarray, step: float) -> np.ndarray:
+        """argmin_W 1/2 |W - V|^2 + step penalty(W): rows are shortened by step beta_j."""
+        W = np.array(V, order="C")
+        shrink(W, step * self.beta)
+        return W
+
+    def least(self, G: np.ndarray, sizes: np.ndarray) -> float:
+        """min_V <G, V> + ridge + penalty; `sizes` as in `Look`."""
+        excess = np.maximum(lengths(G) - self.beta, 0.0)
+        bare = self.ridge == 0
+        if (excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], CLEAN * sizes[bare])).any():
+            return -math.inf
+        return -0.5 * float((excess[~bare] ** 2 / self.ridge[~bare]).sum())
+
+    def smooth(self, look: Look) -> float:
+        """h and ridge."""
+        return look.value + 0.5 * float(self.ridge @ np.square(look.W).sum(axis=1))
+
+    def slope(self, look: Look) -> np.ndarray:
+        """Gradient of h and ridge."""
+        return look.gradient + self.ridge[:, None] * look.W
+
+    def objective(self, look: Look) -> float:
+        """Value in units of the form."""
+        return self.smooth(look) + self.penalty(look.W)
+
+    def subgradient(self, look: Look) -> np.ndarray:
+        """Shortest subgradient of the whole objective."""
+        gradient, size = self.slope(look), lengths(look.W)
+        inside = size > 0
+        R = gradient.copy()
+        R[inside] += (self.beta[inside] / size[inside])[:, None] * look.W[inside]
+        rest = lengths(gradient[~inside])
+        R[~inside] *= (np.maximum(rest - self.beta[~inside], 0.0) / np.where(rest > 0, rest, 1.0))[:, None]
+        return R
+
+    @property
+    def needs_anchor(self) -> bool:
+        """Whether a bound needs a tangent less steep than the penalty: rows with a penalty and no ridge."""
+        return not self.nonnegative and bool(((self.ridge == 0) & (self.beta > 0)).any())
+
+    def lighter(self, share: float) -> Composite:
+        """The same problem with a share of the penalty."""
+        other = copy(self)
+        other.part, other.beta = other, share * self.beta
+        return other
+
+    def steepness(self, look: Look) -> float:
+        """Largest |G_j| / beta_j of the rows with a penalty and no ridge; 0 where there is none."""
+        bare = (self.ridge == 0) & (self.beta > 0)
+        return float((lengths(look.gradient[bare]) / self.beta[bare]).max(initial=0.0))
+
+    def bound(self, look: Look, anchor: Look | None) -> tuple[float, str]:
+        """Return a lower bound in units of the form, and what kind of proof it is.
+
+        Here: the minimum of a tangent, mixed with that of the anchor.
+        """
+        G = look.gradient
+        constant = look.value - float((G * look.W).sum())
+        sizes = look.sizes
+        if anchor is not None and self.steepness(look) > 1.0:
+            share = self._share(G, anchor.gradient)
+            constant += share * (anchor.value - float((anchor.gradient * anchor.W).sum()) - constant)
+            G = G + share * (anchor.gradient - G)
+            sizes = np.maximum(sizes, anchor.sizes)
+        elif self.nonnegative and self.steepness(look) > 1.0:
+            share = self._share(G, np.zeros_like(G))
+            constant, G = (1.0 - share) * constant, (1.0 - share) * G
+        return constant + self.least(G, sizes), "duality gap"
+
+    def _share(self, G: np.ndarray, inner: np.ndarray) -> float:
+        """Smallest share of the anchor's gradient that brings every row of the mixture within beta_j."""
+        bare = (self.ridge == 0) & (self.beta > 0)
+        steep, less, beta = lengths(G[bare]), lengths(inner[bare]), self.beta[bare]
+        over = steep > beta
+        share = np.max((steep[over] - beta[over]) / np.maximum(steep[over] - less[over], 1e-300))
+        return min(1.0, float(share) * (1.0 + 1e-9) + 1e-15)
+
+    def start(self) -> CompositePoint:
+        """Return W = 0."""
+        return CompositePoint(np.zeros(self.shape))
+
+    def certify(self, point: CompositePoint, tol: float) -> Solution:
+        """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""
+        look = self.settle(point.W)
+        return self._solution(look, look, point.anchor, tol)
+
+    def certify_best(self, point: CompositePoint, tol: float) -> Solution:
+        """The same: there is no other candidate."""
+        return self.certify(point, tol)
+
+    def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
+        """Certify the coefficients of a point as they stand."""
+        return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
+
+    def _solution(self, look: Look, proof: Look, anchor: np.ndarray | None, tol: float) -> Solution:
+        lower, kind = self.bound(proof, None if anchor is None else self.settle(anchor))
+        dtype = self.features.dtype
+        held = look
+        if dtype != np.float64:
+            held = self.at(to_type(look.W, dtype).astype(np.float64))
+        objective, ideal = self.objective(held), self.objective(look)
+        at_zero = self.unit * self.at_zero
+        certificate = judge(self.unit * objective, self.unit * lower, at_zero, False, tol)
+        if certificate.kind != "none":
+            certificate = replace(certificate, kind=kind)
+        # What rounding costs, as if the point had been optimal.
+        at_limit = not judge(self.unit * objective, self.unit * ideal, at_zero, False, tol).converged
+        d = self.features.width
+        coef = np.ascontiguousarray(held.W[:d].T)
+        intercept = held.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        norm = np.sqrt([self.features.squared_norm(w) for w in coef])
+        return Solution(coef, intercept, self.combination(held), self.multipliers(held), norm, certificate, at_limit)
+
+    def combination(self, look: Look) -> np.ndarray | None:
+        """Return alpha (k, 1, m) with w_k = sum_i alpha_ki x_i, where coefficients are such combinations."""
+        return None
+
+    def examine(self, point: CompositePoint) -> None:
+        """Nothing to examine."""
+
+    def explain(self) -> None:
+        """Nothing to explain: the objective is finite everywhere."""
+
+
+def lengths(W: np.ndarray) -> np.ndarray:
+    """Length of every row."""
+    return np.sqrt(np.einsum("jk,jk->j", W, W))

@@ -1,0 +1,247 @@
+"""Composites of decision values: h(W) is a sum over rows i of convex functions of the k values f_i = W'(x_i, 1).
+
+Subclasses say what the function of one row is; products with X, free intercepts and second derivatives follow.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import Rows, Selection
+from mdlearn.forms.composite import Composite, Look, Product
+from mdlearn.forms.primal import representer
+
+NARROW = 1500
+"""Columns up to which the second moments of the rows are worth a matrix."""
+SHIFTS = 60
+"""Most Newton steps on a free bias."""
+HALVINGS = 40
+LESS = 0.9
+"""Share of the slope that a Newton step on a free bias may leave."""
+FLAT = 2e-14
+"""Slope of a free bias, relative to the sum of its terms, that counts as none."""
+EVERY = slice(None)
+Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Scores(Composite):
+    """Base class: write `slopes` and `bend`, and set `steepest` and `at_zero`.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m,)
+        Repetitions of the rows, the largest of all columns.
+    moments : ndarray of shape (p, p) or None
+        Made by `prepare`.
+    steepest : float
+        Largest second derivative of one row's function, per unit of count.
+    reach : float
+        Largest decision value next to which something happens: a threshold, and some widths of a logistic term.
+    separate : bool
+        Whether each column's values have a function of their own, so that second derivatives do not mix columns.
+    """
+
+    moments: np.ndarray | None = None
+    steepest: float
+    reach = 1.0
+    separate = False
+
+    def __init__(
+        self, features: LinearFeatures, bias: str, counts: np.ndarray, n_columns: int, ridge: float, penalty: float
+    ) -> None:
+        weights = np.ones(features.width) if features.ridge is None else features.ridge
+        last = [] if bias == "none" else [1.0 if bias == "regularized" else 0.0]
+        beta = np.append(np.full(features.width, penalty), penalty * np.array(last))
+        super().__init__(features, bias, n_columns, ridge * np.append(weights, last), beta)
+        self.rows, self.counts, self.weights = features.rows, counts, weights
+
+    @abstractmethod
+    def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
+        """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
+
+    @abstractmethod
+    def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
+        """Return (V, X V) -> B with H V = X'B, and the mean second derivative per column and unit of count."""
+
+    def scores(self, W: np.ndarray) -> np.ndarray:
+        """X W, with the intercepts."""
+        return self._scores(self.rows, W)
+
+    def _scores(self, rows: Rows, W: np.ndarray) -> np.ndarray:
+        F = rows.dot(W[: rows.shape[1]])
+        return F if self.bias == "none" else F + W[-1]
+
+    def adjoint(self, A: np.ndarray) -> np.ndarray:
+        """X'A, with the sums for the intercepts."""
+        G = self.rows.adjoint(A)
+        return G if self.bias == "none" else np.vstack([G, A.sum(axis=0)])
+
+    def at(self, W: np.ndarray) -> Look:
+        """Return h and its gradient at W: two passes over the rows."""
+        F = self.scores(W)
+        A = F.copy()
+        return self._look(W, F, A, self.slopes(W, A))
+
+    def settle(self, W: np.ndarray) -> Look:
+        """The same at the best intercepts, where they are free."""
+        if self.bias != "free":
+            return self.at(W)
+        W, F = W.copy(), self.scores(W)
+        return self._look(W, F, *self._balance(W, F))
+
+    def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float) -> Look:
+        return Look(W, value, self.adjoint(A), self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A))), F)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Length of every column; times that of the slopes, a bound of the terms of a gradient (Cauchy-Schwarz)."""
+        ones = np.ones(self.rows.shape[0])
+        squares = np.zeros(self.rows.shape[1])
+        if ((self.ridge == 0) & (self.beta == 0))[: self.rows.shape[1]].any():
+            squares = self.rows.column_squares(ones)
+        return np.sqrt(squares if self.bias == "none" else np.append(squares, ones.sum()))
+
+    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
+        """Move the intercepts, in W and F, to where their slope is rounding; return the derivatives at F and h.
+
+        Newton's method with halving. Far from all thresholds there is next to no second derivative; steps are never
+        longer than what takes all values past them.
+        """
+        A = F.copy()
+        value = self.slopes(W, A)
+        for _ in range(SHIFTS):
+            slope = A.sum(axis=0)
+            if np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
+                break
+            longest = 2.0 * (self.reach + float(np.abs(F).max()))
+            step = np.linalg.lstsq(self._intercept_bends(W, F), -slope, rcond=None)[0]
+            step = np.where(step * slope < 0, np.clip(step, -longest, longest), -np.sign(slope) * longest)
+            for _ in range(HALVINGS):
+                V, moved = W.copy(), F + step
+                V[-1] += step
+                B = moved.copy()
+                found = self.slopes(V, B)
+                flat = float(np.linalg.norm(B.sum(axis=0))) <= LESS * float(np.linalg.norm(slope))
+                if found <= value + 1e-4 * float(slope @ step) or (flat and found <= value + 1e-13 * abs(value)):
+                    break
+                step = 0.5 * step
+            else:
+                break
+            W[-1], F[:], A, value = V[-1], moved, B, found
+        return A, value
+
+    def _intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Second derivative with respect to the intercepts, (k, k)."""
+        bend, _ = self.bend(W, F)
+        k = self.shape[1]
+
+        def along(direction: np.ndarray) -> np.ndarray:
+            V = np.zeros(self.shape)
+            V[-1] = direction
+            total: np.ndarray = bend(V, np.ones_like(F) * direction).sum(axis=0)
+            return total
+
+        if self.separate:
+            return np.diag(along(np.ones(k)))
+        return np.array([along(unit) for unit in np.eye(k)])
+
+    def product(self, look: Look) -> Product:
+        """Return V -> H V; each costs two passes over the rows."""
+        assert look.scores is not None
+        bend, _ = self.bend(look.W, look.scores)
+        return lambda V: self.adjoint(bend(V, self.scores(V))) + self.ridge[:, None] * V
+
+    def sampled(self, W: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Gradient of h and ridge estimated from some rows; its mean over all choices is the gradient."""
+        part = self.rows.take(chosen)
+        F = self._scores(part, W)
+        G = self.partial(W, F, chosen, part) * (self.rows.shape[0] / chosen.shape[0])
+        return G + self.ridge[:, None] * W
+
+    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: Rows) -> np.ndarray:
+        """Share of some rows, with decision values F, in the gradient of h."""
+        self.slopes(W, F, chosen)
+        return part.adjoint(F) if self.bias == "none" else np.vstack([part.adjoint(F), F.sum(axis=0)])
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Compute the moments sum_i c_i (x_i, 1)(x_i, 1)' by row blocks, for rows that are not too long."""
+        p = self.shape[0]
+        if p > NARROW or self.moments is not None:
+            return
+        M = np.zeros((p, p))
+        for span in self.rows.spans():
+            B = self.rows.block(span)
+            if self.bias != "none":
+                B = np.hstack([B, np.ones((B.shape[0], 1))])
+            B = B * np.sqrt(self.counts[span, None])
+            M += B.T @ B
+            yield
+        self.moments = M
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """Diagonal of the moments."""
+        if self.moments is not None:
+            return np.diagonal(self.moments).copy()
+        squares = self.rows.column_squares(self.counts)
+        return squares if self.bias == "none" else np.append(squares, self.counts.sum())
+
+    def lipschitz(self) -> float:
+        """`steepest` times the largest eigenvalue of the moments, and the ridge."""
+        M = self.moments
+        if M is not None:
+            return self.steepest * largest(lambda v: M @ v, self.shape[0]) + float(self.ridge.max())
+
+        def times(v: np.ndarray) -> np.ndarray:
+            product: np.ndarray = Scores.adjoint(self, self.counts[:, None] * self.scores(v[:, None]))[:, 0]
+            return product
+
+        return self.steepest * largest(times, self.shape[0]) + float(self.ridge.max())
+
+    def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
+        """The moments times the mean second derivative, or their diagonal."""
+        assert look.scores is not None
+        mean = float(self.bend(look.W, look.scores)[1][column])
+        if self.moments is None:
+            return mean * self.squares[rows] + self.ridge[rows]
+        return mean * self.moments[np.ix_(rows, rows)] + np.diag(self.ridge[rows])
+
+    def combination(self, look: Look) -> np.ndarray | None:
+        """alpha_k = -slopes / ridge, corrected to give the very coefficients; None with a penalty or without ridge."""
+        d = self.rows.shape[1]
+        if self.beta.any() or not self.ridge[:d].all():
+            return None
+        A = self.scores(look.W)
+        self.slopes(look.W, A)
+        ridge = float(self.ridge[0] / self.weights[0])
+        b = look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        pairs = zip(-A.T / ridge, look.W[:d].T, b)
+        like: Any = self  # it has the features and the bias of a form
+        return np.array([[representer(like, alpha, w, float(shift))] for alpha, w, shift in pairs])
+
+
+def largest(times: Callable[[np.ndarray], np.ndarray], n: int) -> float:
+    """Largest eigenvalue of a positive semidefinite matrix, from above if Lanczos is right about its own error."""
+    v = np.random.default_rng(0).standard_normal(n)
+    V, diagonal, off = [v / np.linalg.norm(v)], list[float](), list[float]()
+    top = error = 0.0
+    for _ in range(min(n, 30)):
+        w = times(V[-1])
+        diagonal.append(float(V[-1] @ w))
+        for _ in range(2):
+            for u in V:
+                w = w - float(u @ w) * u
+        size = float(np.linalg.norm(w))
+        values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+        top, error = float(values[-1]), size * abs(float(vectors[-1, -1]))
+        if error <= 1e-2 * top:
+            break
+        off.append(size)
+        V.append(w / size)
+    return (top + error) * (1.0 + 1e-10)

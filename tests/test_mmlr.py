@@ -1,0 +1,170 @@
+"""MMLR: optimum, weights, two classes, its limit, and rows that can be separated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mdlm_paper import sample
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+import mdlearn
+from mdlearn.data.checks import check_data
+from mdlearn.data.features import LinearFeatures
+from mdlearn.objectives.mmlr import PairLogistic
+
+
+def objective(W, b, X, y, alpha, lam, weights=None, square_bias=False):
+    """(2.16) row by row, with the index i that the paper leaves out (M8); lam without 1/2."""
+    weights = np.ones(len(y)) if weights is None else weights
+    F = X @ W + b
+    total = 0.0
+    for i, own in enumerate(y):
+        others = np.delete(F[i], own)
+        total += weights[i] * np.logaddexp(0.0, -alpha * (F[i, own] - others - 2.0)).sum() / alpha
+    return total / weights.sum() + lam * ((W**2).sum() + (square_bias * b**2).sum())
+
+
+def derivative(W, b, X, y, alpha, lam, square_bias):
+    F, own = X @ W + b, (np.arange(len(y)), y)
+    P = 1.0 / (1.0 + np.exp(alpha * (F[own][:, None] - F - 2.0)))
+    P[own] = 0.0
+    P[own] = -P.sum(axis=1)
+    P /= len(y)
+    return X.T @ P + 2 * lam * W, P.sum(axis=0) + 2 * lam * square_bias * b
+
+
+def optimum(X, y, alpha, lam, bias):
+    d, k = X.shape[1], y.max() + 1
+
+    def fun(v):
+        W, b = v[: d * k].reshape(d, k), v[d * k :] if bias != "none" else np.zeros(k)
+        G, g = derivative(W, b, X, y, alpha, lam, bias == "regularized")
+        return objective(W, b, X, y, alpha, lam, None, bias == "regularized"), np.append(G, g * (bias != "none"))
+
+    v = np.zeros(d * k + k)
+    for _ in range(3):
+        found = minimize(fun, v, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 0, "gtol": 1e-12})
+        v = found.x
+    F = X @ v[: d * k].reshape(d, k) + (v[d * k :] if bias != "none" else 0.0)
+    return found.fun, F - F.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize(("alpha", "lam"), [(5.0, 1e-3), (1.0, 0.1), (20.0, 0.01), (5.0, 0.0)])
+@pytest.mark.parametrize("k", [2, 4])
+def test_optimum(k, alpha, lam, bias):
+    X, y = sample(k, n=100)
+    model = mdlearn.fit("mmlr", X, y, alpha=alpha, lam=lam, bias=bias, tol=1e-12)
+    best, F = optimum(X, y, alpha, lam, bias)
+    assert model.certificate.converged
+    assert model.certificate.objective == pytest.approx(best, rel=1e-8)
+    assert model.certificate.lower_bound <= best + 1e-12 * abs(best)
+    f = model.decision_function(X)
+    if k == 2:  # the value of the second class: half of the difference
+        assert f == pytest.approx(F[:, 1], abs=1e-5)
+        W, b = np.outer(model.coef_[0], [-1.0, 1.0]), model.intercept_[0] * np.array([-1.0, 1.0])
+    else:
+        assert f - f.mean(axis=1, keepdims=True) == pytest.approx(F, abs=1e-5)
+        W, b = model.coef_.T, model.intercept_
+    held = objective(W, b, X, y, alpha, lam, None, bias == "regularized")
+    assert model.certificate.objective == pytest.approx(held, rel=1e-12)
+    if lam > 0:
+        assert W.sum(axis=1) == pytest.approx(0.0, abs=1e-9)
+    assert model.solver == ("newton" if k == 2 else "apg")
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_gradient_and_product(bias):
+    X, y = sample(4)
+    data = check_data(X, y, None, None, square=False)
+    problem = PairLogistic(data, LinearFeatures(data.X), bias, 5.0, 0.1)
+    rng = np.random.default_rng(0)
+    W, V, h = rng.standard_normal(problem.shape), rng.standard_normal(problem.shape), 1e-5
+
+    def value(W):
+        return objective(W[:5], W[5] if bias != "none" else np.zeros(4), X, y, 5.0, 0.1, None, bias == "regularized")
+
+    look = problem.at(W)
+    assert problem.objective(look) == pytest.approx(value(W), rel=1e-12)
+    assert problem.at_zero == pytest.approx(value(0 * W), rel=1e-12)
+    assert (problem.slope(look) * V).sum() == pytest.approx((value(W + h * V) - value(W - h * V)) / (2 * h), rel=1e-7)
+    change = problem.slope(problem.at(W + h * V)) - problem.slope(problem.at(W - h * V))
+    assert problem.product(look)(V) == pytest.approx(change / (2 * h), abs=1e-5)
+    assert problem.lipschitz() >= (problem.product(problem.at(0.1 * W))(V) * V).sum() / (V**2).sum()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_layouts_and_types(k):
+    X, y = sample(k)
+    counts = np.random.default_rng(2).integers(0, 4, 60)
+    weighted = mdlearn.fit("mmlr", X, y, sample_weight=counts, tol=1e-12)
+    repeated = mdlearn.fit("mmlr", np.repeat(X, counts, axis=0), np.repeat(y, counts), tol=1e-12)
+    assert weighted.coef_ == pytest.approx(repeated.coef_, abs=1e-6)
+    assert weighted.certificate.objective == pytest.approx(repeated.certificate.objective, rel=1e-11)
+    sparse = mdlearn.fit("mmlr", csr_matrix(X), y, sample_weight=counts, tol=1e-12)
+    assert sparse.coef_ == pytest.approx(weighted.coef_, abs=1e-6)
+    single = mdlearn.fit("mmlr", X.astype(np.float32), y, sample_weight=counts)
+    assert single.coef_.dtype == np.float32 and single.coef_ == pytest.approx(weighted.coef_, abs=1e-2)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_dual_coefficients(bias):
+    X, y = sample(3)
+    model = mdlearn.fit("mmlr", X, y, lam=0.05, bias=bias)
+    assert model.dual_coef_.shape == (3, 60) and model.duals.shape == (3, 60)
+    assert model.dual_coef_ @ X == pytest.approx(model.coef_, abs=1e-12)
+    assert (model.duals[y, np.arange(60)] == 0).all() and (model.duals >= 0).all()
+    assert model.duals.max() <= 1 / 60
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_it_tends_to_weston_and_watkins(k):
+    """With C = 1 / (2 lam m) both differ by (k - 1) ln 2 / alpha at most, everywhere, hence also at their optima."""
+    X, y = sample(k)
+    lam = 0.05
+    ww = mdlearn.fit("ww", X, y, C=1.0 / (2 * lam * 60), bias="none", tol=1e-12)
+    least, last = 2 * lam * ww.certificate.objective, np.inf
+    for alpha in (10.0, 100.0, 1000.0):
+        model = mdlearn.fit("mmlr", X, y, alpha=alpha, lam=lam, bias="none", tol=1e-10)
+        excess = model.certificate.objective - least
+        assert -1e-9 <= excess <= (k - 1) * np.log(2.0) / alpha
+        away = np.abs(model.coef_ - ww.coef_).max()
+        assert away < last
+        last = away
+    assert last < 0.02
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_without_norm_on_separable_rows(k):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % k
+    X = rng.standard_normal((40, 3)) + 20.0 * np.eye(3)[y]
+    with pytest.raises(ValueError, match="lam"):
+        mdlearn.fit("mmlr", X, y, lam=0.0)
+    assert mdlearn.fit("mmlr", X, y, lam=1e-6).certificate.converged
+
+
+def test_a_point_that_wins_everywhere_is_found_while_iterating():
+    """Where the linear program would be too large."""
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 3
+    X = rng.standard_normal((3000, 40))
+    X[:, :3] += 20.0 * np.eye(3)[y]
+    with pytest.raises(ValueError, match="give lam > 0"):
+        mdlearn.fit("mmlr", X, y, lam=0.0)
+
+
+def test_models(tmp_path):
+    X, y = sample(3)
+    model = mdlearn.fit("mmlr", X, np.array(["a", "b", "c"])[y])
+    assert model.multiclass == "joint" and model.bias == "free"
+    assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-9)
+    f = model.decision_function(X)
+    sigma = 1.0 / (1.0 + np.exp(-f))
+    assert model.predict_proba(X) == pytest.approx(sigma / sigma.sum(axis=1, keepdims=True))
+    model.save(tmp_path / "model.npz")
+    again = mdlearn.load(tmp_path / "model.npz")
+    assert np.array_equal(again.decision_function(X), f) and np.array_equal(again.duals, model.duals)
+    with pytest.raises(ValueError, match="multiclass"):
+        mdlearn.fit("mmlr", X, y, multiclass="ovr")
