@@ -161,3 +161,68 @@ def sweep(
             if step != 0.0:
                 for j in range(start, stop):
                     p.u[indices[j]] += step * data[j]
+
+
+cdef inline double block_dot(const real_t* row, const double* kept, Py_ssize_t length) noexcept nogil:
+    # Four sums: one would wait for itself at every step.
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t j, whole = length - length % 4
+    for j in range(0, whole, 4):
+        a += row[j] * kept[j]
+        b += row[j + 1] * kept[j + 1]
+        c += row[j + 2] * kept[j + 2]
+        d += row[j + 3] * kept[j + 3]
+    for j in range(whole, length):
+        a += row[j] * kept[j]
+    return (a + b) + (c + d)
+
+
+cdef inline void block_add(const real_t* row, double* kept, Py_ssize_t length, double by) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(length):
+        kept[j] += by * row[j]
+
+
+def sweep_blocks(
+    const real_t[:, ::1] F, const long long[:, ::1] place, const long long[:, ::1] blocks,
+    const double[:, ::1] couplings, Centred p, const long long[::1] order,
+):
+    """`sweep` for rows of dense blocks: row i has the entries F[place[i, j]] in block blocks[i, j].
+
+    Without couplings (shape (0, 0)), p's u is the vector of coefficients. With couplings P = A A' of shape (K, K), it is
+    A times these (mdlearn.data.tied), so that an update moves all blocks.
+    """
+    cdef Py_ssize_t k, i, t, j, l, ahead, m = p.beta.shape[1], n = order.shape[0], L = F.shape[1], K
+    cdef double dot, step = 0.0
+    K = p.u.shape[0] // L
+    if place.shape[0] != m or blocks.shape[0] != m or blocks.shape[1] != place.shape[1] or K * L != p.u.shape[0]:
+        raise ValueError("the blocks do not fit the problem")
+    if couplings.shape[0] != 0 and (couplings.shape[0] != K or couplings.shape[1] != K):
+        raise ValueError("the couplings do not fit the blocks")
+    for k in range(n):
+        if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
+            raise ValueError("a coordinate is out of range")
+        for j in range(place.shape[1]):
+            i = order[k] % m
+            if place[i, j] < 0 or place[i, j] >= F.shape[0] or blocks[i, j] < 0 or blocks[i, j] >= K:
+                raise ValueError("a block is out of range")
+    with nogil:
+        for k in range(n):
+            if k + 2 < n:
+                ahead = order[k + 2] % m
+                for j in range(0, L, 16):
+                    MDLEARN_PREFETCH(&F[place[ahead, 0], j])
+            t = order[k] // m
+            i = order[k] - t * m
+            dot = 0.0
+            for j in range(place.shape[1]):
+                dot += block_dot(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L)
+            move(p, t, i, dot, &step)
+            if step == 0.0:
+                continue
+            for j in range(place.shape[1]):
+                if couplings.shape[0] == 0:
+                    block_add(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L, step)
+                else:
+                    for l in range(K):
+                        block_add(&F[place[i, j], 0], &p.u[l * L], L, step * couplings[l, blocks[i, j]])

@@ -12,6 +12,9 @@ from mdlearn.data.rows import CsrRows, DenseRows, Rows
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
+LARGEST = 1e140
+"""Largest number in X: sums of squares, times weights, stay finite."""
+
 
 def check_rows(X: Any, what: str = "X") -> Rows:
     """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
@@ -31,8 +34,11 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         raise ValueError(f"{what} has 0 rows; give at least one row per class")
     if rows.shape[1] == 0:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
-    if not rows.finite():
+    largest = rows.largest()
+    if not np.isfinite(largest):
         raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
+    if largest > LARGEST:
+        raise ValueError(f"{what} holds numbers of size {largest:.3g}, whose squares overflow; scale the features")
     return rows
 
 

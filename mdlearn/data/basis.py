@@ -196,7 +196,8 @@ def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[Non
 
     The next row is the one that is farthest, in function space, from the span of those before; the first of them in
     lexicographic order. It ends when no squared distance is above `tol` times the largest k(x, x). Each distinct row
-    is looked at once. Yields after each row; O(m N^2) operations, m N numbers.
+    is looked at once. There is always a first row, also where the kernel is 0 everywhere or `tol` is 1. Yields after
+    each row; O(m N^2) operations, m N numbers.
     """
     given = kernel.name == "precomputed"
     where = np.arange(data.X.shape[0]) if given else distinct(data.X, data.counts).where
@@ -221,4 +222,4 @@ def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[Non
         left[p] = -np.inf
         chosen.append(p)
         yield
-    return where[np.array(chosen, dtype=np.intp)]
+    return where[np.array(chosen or [int(np.argmax(left))], dtype=np.intp)]

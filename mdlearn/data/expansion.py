@@ -98,9 +98,9 @@ class ContrastRows(CsrRows):
         """Row ranges of at most SPAN_ENTRIES entries each."""
         return steps(self.shape[0], SPAN_ENTRIES // (2 * self._width))
 
-    def finite(self) -> bool:
-        """Whether no entry is NaN or infinite."""
-        return self.base.finite()
+    def largest(self) -> float:
+        """Largest size of an entry; NaN or infinity where there is one."""
+        return self.base.largest()
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """Products with w in float64, for w of shape (k d,) or (k d, q)."""

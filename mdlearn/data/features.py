@@ -67,6 +67,15 @@ class LinearFeatures:
         """Return sum_j ridge_j w_j^2."""
         return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
 
+    def squared_length(self, coef: np.ndarray) -> float:
+        """Squared norm of w as a function of x: what margins are divided by; here, as in the objective."""
+        return self.squared_norm(coef)
+
+    def computed(self) -> Generator[None, None, None]:
+        """Compute what the rows are made of, in interruptible pieces: rows as given need nothing."""
+        return
+        yield  # what makes this a generator
+
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
         return self.rows.squares(self.ridge)
@@ -74,6 +83,14 @@ class LinearFeatures:
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
         return coef, alpha
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model of these features has as attributes, by name."""
+        return {}
+
+    def mapping(self) -> Any:
+        """What makes the features of new rows (a LandmarkMap); None: they are taken as they are."""
+        return None
 
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: X."""
@@ -144,6 +161,15 @@ class KernelFeatures:
         """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
         return None, coef
 
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model of these features has as attributes, by name."""
+        mapping = self.mapping()
+        return {} if mapping is None else mapping.attributes()
+
+    def mapping(self) -> Any:
+        """What makes the kernel's arguments of new rows (a LandmarkMap); None: they are taken as they are."""
+        return self.kernel.mapping()
+
     def matrix(self) -> np.ndarray:
         """Rows whose products with coefficients are the decision values: the Gram matrix."""
         return self._store["gram"]
@@ -172,6 +198,10 @@ class KernelFeatures:
             )
         return max(value, 0.0)
 
+    def squared_length(self, coef: np.ndarray) -> float:
+        """The same: alpha' G alpha."""
+        return self.squared_norm(coef)
+
     def _rounding(self) -> float:
         """What rounding of the Gram matrix may do to one of its entries."""
         given = 0.5 * float(np.finfo(self.dtype).eps) if self.kernel.name == "precomputed" else 0.0
@@ -193,6 +223,8 @@ class KernelFeatures:
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
                     _check_mirror(self._store["gram"][:n, -n:], block(first, last))
+            if not np.isfinite(np.diagonal(self._store["gram"])).all():
+                raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
         return self._store["gram"]
 
 

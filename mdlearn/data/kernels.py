@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import check_number
-from mdlearn.data.rows import COPY_BYTES, DenseRows, Rows
+from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -17,6 +17,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "poly": ("gamma", "degree", "coef0"),
     "precomputed": (),
 }
+FAR, NEAR = 1e3, 40.0
+"""Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
@@ -50,17 +52,25 @@ class Kernel:
         K = A.inner(B, centre)
         if self.name == "rbf":
             # In-place: one (n, m) array is all that a block may hold.
+            left, right = A.squares(centre=centre), B.squares(centre=centre)
             K *= -2.0
-            K += A.squares(centre=centre)[:, None]
-            K += B.squares(centre=centre)
+            K += left[:, None]
+            K += right
             np.maximum(K, 0.0, out=K)
+            if self.params["gamma"] * (left.max() + right.max()) > FAR and not (A.sparse or B.sparse):
+                _sharpen(K, A, B, self.params["gamma"], np.add.outer(left, right))
             K *= -self.params["gamma"]
             np.exp(K, out=K)
         elif self.name == "poly":
             K *= self.params["gamma"]
             K += self.params["coef0"]
-            K **= self.params["degree"]
+            with np.errstate(over="ignore"):
+                K **= self.params["degree"]
         return K
+
+    def mapping(self) -> Any:
+        """What rows go through before the kernel compares them (a LandmarkMap); None: nothing."""
+        return None
 
     def eased(self, rows: Rows) -> tuple[Kernel, Rows]:
         """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small."""
@@ -71,6 +81,18 @@ class Kernel:
         for span in rows.spans():
             np.subtract(rows.block(span), 0.0 if self.centre is None else self.centre, out=out[span])
         return replace(self, centre=None), DenseRows(out)
+
+
+def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
+    """Recompute squared distances by differences where rows are far out and close together.
+
+    |a|^2 + |b|^2 - 2 a.b has an error of rounding of `far` = |a|^2 + |b|^2. Where gamma makes that visible, clusters
+    are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
+    """
+    i, j = np.nonzero((gamma * far > FAR) & (gamma * K < NEAR))
+    for piece in steps(i.shape[0], max(1, BLOCK_ENTRIES // A.shape[1])):
+        difference = A.block(i[piece]) - B.block(j[piece])
+        K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
 
 
 def _checked_block(values: Any, n: int, m: int) -> np.ndarray:
@@ -133,5 +155,6 @@ def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:
         else:
             variance = float(counts @ X.squares(centre=np.full(d, mean)))
         variance /= n
-        return 1.0 / (d * variance) if variance > 0 else 1.0
+        # Equal numbers have a variance of rounding.
+        return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0
     return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)

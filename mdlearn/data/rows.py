@@ -65,6 +65,10 @@ class Rows(ABC):
     def take(self, rows: Selection) -> Rows:
         """Some rows, as rows of the same type."""
 
+    def scaled(self, by: np.ndarray) -> Rows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return DenseRows(self.block(slice(None)) * by)
+
     @abstractmethod
     def matrix(self) -> Any:
         """All rows in float64 as a user's function takes them: an array, or a CSR matrix."""
@@ -73,13 +77,18 @@ class Rows(ABC):
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
         """Inner products with other rows, float64 and dense; of dense rows also with a `centre` taken from both."""
 
+    @property
+    def coupled(self) -> int:
+        """Columns that rows connect: X'DX consists of diagonal blocks of this size."""
+        return self.shape[1]
+
     def spans(self) -> Iterator[slice]:
         """Row ranges to go through one after the other, of at most SPAN_ENTRIES entries each (or one row)."""
         return steps(self.shape[0], SPAN_ENTRIES // self.shape[1])
 
-    def finite(self) -> bool:
-        """Whether no entry is NaN or infinite."""
-        return all(bool(np.isfinite(self._piece(rows)).all()) for rows in self.spans())
+    def largest(self) -> float:
+        """Largest size of an entry; NaN or infinity where X holds one."""
+        return float(np.max([_size(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
@@ -90,11 +99,13 @@ class Rows(ABC):
         return out
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, shape (d,)."""
-        out = np.zeros(self.shape[1])
+        """X' v in float64, for v of shape (m,) or (m, k)."""
+        out = np.zeros((*v.shape[1:], self.shape[1]))
         for rows in self.spans():
-            out += self._piece(rows).T @ v[rows]
-        return out
+            piece = self._piece(rows)
+            # BLAS is twice as fast with the long side last.
+            out += piece.T @ v[rows] if v.ndim == 1 else v[rows].T @ piece
+        return out.T
 
     def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
         """sum_j x_ij^2 / scale_j of every row, float64; of dense rows also of x_i - centre."""
@@ -178,6 +189,11 @@ class DenseRows(_Held):
         return out
 
 
+def _size(piece: np.ndarray) -> float:
+    """Largest size of an entry, without a copy of its size; NaN where there is one."""
+    return float(np.maximum(piece.max(), -piece.min()))
+
+
 def _squared(piece: Any) -> Any:
     """Squares of the entries of an array or a CSR matrix."""
     if isinstance(piece, np.ndarray):
@@ -218,9 +234,9 @@ class CsrRows(_Held):
         """All rows as a CSR matrix of float64."""
         return self.X.astype(np.float64, copy=False)
 
-    def finite(self) -> bool:
-        """Whether no stored entry is NaN or infinite."""
-        return all(bool(np.isfinite(self.X.data[part]).all()) for part in steps(self.X.nnz, BLOCK_ENTRIES))
+    def largest(self) -> float:
+        """Largest size of a stored entry; NaN or infinity where X holds one."""
+        return float(np.max([_size(self.X.data[part]) for part in steps(self.X.nnz, BLOCK_ENTRIES)], initial=0.0))
 
     def spans(self) -> Iterator[slice]:
         """Row ranges of about BLOCK_ENTRIES stored entries each."""
@@ -229,6 +245,10 @@ class CsrRows(_Held):
             stop = int(np.searchsorted(ends, ends[start] + BLOCK_ENTRIES, side="right")) - 1
             yield slice(start, max(start + 1, stop))
             start = max(start + 1, stop)
+
+    def scaled(self, by: np.ndarray) -> CsrRows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return CsrRows(self.matrix().multiply(by).tocsr())
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
         """Inner products with other rows, float64 and dense."""

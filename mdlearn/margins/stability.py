@@ -7,7 +7,7 @@ from typing import Any
 
 from mdlearn.margins.checks import number
 
-CHANGES = ("removed", "replaced")
+CHANGES = ("replaced", "removed")
 
 
 def stability(
@@ -120,7 +120,12 @@ def stability_bound(
 
 def _sizes(C: Any, n_landmarks: Any, largest: Any, m: Any) -> tuple[float, float, float, float]:
     found = []
-    for name, value, low in (("C", C, 0.0), ("n_landmarks", n_landmarks, 1.0), ("largest", largest, 0.0), ("m", m, 1.0)):
+    for name, value, low in (
+        ("C", C, 0.0),
+        ("n_landmarks", n_landmarks, 1.0),
+        ("largest", largest, 0.0),
+        ("m", m, 1.0),
+    ):
         found.append(number(value, name))
         if found[-1] < low:
             raise ValueError(f"{name}={value!r} is too small; it must be at least {low:g}")

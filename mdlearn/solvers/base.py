@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.forms.certificate import TINY, value_at_zero
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import Column, MarginForm
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +21,13 @@ class Report:
     ----------
     objective, lower_bound : float
         The engine's own estimates; the certificate is computed elsewhere.
-    point : Point
+    point : Point, or what the certificate of another Problem takes
         The point that these values belong to.
     """
 
     objective: float
     lower_bound: float
-    point: Point
+    point: Any
 
 
 Steps = Generator["Report | None", None, None]
@@ -78,10 +78,16 @@ class Solver:
             return "it needs an objective declared by margins; this one brings its own gradient"
         if form.penalty > 0:
             return "it knows no penalty on coefficients beside the squared norm"
+        if form.joint:
+            return "it solves one class at a time; give multiclass='ovr'"
         if form.ridge == 0 and self.needs_ridge:
             return "it needs the squared norm in the objective"
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
+
+    def reaches(self, form: Any) -> bool:
+        """Whether the promise of `exact` holds for this form."""
+        return self.exact
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Raise InsufficientMemory when the engine's own arrays would not fit, with `at_once` columns in work."""

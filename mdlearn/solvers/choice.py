@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mdlearn.data.expansion import ContrastRows
 from mdlearn.data.features import KernelFeatures, LinearFeatures
+from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.problem import Form, Problem
+from mdlearn.solvers.apg import APG
 from mdlearn.solvers.cd import CoordinateDescent
 from mdlearn.solvers.direct import Direct
+from mdlearn.solvers.linprog import LinearProgram
 from mdlearn.solvers.newton import Newton
+from mdlearn.solvers.system_choice import blockwise
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
 
 
 NARROW = 500
-"""Columns of sparse rows up to which their dense row blocks are cheap."""
+"""Columns of sparse rows, or of blocks of rows, up to which their dense row blocks are cheap."""
+CHEAP = 1e8
+"""Rows times columns squared up to which second-order steps are always cheap."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 
@@ -35,11 +43,34 @@ class Rule:
 
 
 def _moderate(form: MarginForm) -> bool:
-    return isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form)
+    return isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form) or _wide_blocks(form)
+
+
+def _penalised(form: Form) -> bool:
+    return (isinstance(form, Problem) or form.joint or form.penalty > 0) and APG().refusal(form) is None
+
+
+def _program(form: MarginForm) -> bool:
+    return LinearProgram().refusal(form) is None
+
+
+def _contrasts(form: MarginForm) -> bool:
+    features = form.features
+    return isinstance(features, LinearFeatures) and isinstance(features.rows, ContrastRows)
+
+
+def _few_contrasts(form: MarginForm) -> bool:
+    # Sweeps crawl on unscaled rows of such problems, however small.
+    return _contrasts(form) and form.features.n_rows * form.features.width**2 <= CHEAP
 
 
 def _quadratic(form: MarginForm) -> bool:
-    return Direct().refusal(form) is None and _moderate(form)
+    # Where sweeps do not get there, one large factorisation does.
+    return Direct().refusal(form) is None and (_moderate(form) or not CoordinateDescent().reaches(form))
+
+
+def _curved(form: MarginForm) -> bool:
+    return not CURVED.isdisjoint(form.kinds) and Newton().refusal(form) is None
 
 
 def _squared(form: MarginForm) -> bool:
@@ -56,6 +87,14 @@ def _dense_small(form: MarginForm) -> bool:
 def _sparse_narrow(form: MarginForm) -> bool:
     features = form.features
     return isinstance(features, LinearFeatures) and features.rows.sparse and features.width <= NARROW
+
+
+def _wide_blocks(form: MarginForm) -> bool:
+    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= WIDE
+
+
+def _blocks(form: MarginForm) -> bool:
+    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= NARROW
 
 
 def _constrained(form: MarginForm) -> bool:
@@ -83,9 +122,15 @@ def _stiff(form: MarginForm) -> bool:
 
 
 RULES = (
+    Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
+    Rule("linprog", "hinge without the squared norm: a linear program", _program),
+    Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
+    Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
     Rule("direct", "no loss or squared loss: one linear system", _quadratic),
+    Rule("newton", "logistic or given loss: a few linear systems", _curved),
     Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
     Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
+    Rule("interior", f"rows of blocks of at most {NARROW} columns: second-order steps, block by block", _blocks),
     Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),
     Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),

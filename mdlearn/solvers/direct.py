@@ -7,15 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Steps, relative_gap
 from mdlearn.solvers.factoring import Factoring
+from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.orthogonal import solve_stacked, worthwhile
 from mdlearn.solvers.smooth import slopes
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import by_rows, system_of
+from mdlearn.solvers.system_choice import by_rows, system_of
 
 REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
+BLURRED = 1e-7
+"""Gap above which slopes at rounded margins are taken to lack digits."""
 
 
 def quadratic(column: Column) -> bool:
@@ -24,6 +27,30 @@ def quadratic(column: Column) -> bool:
     low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
     high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
     return low == high and all(t.kind == "squared" for t in terms)
+
+
+def steepness(column: Column) -> np.ndarray:
+    """Second derivative of each term's squared loss, shape (T, m); the terms of side -1 come with those of side +1."""
+    weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
+    return np.multiply.outer(weights, column.counts).reshape(-1, column.counts.shape[0])
+
+
+def own_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Multipliers whose representer is the solution itself, for representer coefficients (and a bias behind them).
+
+    Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
+    than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
+    """
+    beta, D = slopes(column, z), steepness(column)
+    extra = column.y * alpha[: z.shape[0]] - column.spread(z) - column.pull - column.sides @ beta
+    used = D.sum(axis=0) > 0
+    ordered = sorted((t.side, t.threshold, t.weight, i) for i, t in enumerate(column.terms) if t.weight > 0)
+    low, high = ([i for side, *_, i in ordered if side == one] for one in (1, -1))
+    for s, t in zip(low, high):
+        share = np.divide(D[s], D.sum(axis=0), out=np.zeros_like(z), where=used)
+        net = beta[s] - beta[t] + share * extra
+        beta[s], beta[t] = np.maximum(net, 0.0), np.maximum(-net, 0.0)
+    return beta
 
 
 class Direct(Factoring):
@@ -48,12 +75,19 @@ class Direct(Factoring):
         if by_rows(form) and worthwhile(form, column):
             yield from solve_stacked(form, column)
             return
-        pairs = [t for t in column.terms if t.side > 0 and t.weight > 0]
-        D = 2.0 * sum(t.weight for t in pairs) * column.counts
+        D = steepness(column).sum(axis=0)
         system = system_of(form, column, shared, float(D.max()))
         yield from system.setup()
         state = Margins(form, column, system)
-        yield from system.factor(D)
+        try:
+            yield from system.factor(D)
+        except NotPositiveDefinite:
+            if not by_rows(form):
+                raise ValueError(
+                    "the kernel matrix is not positive semidefinite (a factorisation met a negative pivot); give a "
+                    "positive semidefinite kernel"
+                ) from None
+            return
         element = np.zeros_like(system.adjoint(column.y))
         size = np.inf
         for _ in range(1 + REFINEMENTS):
@@ -64,4 +98,8 @@ class Direct(Factoring):
             size = now
             element = element - system.solve(residual)
             z = state.margins(element)
-            yield make_report(state, element, slopes(column, z), z)
+            report = make_report(state, element, slopes(column, z), z)
+            if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED:
+                own = make_report(state, element, own_multipliers(column, element, z), z)
+                report = max(report, own, key=lambda one: one.lower_bound)
+            yield report

@@ -16,12 +16,13 @@ from collections.abc import Generator
 import numpy as np
 
 import mdlearn._solvers.centred as kernels
-from mdlearn.data.rows import CsrRows
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.extrapolation import Extrapolation
+from mdlearn.solvers.visits import visits_of
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 4
 PIECE = 1 << 22
@@ -50,11 +51,12 @@ LEAST = 0.05
 
 
 class CentredDual:
-    """State of one column on CSR rows."""
+    """State of one column on sparse rows, or on rows of blocks."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
-        assert isinstance(form.features.rows, CsrRows)
+        assert isinstance(form.features, LinearFeatures)
         self.form, self.column, self.rows = form, column, form.features.rows
+        self.visits = visits_of(self.rows)
         m, d = self.rows.shape
         self.beta, self.s, self.u = np.zeros(column.caps.shape), np.zeros(m), np.zeros(d)
         self.keep = np.zeros(column.caps.shape, dtype=np.uint8)
@@ -90,13 +92,13 @@ class CentredDual:
 
     def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:
         """Visit coordinates in random order, then extrapolate or move the bias."""
-        X, p = self.rows.X, self.problem
+        p = self.problem
         p.loss = p.spread = p.gap = 0.0
         order = self._order(coordinates, rng)
         before = self.beta if self.ahead is None else self.beta.copy()
-        step = max(64, int(PIECE * order.shape[0] / max(1, X.nnz)))
+        step = max(64, int(PIECE * order.shape[0] / max(1, self.visits.entries)))
         for k in range(0, order.shape[0], step):
-            kernels.sweep(X.data, X.indices, X.indptr, p, order[k : k + step])
+            self.visits.sweep(p, order[k : k + step])
             yield
         if self.ahead is not None:
             moved = int(((self.beta != before) | self._inside()).any(axis=0).sum())
@@ -121,8 +123,9 @@ class CentredDual:
         self.centre()
         e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
         w, p.total, self.s[:] = ahead.parts(e)
-        self.beta[:], self.u[:] = beta, w - p.tau * self.v
-        p.along = float(self.v @ self.u)
+        self.beta[:], w = beta, w - p.tau * self.v
+        self.u[:] = self.visits.kept(w)
+        p.along = float(self.v @ w)
         p.offset = 0.0 if p.live else ahead.offset(e)
         self.bias.step = 0.0  # no secant over a move that is not its own
 
@@ -135,14 +138,15 @@ class CentredDual:
         column, p = self.column, self.problem
         self.centre()
         q = column.y * (column.sides @ self.beta + self.s)
-        self.u[:] = self.rows.adjoint(q)
+        w = self.rows.adjoint(q)
+        self.u[:] = self.visits.kept(w)
         p.tau = column.mean - float(self.s.sum())
-        p.along = float(self.v @ self.u)
+        p.along = float(self.v @ w)
         p.total = float(q.sum()) + p.tau * column.label_mean
 
     def coef(self) -> np.ndarray:
         """The weight vector."""
-        return self.u + self.problem.tau * self.v
+        return self.visits.coefficients(self.u) + self.problem.tau * self.v
 
     def intercept(self) -> float:
         """The bias that margins are taken with."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from mdlearn.data import memory
 from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.block_system import BlockSystem
-from mdlearn.solvers.systems import blockwise, by_rows
+from mdlearn.solvers.system_choice import blockwise, by_rows
 
 
 class Factoring(Solver):
@@ -19,7 +20,7 @@ class Factoring(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m, d = form.features.n_rows, form.features.width + 1
-        sweeps = form.ridge > 0 and "logistic" not in form.kinds
+        sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
         if by_rows(form):
             square = BlockSystem.bytes_of(form.features.rows) if blockwise(form) else 16.0 * d * d
             size, what = at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from mdlearn.data.rows import CsrRows
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
@@ -43,7 +43,7 @@ class Proximal:
     """One column: the element (w, and b where there is a bias), its margins, and the multipliers of the envelope."""
 
     def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
-        assert isinstance(form.features.rows, CsrRows)
+        assert isinstance(form.features, LinearFeatures)
         self.form, self.column, self.rows = form, column, form.features.rows
         if not primal(form, column, coef, intercept)[0] < value_at_zero(column):
             coef, intercept = np.zeros_like(coef), 0.0  # sweeps with a free bias can diverge on rows of unequal size
@@ -117,21 +117,21 @@ class Proximal:
         if J.shape[0] > DIRECT:
             diagonal = heavy + self._diagonal(D)
             return lambda r: r / diagonal
-        X = self.rows.X[J].astype(np.float64)
+        X = self.rows.take(J)
         last = 1.0 / heavy[-1] if self.bias else 0.0
         inner = heavy[: X.shape[1]]
-        G = (X.multiply(1.0 / inner).tocsr() @ X.T).toarray() + last
+        G = (X.scaled(1.0 / inner) if (inner != 1.0).any() else X).inner(X) + last
         yield
         G[np.diag_indices(J.shape[0])] += 1.0 / D[J]
         L = yield from linalg.cholesky_shifted(G)
 
         def precondition(r: np.ndarray) -> np.ndarray:
             h = r / heavy
-            f = X @ h[: X.shape[1]]
+            f = X.dot(h[: X.shape[1]])
             if self.bias:
                 f += h[-1]
             v = linalg.solve(L, f)
-            h[: X.shape[1]] -= (X.T @ v) / inner
+            h[: X.shape[1]] -= X.adjoint(v) / inner
             if self.bias:
                 h[-1] -= last * float(v.sum())
             return h

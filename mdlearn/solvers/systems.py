@@ -20,6 +20,8 @@ from mdlearn.solvers import linalg
 
 Work = Generator[None, None, None]
 Map = Callable[[np.ndarray], np.ndarray]
+HOLD = 1e-10
+"""Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
 
 
 class RowSystem:
@@ -33,6 +35,7 @@ class RowSystem:
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
+        self.loose = form.ridge == 0
         # `restrict` holds these rows, twice while it adds the constant column.
         self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 
@@ -88,7 +91,11 @@ class RowSystem:
         """Factor Q + R' D R."""
         M = self.Q.copy()
         yield from self._accumulate(M, D, None)
-        if self.bias and M[-1, -1] == 0:
+        if self.loose:
+            # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
+            diagonal = np.diagonal(M)
+            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + HOLD) * diagonal, 1.0)
+        elif self.bias and M[-1, -1] == 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
         self.L = yield from linalg.cholesky_shifted(M)
 
@@ -261,32 +268,3 @@ class GramSystem:
         if self.bias:
             return element[:-1], float(element[-1])
         return element, self.constant * float(element.sum())
-
-
-NARROW = 300
-"""Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
-STIFF = 1e4
-"""Slope (or box width) of a loss, in units of a typical multiplier, beyond which linear systems are ill-conditioned."""
-STACKED_LIMIT = 2e7
-"""Rows times columns squared up to which such systems are solved by QR."""
-
-
-def by_rows(form: MarginForm) -> bool:
-    """Whether matrices of the size of the columns are made, rather than of the rows."""
-    features = form.features
-    return isinstance(features, LinearFeatures) and features.width <= max(features.n_rows, NARROW)
-
-
-def typical_multiplier(form: MarginForm) -> float:
-    """Multiplier with which one average row would reach margin 1 on its own."""
-    average = float(form.features.squares().mean()) + (form.bias != "none")
-    return 1.0 / average if average > 0 else 1.0
-
-
-def system_of(form: MarginForm, column: Column, G: np.ndarray | None, slope: float) -> RowSystem | GramSystem:
-    """The system to use, with the Gram matrix G or over the rows; `slope` is the largest slope of the loss."""
-    if G is not None:
-        return GramSystem(form, column, G)
-    m, d = form.features.n_rows, form.features.width
-    stacked = m * d * d <= STACKED_LIMIT and slope > STIFF * typical_multiplier(form)
-    return StackedSystem(form, column) if stacked else RowSystem(form, column)

@@ -1,0 +1,193 @@
+"""From a row to its landmark features in the blocks of its clusters, at fit and for new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data import memory
+from mdlearn.data.blocks import BlockRows, block_rows
+from mdlearn.data.clusters import assign, memberships
+from mdlearn.data.features import LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, steps
+from mdlearn.data.tied import TiedRows
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMap:
+    """Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (K, d), float64
+    landmarks : ndarray of shape (L, d), float64
+    projection : Kernel
+        mu(x, l): "linear" for the dot product.
+    width : float or None
+        Width of soft clusters; None: a row belongs to the cluster of the nearest centre alone.
+    mix : ndarray of shape (K, K) or None
+        Coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was.
+    """
+
+    centers: np.ndarray
+    landmarks: np.ndarray
+    projection: Kernel
+    width: float | None = None
+    mix: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, L)."""
+        return self.centers.shape[0], self.landmarks.shape[0]
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """`centers_` and `landmarks_` of a model."""
+        return {"centers_": self.centers, "landmarks_": self.landmarks}
+
+    @property
+    def folds(self) -> bool:
+        """Whether landmarks can be folded into coefficients of x: dot projections."""
+        return self.projection.name == "linear"
+
+    def rows(self, A: Rows) -> Generator[None, None, BlockRows]:
+        """Features of training rows, in the type of `A`; yields after a block of rows each."""
+        made = yield from block_rows(A, self.centers, self.landmarks, self.projection, self.width)
+        return made if self.mix is None else TiedRows(made.F, made.layout, self.mix)
+
+    def theta(self, coef: np.ndarray) -> np.ndarray:
+        """Coefficients (p, K L) of the features as theta, shape (p, K, L), in the type of `coef`."""
+        blocks = coef.reshape(-1, *self.shape)
+        return blocks if self.mix is None else np.asarray(self.mix @ blocks, dtype=coef.dtype)
+
+    def folded(self, coef: np.ndarray) -> np.ndarray:
+        """w_k = sum_l theta_kl landmark_l of dot projections, shape (p, K, d), float64."""
+        size = 8.0 * coef.shape[0] * self.centers.size
+        memory.require(size, f"coefficients of {self.centers.shape[1]} columns for every cluster", "use coef_")
+        return np.asarray(self.theta(coef.astype(np.float64, copy=False)) @ self.landmarks)
+
+    def scorer(self, coef: np.ndarray) -> Scorer:
+        """What predicts with coefficients (p, K L): folded ones where they are not too many."""
+        few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
+        if self.folds and few:
+            return Scorer(self, self.folded(coef), True)
+        return Scorer(self, self.theta(coef.astype(np.float64, copy=False)), False)
+
+    def members(self, A: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Clusters and weights of rows, both of shape (n, t)."""
+        if self.width is None:
+            return assign(A, self.centers)[:, None], np.ones((A.shape[0], 1))
+        return memberships(A, self.centers, self.width)
+
+    def placed(self, A: Rows) -> Placed:
+        """Projections and weights over all clusters: what a kernel on the landmark space compares."""
+        labels, by = self.members(A)
+        weights = np.zeros((A.shape[0], self.shape[0]))
+        np.put_along_axis(weights, labels, by, axis=1)
+        mu, points = np.empty((A.shape[0], self.shape[1])), DenseRows(self.landmarks)
+        for part in steps(A.shape[0], BLOCK_ENTRIES // max(self.shape[1], 1 if A.sparse else A.shape[1])):
+            mu[part] = self.projection.block(A.take(part), points)
+        return Placed(mu, weights if self.mix is None else weights @ self.mix)
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Decision values of new rows: coefficients of every cluster, for projections or (folded) for rows themselves."""
+
+    map: LandmarkMap
+    table: np.ndarray
+    folded: bool
+
+    def scores(self, A: Rows) -> np.ndarray:
+        """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
+        F = np.zeros((A.shape[0], self.table.shape[0]))
+        points = DenseRows(self.map.landmarks)
+        for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
+            B = A.take(part)
+            labels, weights = self.map.members(B)
+            source = B if self.folded else DenseRows(self.map.projection.block(B, points))
+            out = F[part]
+            for j in range(labels.shape[1]):
+                for k in np.unique(labels[:, j]).tolist():
+                    at = np.flatnonzero(labels[:, j] == k)
+                    out[at] += weights[at, j, None] * source.take(at).dot(self.table[:, k].T)
+        return F
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Rows as a kernel on the landmark space sees them: mu (n, L) and weights over clusters (n, K)."""
+
+    mu: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, L)."""
+        return int(self.mu.shape[0]), int(self.mu.shape[1])
+
+    def take(self, rows: Selection) -> Placed:
+        """Some rows."""
+        return Placed(self.mu[rows], self.weights[rows])
+
+
+@dataclass(frozen=True)
+class ClusterKernel(Kernel):
+    """k(x, z) = kappa(mu(x), mu(z)) times the inner product of the weights of x and z over clusters.
+
+    With hard clusters that is kappa where both are in the same cluster, else 0.
+
+    Attributes
+    ----------
+    map : LandmarkMap
+    """
+
+    map: Any = None
+
+    @classmethod
+    def over(cls, kernel: Kernel, landmarks: LandmarkMap) -> ClusterKernel:
+        """`kernel` on the landmark space of a map."""
+        return cls(kernel.name, kernel.params, kernel.function, None, landmarks)
+
+    def block(self, A: Any, B: Any) -> np.ndarray:
+        """Kernel values between rows, given as they are or placed; shape (n, m)."""
+        P, Q = (rows if isinstance(rows, Placed) else self.map.placed(rows) for rows in (A, B))
+        plain = Kernel(self.name, self.params, self.function)
+        K = plain.block(DenseRows(P.mu), DenseRows(Q.mu))
+        # A callable may keep what it returns.
+        return np.asarray(K * (P.weights @ Q.weights.T))
+
+    def mapping(self) -> Any:
+        """What places rows on the landmark space."""
+        return self.map
+
+    def eased(self, rows: Rows) -> tuple[Kernel, Any]:
+        """Rows are placed once for all blocks."""
+        m, size = rows.shape[0], sum(self.map.shape)
+        memory.require(8.0 * m * size, f"{size} features of {m} rows", "lower n_landmarks")
+        return self, self.map.placed(rows)
+
+
+@dataclass(frozen=True)
+class BlockFeatures(LinearFeatures):
+    """Landmark features as explicit rows.
+
+    Attributes
+    ----------
+    map : LandmarkMap
+        What made them, and makes those of new rows.
+    """
+
+    map: Any = None
+
+    def mapping(self) -> Any:
+        """What makes the features of new rows."""
+        return self.map
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """`centers_` and `landmarks_`."""
+        found: dict[str, np.ndarray] = self.map.attributes()
+        return found

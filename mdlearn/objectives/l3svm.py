@@ -1,0 +1,227 @@
+"""The L3-SVM (Zantedeschi, Emonet & Sebban 2017): a linear machine per cluster over shared landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.checks import Data, check_number
+from mdlearn.data.clusters import bandwidth
+from mdlearn.data.distinct import distinct
+from mdlearn.data.features import Features, KernelFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, make_projection
+from mdlearn.data.maps import BlockFeatures, ClusterKernel, LandmarkMap
+from mdlearn.data.tied import smoothing
+from mdlearn.forms.certificate import Solution
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.problem import Form
+from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
+
+SUPPORT = 1e-4
+"""Share of the largest dual coefficient, per unit of weight, from which a row is a support vector.
+
+Interior points leave traces on the others."""
+
+CHOICES = (("centers", "n_clusters", "clustering", 0), ("landmarks", "n_landmarks", "landmark_selection", 1))
+"""Points that are given or chosen: how many, how, and with which seed."""
+
+Settings = dict[str, Any]
+
+
+def _count(name: str, value: Any) -> Any:
+    return None if value is None else check_number(value, name, low=1, integer=True)
+
+
+def _some(name: str, value: Any) -> int:
+    return int(check_number(value, name, low=1, integer=True))
+
+
+def _points(name: str, value: Any) -> Any:
+    return None if value is None else given_points(value, name, None)
+
+
+def _named(*names: str) -> Callable[[str, Any], Any]:
+    """Check of a Setting that is one of some names, or a callable."""
+
+    def allowed(name: str, value: Any) -> Any:
+        if callable(value):
+            return value
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(f"{name} needs to be one of {', '.join(names)}, or a callable; got {value!r}")
+        return value
+
+    return allowed
+
+
+def _width(name: str, value: Any) -> Any:
+    top = float(np.finfo(float).max)
+    return None if value is None else float(check_number(value, name, low=0.0, high=top, strict=True))
+
+
+class L3SVM(Objective):
+    """Local linear machines in a landmark space, eq. (1) of the L3-SVM paper.
+
+    ``1/2 |theta|^2 + (C/m) sum max(0, 1 - z)``, f(x) = theta_k . mu(x) + b for x in cluster k
+
+    mu(x) are the projections of x on landmarks, the same for all clusters; b is shared. With `kernel` other than
+    "linear", theta_k . mu(x) becomes a function in that kernel's space over mu(x) ("gamma" of "scale" is that of X).
+
+    Parameters
+    ----------
+    C : float, default 100
+        Weight of the mean loss (c in the paper), >= 0.
+    n_clusters : int, default 10
+        Number K of clusters, at most the number of distinct rows; with `centers`, as many as these are.
+    n_landmarks : int, default min(d, number of distinct rows)
+        Number L of landmarks, at most the number of distinct rows (for "pca" also at most d); with `landmarks`, as many
+        as these are.
+    centers : array-like of shape (K, d), optional
+        Centres of the clusters; a row belongs to the nearest. Default: found by `clustering`.
+    landmarks : array-like of shape (L, d), optional
+        Default: found by `landmark_selection`.
+    clustering : {"kmeans"} or callable, default "kmeans"
+        Weighted k-means, or f(X, K, seed) -> centres of shape (K, d), where X are the distinct rows in lexicographic
+        order.
+    landmark_selection : {"random", "pca", "kmeans"} or callable, default "random"
+        Distinct rows at random, leading principal directions (neither centred nor scaled), centres of k-means, or
+        f(X, L, seed) -> landmarks of shape (L, d).
+    projection : {"dot", "rbf"} or callable, default "dot"
+        mu(x, l) = x . l or exp(-|x - l|^2 / sigma), or f(A, B) -> array of shape (n, L).
+    sigma : float, default d
+        Width of "rbf", > 0, in squared units of X.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        The paper's loss, or that of the authors' code.
+    smoothness : float, default 0
+        rho >= 0 in the term rho/2 sum_{k<l} s_kl |theta_k - theta_l|^2 with s_kl = exp(-|c_k - c_l|^2 / sigma_c);
+        sigma_c is the mean squared distance between two centres.
+    membership : {"hard", "soft"}, default "hard"
+        "soft": x belongs to its 4 nearest clusters, with weights exp(-|x - c_k|^2 / width) over their sum; the width
+        is the mean squared distance of rows to the nearest centre.
+    n_levels : int, default 1
+        Fits one after the other: landmarks of the next are the distinct support vectors of the last.
+    n_restarts : int, default 1
+        Runs of k-means, of which the best counts.
+
+    Notes
+    -----
+    bias="regularized" is section 3.1 of the paper (and what its stability theorem and liblinear need), "free" is
+    section 2.1. Levels are fitted greedily; learning all of them at once is not convex and not done here.
+    """
+
+    name: ClassVar[str] = "l3svm"
+    summary: ClassVar[str] = "local linear SVMs over landmarks, one per cluster"
+    formula: ClassVar[str] = "1/2 |theta|^2 + C/m sum max(0, 1 - z), f(x) = theta_k(x) . mu(x) + b"
+    multiclass: ClassVar[tuple[str, ...]] = ("ovr",)
+    needs_rows: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter | Setting]] = {
+        "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
+        "n_clusters": Setting(10, "number of clusters; as many as centers has", _some),
+        "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _count),
+        "centers": Setting(None, "array of centres", _points),
+        "landmarks": Setting(None, "array of landmarks", _points),
+        "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _named("kmeans")),
+        "landmark_selection": Setting(
+            "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _named(*SELECTIONS)
+        ),
+        "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _named(*PROJECTIONS)),
+        "sigma": Setting(None, "squared width of the rbf projection, d by default", _width),
+        "loss": Setting("hinge", "hinge or squared_hinge", one_of("hinge", "squared_hinge")),
+        "smoothness": Parameter(0.0, "rho, which pulls coefficients of close clusters together"),
+        "membership": Setting("hard", "hard or soft", one_of("hard", "soft")),
+        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _some),
+        "n_restarts": Setting(1, "runs of k-means", _some),
+    }
+
+    def complete(self, params: Settings, data: Data) -> Settings:
+        """Numbers of clusters and landmarks, and sigma; ValueError where they do not fit the rows or given points."""
+        d, filled = data.X.shape[1], dict(params)
+        filled["sigma"] = float(d) if params["sigma"] is None else params["sigma"]
+        for points, number, _, _ in CHOICES:
+            if params[points] is not None:
+                filled[number] = _agreed(number, self.given.get(number), points, params[points], d)
+        if filled["n_landmarks"] is None:
+            filled["n_landmarks"] = min(d, len(distinct(data.X, data.counts)))
+        return filled
+
+    def features(
+        self, data: Data, kernel: Kernel, params: Settings, rng: np.random.Generator
+    ) -> Generator[None, Any, Features]:
+        """Find centres and landmarks, then project."""
+        # Two seeds, drawn whatever is given: landmarks do not depend on how centres are found.
+        seeds = rng.integers(2**31, size=2)
+        found = {"centers": params["centers"], "landmarks": params["landmarks"]}
+        rows = distinct(data.X, data.counts) if any(p is None for p in found.values()) else None
+        for points, number, how, seed in CHOICES:
+            if rows is not None and found[points] is None:
+                work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
+                found[points] = yield from _in_time(work)
+        centers, landmarks = found["centers"], found["landmarks"]
+        width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
+        mix = smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
+        projection = make_projection(params["projection"], params["sigma"], data.X, data.counts)
+        return (yield from _features_of(LandmarkMap(centers, landmarks, projection, width, mix), data, kernel))
+
+    def terms(self, params: Settings, total: float) -> Terms:
+        """C / m times the hinge or its square."""
+        return Terms(loss=(HingeTerm(params["C"] / total, power=2 if params["loss"] == "squared_hinge" else 1),))
+
+    def problem(
+        self,
+        data: Data,
+        kernel: Kernel,
+        bias: str,
+        params: Settings,
+        rng: np.random.Generator,
+        solve: Callable[[Form], list[Solution]],
+    ) -> Generator[None, Any, Form]:
+        """Make the form of the last level, from the support vectors of those before."""
+        form = yield from super().problem(data, kernel, bias, params, rng, solve)
+        for level in range(1, params["n_levels"]):
+            used = _support(solve(form), data.counts)
+            if not used.any():
+                raise ValueError(f"level {level} has no support vectors to be landmarks; lower n_levels or raise C")
+            points = distinct(data.X.take(used), data.counts[used]).block(slice(None))
+            place = replace(form.features.mapping(), landmarks=points)
+            form = self.form(data, (yield from _features_of(place, data, kernel)), bias, params)
+        return form
+
+
+def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
+    """How many given points there are; ValueError where number or columns say otherwise."""
+    given_points(array, points, d)
+    if given is not None and given != array.shape[0]:
+        raise ValueError(f"{number} is {given} but {points} has {array.shape[0]} rows; give one of the two")
+    return int(array.shape[0])
+
+
+def _in_time(work: Generator[np.ndarray | None, None, np.ndarray]) -> Generator[None, Any, np.ndarray]:
+    """Run a choice of points to its end; told that the time is up, stop with the best points so far."""
+    best = None
+    while True:
+        try:
+            found = next(work)
+        except StopIteration as done:
+            points: np.ndarray = done.value
+            return points
+        best = best if found is None else found
+        if (yield) and best is not None:
+            work.close()
+            return best
+
+
+def _features_of(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
+    """Explicit features for a linear kernel, else the kernel on the landmark space."""
+    if kernel.name != "linear":
+        return KernelFeatures(data.X, ClusterKernel.over(kernel, place))
+    return BlockFeatures((yield from place.rows(data.X)), map=place)
+
+
+def _support(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
+    """Which rows are support vectors of any class."""
+    each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
+    mask: np.ndarray = (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)
+    return mask
