@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.checks import check_data, check_number
 from mdlearn.data.kernels import make_kernel, split_parameters
+from mdlearn.forms.certificate import Solution
 from mdlearn.forms.history import State
 from mdlearn.forms.margin import BIASES
-from mdlearn.forms.problem import Form
-from mdlearn.model.model import Model, build_model
+from mdlearn.forms.problem import Form, as_one
+from mdlearn.model.build import build_model
+from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, registry
@@ -140,6 +143,8 @@ def fit(
     multiclass = task.multiclass[0] if multiclass == "auto" else multiclass
     if not task.kernels and kernel != "linear":
         raise ValueError(f"objective {task.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
+    if task.needs_rows and isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(f"objective {task.name!r} needs rows, not kernel='precomputed'; give X and another kernel")
     engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
     given = _options(solver_options, engine)
 
@@ -147,26 +152,35 @@ def fit(
     with blas_threads(limits.n_threads):
         data = check_data(X, y, sample_weight, class_weight, square=square)
         chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
-        filled, k = task.resolve(data.total), data.classes.shape[0]
+        filled, k = task.complete(task.resolve(data.total), data), data.classes.shape[0]
         pieces = [data]
         if k > 2 and multiclass in PAIRWISE:
             pieces = [data.pair(low, high, square) for low, high in pairs_of(k)]
 
         def maker(j: int) -> Maker:
-            def make() -> Generator[None, None, Form]:
+            def make() -> Generator[None, Any, Form]:
                 rng = np.random.default_rng([seed, j, 1])
-                features = yield from task.features(pieces[j], chosen, filled, rng)
-                return task.form(pieces[j], features, bias, filled)
+                form = yield from task.problem(pieces[j], chosen, bias, filled, rng, solved)
+                form = as_one(form) if multiclass == "joint" else form
+                task.check_form(form, filled)
+                return form
 
             return make
 
-        form = _finish(maker(0)())
-        engine, reason = _engine(engine, form)
+        def solved(form: Form) -> list[Solution]:
+            runner, _ = _engine(engine, form)
+            return Driver(runner, runner.check_options(given), limits, seed).run(form).solutions
+
+        form = _finish(maker(0)(), limits.deadline)
+        runner, reason = _engine(engine, form)
         later = [maker(j) for j in range(1, len(pieces))]
-        outcome = Driver(engine, engine.check_options(given), limits, seed).run(form, later)
+        outcome = Driver(runner, runner.check_options(given), limits, seed).run(form, later)
+        if not later:
+            outcome = replace(outcome, solutions=[task.arranged(one, form) for one in outcome.solutions])
         places = [piece.rows for piece in (pieces if later else pieces * len(outcome.solutions))]
-        kinds, ran = (bias, multiclass), (engine.name, reason)
-        return build_model(task.name, {**filled, **chosen.params}, data, places, chosen, kinds, ran, outcome)
+        kinds, ran = (bias, multiclass, task.probabilities), (runner.name, reason)
+        way = form.features.mapping()
+        return build_model(task.name, {**filled, **chosen.params}, data, places, chosen, kinds, ran, outcome, way)
 
 
 def list_objectives() -> list[str]:
@@ -179,13 +193,15 @@ def list_solvers() -> list[str]:
     return sorted(registry().solvers)
 
 
-def _finish(work: Generator[None, None, Any]) -> Any:
-    """Run work to its end, with Ctrl-C possible at every step."""
+def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
+    """Run work to its end, with Ctrl-C possible at every step; it is told when the time is up."""
+    late = None
     while True:
         try:
-            next(work)
+            work.send(late)
         except StopIteration as done:
             return done.value
+        late = time.perf_counter() >= deadline
 
 
 def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
@@ -221,14 +237,16 @@ def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
 
 def _engine(engine: Solver | None, form: Form) -> tuple[Solver, str]:
     """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
+    reason = "asked for"
     if engine is None:
         rule = choose(form)
-        return _solver(find("solver", rule.solver)), rule.reason
+        engine, reason = _solver(find("solver", rule.solver)), rule.reason
     refusal = engine.refusal(form)
     if refusal is not None:
         able = [name for name, cls in registry().solvers.items() if _solver(cls).refusal(form) is None]
-        raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; use one of {', '.join(able)}")
-    return engine, "asked for"
+        instead = f"use one of {', '.join(able)}" if able else "no other engine can"
+        raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; {instead}")
+    return engine, reason
 
 
 def _limits(

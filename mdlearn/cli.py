@@ -1,15 +1,18 @@
-"""The command line: demo, fit, predict, objectives, solvers."""
+"""The command line: demo, fit, predict, compare, objectives, solvers, plugins, new-plugin."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
+from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.manager import list_plugins, registry
 
 KERNEL_PARAMETERS = frozenset(("gamma", "degree", "coef0"))
 WORDS = {"true": True, "false": False, "none": None}
@@ -25,8 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")
     _add_fit(commands)
     _add_predict(commands)
+    _add_compare(commands)
     commands.add_parser("objectives", help="list objectives with their formulas and parameters")
     commands.add_parser("solvers", help="list engines and the table behind solver='auto'")
+    _add_plugins(commands)
     given = parser.parse_args(arguments)
     try:
         code = _run(given, commands.choices[given.command])
@@ -46,8 +51,12 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from mdlearn.experiments.demo import main as run_demo
 
         return run_demo(given.output)
-    if given.command in ("fit", "predict"):
+    if given.command in ("fit", "predict", "compare"):
         return _on_files(given, parser)
+    if given.command == "plugins":
+        return _plugins(given.json)
+    if given.command == "new-plugin":
+        return _new_plugin(given.name, given.dir, given.native)
     return _objectives() if given.command == "objectives" else _solvers()
 
 
@@ -105,6 +114,57 @@ def _add_predict(commands: Any) -> None:
     )
 
 
+def _add_compare(commands: Any) -> None:
+    one = commands.add_parser(
+        "compare",
+        help="fit every objective on every data set of a folder and print one table",
+        description="Fit every objective, with its default parameters, on halves of every data set of a folder: "
+        "accuracy, area under the ROC curve (two classes) or macro F1 (more) on the other halves, certified gap, "
+        "seconds, and average ranks.",
+    )
+    one.add_argument("--data", required=True, metavar="DIR", help="folder of NAME.npz and svmlight files")
+    one.add_argument("--objectives", type=_names, metavar="A,B", help="default: all, see `objectives`")
+    one.add_argument("--sets", type=_names, metavar="A,B", help="names of data sets (default: all of DIR)")
+    one.add_argument("--repeats", type=_count, default=3, metavar="N", help="random splits (default: %(default)s)")
+    one.add_argument("--seed", type=int, default=0, help="seed of splits and fits (default: %(default)s)")
+    one.add_argument("--kernel", default="linear", choices=("linear", "rbf", "poly"), help="default: %(default)s")
+    one.add_argument("--time-limit", type=float, default=5.0, metavar="SECONDS", help="per fit (default: %(default)g)")
+    one.add_argument(
+        "--max-rows", type=_count, default=2000, metavar="N", help="rows used of a set (default: %(default)s)"
+    )
+    one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
+    one.add_argument("--format", default="text", choices=("text", "csv", "json"), help="default: %(default)s")
+    one.add_argument("--out", metavar="FILE", help="file of the table (default: standard output)")
+
+
+def _add_plugins(commands: Any) -> None:
+    one = commands.add_parser("plugins", help="list installed plugins: version, what they provide, what is wrong")
+    one.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
+    one = commands.add_parser(
+        "new-plugin",
+        help="write a package with an objective of your own",
+        description="Write a small package: an objective, its entry point, tests and a README, ready for pip.",
+    )
+    one.add_argument("name", metavar="NAME", help="name of the package and of its folder")
+    one.add_argument("--dir", default=".", metavar="DIR", help="where that folder goes (default: the current one)")
+    one.add_argument("--native", action="store_true", help="with a compiled loss (needs Cython and a C compiler)")
+
+
+def _names(text: str) -> list[str]:
+    """Names with commas between them."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form A,B,C with each name once")
+    return names
+
+
+def _count(text: str) -> int:
+    """A whole number >= 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
+    return int(text)
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
     name, equals, value = text.partition("=")
@@ -119,7 +179,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Run fit or predict; what is wrong with files or parameters becomes one line on standard error."""
+    """Run fit, predict or compare; what is wrong with files or parameters becomes one line on standard error."""
     for option in ("param", "solver_option") if given.command == "fit" else ():
         names = [name for name, _ in getattr(given, option)]
         for name in names:
@@ -129,11 +189,13 @@ def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int
                 parser.error(f"{name} is not a hyper-parameter; see the options of fit")
     if given.command == "fit" and given.features is not None and given.features < 1:
         parser.error(f"--features needs to be at least 1; got {given.features}")
-    run: Callable[[argparse.Namespace], int]
     try:
-        from mdlearn import commands
-
-        run = commands.run_fit if given.command == "fit" else commands.run_predict
+        if given.command == "compare":
+            from mdlearn.experiments.compare import main as run
+        elif given.command == "fit":
+            from mdlearn.commands import run_fit as run
+        else:
+            from mdlearn.commands import run_predict as run
         return run(given)
     except BrokenPipeError:
         raise
@@ -155,7 +217,9 @@ def _objectives() -> int:
     for name, cls in registry().objectives.items():
         print(f"{name}: {cls.summary}\n    minimise {cls.formula}")
         for parameter, declared in cls.parameters.items():
-            default = "" if callable(declared.default) else f" (default {declared.default:g})"
+            told = declared.default
+            told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
+            default = "" if callable(declared.default) else f" (default {told})"
             print(f"    {parameter}: {declared.doc}{default}")
     return 0
 
@@ -169,4 +233,32 @@ def _solvers() -> int:
     print("solver='auto' takes the first line that fits:")
     for rule in RULES:
         print(f"    {rule.solver:<10}{rule.reason}")
+    return 0
+
+
+def _plugins(json: bool) -> int:
+    from mdlearn.plugins.records import as_json, as_lines
+
+    # What plugins print while they are imported is not part of the list, and the list says what warnings would.
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)
+        records = list_plugins()
+    lines = [as_json(records)] if json else as_lines(records)
+    print(*lines, sep="\n", end="\n" if lines else "")
+    if not records:
+        print("no plugins are installed", file=sys.stderr)
+    return 0
+
+
+def _new_plugin(name: str, folder: str, native: bool) -> int:
+    from mdlearn.plugins.scaffold import new_plugin
+
+    try:
+        target = new_plugin(name, folder, native)
+    except ValueError as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    how = "'.[test]'" if native else "-e '.[test]'"
+    print(f"{target} written; in that folder run: pip install {how} && pytest")
     return 0

@@ -7,8 +7,10 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from textwrap import dedent
 
@@ -179,6 +181,12 @@ def can_build():
     return (major, minor) >= (70, 1) or importlib.util.find_spec("wheel") is not None
 
 
+def can_compile():
+    """Whether Cython and a C compiler are here."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return importlib.util.find_spec("Cython") is not None and shutil.which(compiler) is not None
+
+
 def install(package, target):
     """Build a package and put it into a folder, without dependencies and without an index."""
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
@@ -186,10 +194,10 @@ def install(package, target):
     assert done.returncode == 0, done.stderr
 
 
-def run_tests(package, target, *options):
-    """Run the tests of a package against what is installed; warnings are errors."""
+def run_tests(package, target, *options, core=Path(mdlearn.__file__).parents[1]):
+    """Run the tests of a package against what is installed, with a core; warnings are errors."""
     command = ("-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options)
-    return run(*command, folder=package, path=[target, Path(mdlearn.__file__).parents[1]])
+    return run(*command, folder=package, path=[target, core])
 
 
 def run(*command, folder, path):

@@ -104,6 +104,18 @@ def distances(G, chosen):
     return np.diagonal(G) - np.einsum("ij,ij->j", B, np.linalg.solve(B[:, chosen], B))
 
 
+@pytest.mark.parametrize("settings", [{"basis_tol": 1.0}, {"kernel": "linear"}])
+def test_cholesky_has_at_least_one_row(settings):
+    """The largest k(x, x) is not above itself; a kernel of zeros leaves the bias alone."""
+    X, y = sample()
+    X = np.zeros_like(X) if "kernel" in settings else X
+    model = mdlearn.fit("uldm", X, y, basis="cholesky", C=1e-4, **TIGHT, **{"kernel": "rbf", **settings})
+    assert model.basis_indices_.shape == (1,) and model.certificate.converged
+    if "kernel" in settings:
+        h = np.mean(y)
+        np.testing.assert_allclose(model.decision_function(X), h / (1e-4 + 1.0 - h * h), rtol=1e-9)
+
+
 def test_cholesky_to_rounding_is_the_rank():
     X, y = sample(40)
     model = mdlearn.fit("uldm", X, y, basis="cholesky", basis_tol=0)

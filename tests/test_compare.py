@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn.cli import main
 from mdlearn.experiments import compare
 from mdlearn.experiments.scores import auc, average_ranks, f1_macro
-from mdlearn.experiments.sets import find_sets, halves, load
+from mdlearn.experiments.sets import DataSet, find_sets, halves, load
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.manager import registry
 
@@ -63,6 +63,42 @@ def test_files_of_every_kind(folder):
     (folder / "dense.libsvm").write_text("1 1:1\n")
     with pytest.raises(ValueError, match="two files of the data set dense"):
         find_sets(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"y": np.ones(30)}, "one label for each"),  # splitting would take the first 30 rows only
+        ({"y": np.ones((40, 1))}, "one label for each"),
+        ({"X": np.ones(40)}, "one label for each"),
+        ({"X": np.ones((0, 3)), "y": np.ones(0)}, "one label for each"),
+        ({"X": np.ones((40, 3)) * 1j}, "complex"),
+        ({"y": np.where(np.arange(40) < 20, 1.0, np.nan)}, "among its labels"),
+        ({"X_train": np.ones((40, 2)), "y_train": np.ones(40)}, "different columns"),
+    ],
+)
+def test_rows_and_labels_that_do_not_fit(tmp_path, change, match):
+    np.savez(tmp_path / "set.npz", **{"X": np.ones((40, 3)), "y": np.arange(40) % 2, **change})
+    with pytest.raises(ValueError, match=match):
+        load(tmp_path / "set.npz")
+
+
+@pytest.mark.parametrize(("array", "value"), [("indices", 10**6), ("indices", -5), ("indptr", 10**6), ("indptr", -2)])
+def test_damaged_sparse_files(tmp_path, array, value):
+    """Compiled loops that believe such indices end the process."""
+    A = sp.random(40, 6, density=0.5, random_state=0, format="csr")
+    arrays = {"data": A.data, "indices": A.indices.copy(), "indptr": A.indptr.copy()}
+    arrays[array][3] = value
+    np.savez(tmp_path / "set.npz", **arrays, shape=A.shape, y=np.arange(40) % 2)
+    with pytest.raises(ValueError, match="cannot be read"):
+        load(tmp_path / "set.npz")
+
+
+def test_infinity_is_no_missing_value():
+    X = np.ones((40, 3))
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        halves(DataSet(X, np.arange(40) % 2), 0, 0, 2000)
 
 
 def test_wrong_folders_and_names(tmp_path, folder, capsys):

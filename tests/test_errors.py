@@ -372,3 +372,13 @@ def test_arguments_of_fit_are_keywords():
         mdlearn.fit("ldm", X, Y, "auto")
     with pytest.raises(TypeError):
         mdlearn.fit("ldm", X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_numbers_whose_squares_overflow(kernel):
+    refuse(ValueError, ["squares overflow", "scale the features"], data=1e200 * X, kernel=kernel)
+
+
+def test_a_polynomial_kernel_that_overflows():
+    settings = {"kernel": "poly", "degree": 500, "gamma": 1.0}
+    refuse(ValueError, ["poly kernel overflow", "scale the features"], data=1e3 * X, **settings)

@@ -168,3 +168,23 @@ def test_wrong_values(name, bad):
     X, y = sample()
     with pytest.raises(ValueError, match=next(iter(bad))):
         mdlearn.fit(name, X, y, **bad)
+
+
+def test_steep_losses_of_a_kernel_have_a_bound():
+    """C k(x, x) = 1e11: slopes at rounded margins prove nothing, the solution's own coefficients do."""
+    X, y = sample(m=15)
+    G = np.asarray(gram(X, X, "poly", 100.0, 2, 0.0, np.float64))
+    for name, weights in (("lssvm", (0.0, 0.0)), ("lsldm", (1e4, 1e3))):
+        extra = dict(zip(("lambda1", "lambda2"), weights)) if name == "lsldm" else {}
+        model = mdlearn.fit(name, G, y, C=1e5, kernel="precomputed", bias="none", **extra)
+        alpha = model.dual_coef_[0].astype(np.longdouble)
+        f, certificate = G @ alpha, model.certificate
+        held = value(f, alpha @ f, y, np.ones(15), 1e5, *weights)
+        assert model.solver == "direct" and certificate.converged
+        assert abs(certificate.objective - held) <= 1e-6 * held and certificate.lower_bound <= held * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["lssvm", "lsldm"])
+def test_an_indefinite_kernel_is_an_error(name):
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        mdlearn.fit(name, -np.eye(4), [0, 1, 0, 1], kernel="precomputed", bias="none", C=10.0)

@@ -7,6 +7,8 @@ import pytest
 from reference import dual_value, factor, gram, kernel_optimum, linear_objective, optimum, scale_gamma
 from scipy.optimize import Bounds, LinearConstraint, linprog, minimize
 
+import mdlearn
+
 BIASES = ("none", "regularized", "free")
 
 
@@ -140,3 +142,26 @@ def test_kernel_factor_and_gamma():
     assert scale_gamma(X) == pytest.approx(1 / (3 * X.var()), rel=1e-13)
     rows = np.repeat(X[:20], counts.astype(int), axis=0)
     assert scale_gamma(X[:20], counts) == pytest.approx(1 / (3 * rows.var()), rel=1e-13)
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
+def test_rbf_values_of_clusters_far_apart(distance):
+    """Near rows keep their kernel values, however far the cluster is from the others."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 3)) + distance * np.eye(3)[np.arange(30) % 3]
+    X[:3] = X[3:6]
+    y = rng.integers(0, 2, 30)
+    model = mdlearn.fit("svm", X, y, kernel="rbf", gamma=0.5, tol=1e-10)
+    K = np.exp(-0.5 * np.square(X[:, None] - X[None]).sum(axis=2))
+    f = K @ model.dual_coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-12)
+    alpha, b = model.dual_coef_[0], model.intercept_[0]
+    value = 0.5 * (alpha @ K @ alpha + b * b) + np.maximum(0.0, 1.0 - np.where(y == 1, 1.0, -1.0) * f).sum()
+    # Rows lose digits when their mean is taken off.
+    assert model.certificate.objective == pytest.approx(value, rel=1e-12 + 1e-16 * distance)
+
+
+def test_the_scale_of_constant_columns_is_no_rounding():
+    X = np.full((7, 3), 0.1)
+    X[0] = np.nextafter(0.1, 1.0)
+    assert mdlearn.fit("svm", X, [0, 1] * 3 + [0], kernel="rbf").params["gamma"] == 1.0

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
-from plugin_cases import Site, can_build, install, run_tests
+from plugin_cases import Site, can_build, can_compile, install, run_tests
 
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.plugins.manager import registry
 from mdlearn.plugins.scaffold import new_plugin
 from mdlearn.testing import CHECKS
+
+
+@pytest.mark.skipif(not (can_build() and can_compile()), reason="needs pip, setuptools>=70.1, Cython, a C compiler")
+def test_with_a_compiled_loss(tmp_path, capsys):
+    assert main(["new-plugin", "My-Corner", "--native", "--dir", str(tmp_path / "new")]) == 0
+    package, target = tmp_path / "new" / "My-Corner", tmp_path / "site"
+    assert capsys.readouterr().out == f"{package} written; in that folder run: pip install '.[test]' && pytest\n"
+    install(package, target)
+    shutil.rmtree(package / "src")
+    done = run_tests(package, target)
+    assert done.returncode == 0, done.stdout
+    assert re.search(rf"^{len(CHECKS) + 3} passed in", done.stdout.splitlines()[-1])
 
 
 @pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")

@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from plugin_cases import can_build, install, run_tests
+from plugin_cases import can_build, can_compile, install, run_tests
+
+from mdlearn.plugins.scaffold import new_plugin
 
 FOLDER = Path(__file__).resolve().parents[1] / "plugins"
 PLUGINS = sorted(path.parent.name for path in FOLDER.glob("*/pyproject.toml"))
@@ -17,6 +19,8 @@ PLUGINS = sorted(path.parent.name for path in FOLDER.glob("*/pyproject.toml"))
 @pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
 @pytest.mark.parametrize("name", PLUGINS)
 def test_it_installs_and_passes_its_tests(name, tmp_path):
+    if list((FOLDER / name).rglob("*.pyx")) and not can_compile():
+        pytest.skip("needs Cython and a C compiler")
     # Built in a copy: setuptools leaves its own files in the source folder.
     package = shutil.copytree(FOLDER / name, tmp_path / name, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     install(package, tmp_path / "site")
@@ -30,3 +34,14 @@ def test_it_installs_and_passes_its_tests(name, tmp_path):
 def test_it_is_named_after_its_folder(name):
     project = tomllib.loads((FOLDER / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == name and project["entry-points"]["mdlearn"]
+
+
+def test_the_native_example_is_what_new_plugin_writes(tmp_path):
+    written = new_plugin("mdlearn-native-example", tmp_path, native=True)
+    files = [path for path in written.rglob("*") if path.is_file()]
+    assert len(files) == 6
+    for path in files:
+        shipped = FOLDER / "mdlearn-native-example" / path.relative_to(written)
+        assert shipped.read_text(encoding="utf-8") == path.read_text(encoding="utf-8"), shipped
+    source = (written / "src" / "mdlearn_native_example" / "_loss.pyx").read_text(encoding="utf-8")
+    assert "import" not in re.sub(r'""".*?"""', "", source, flags=re.DOTALL)

@@ -1,8 +1,19 @@
+from collections.abc import Sequence
+
 import numpy as np
+
+from mdlearn._solvers.callbacks import Callback
 
 class Problem:
     def __init__(
-        self, y: np.ndarray, terms: np.ndarray, spread: float, pull: float, ridge: float, constant: float
+        self,
+        y: np.ndarray,
+        terms: np.ndarray,
+        spread: float,
+        pull: float,
+        ridge: float,
+        constant: float,
+        natives: Sequence[tuple[Callback, float, int]] = (),
     ) -> None: ...
 
 class Walk:

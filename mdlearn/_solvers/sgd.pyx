@@ -11,6 +11,9 @@ come an entry for the constant feature and one per row: the coefficients of w as
 """
 
 from libc.math cimport exp, fabs, sqrt
+from libc.stdlib cimport calloc, free
+
+from mdlearn._solvers.callbacks cimport Callback, function_t
 
 ctypedef fused real_t:
     float
@@ -23,6 +26,12 @@ ctypedef fused index_t:
 cdef double SMALL = 0.0625, LARGE = 16.0  # of `scale`: narrow, so that total + carried * u cancels few digits
 
 
+cdef struct Native:
+    function_t derivative
+    void* data
+    double weight, side
+
+
 cdef class Problem:
     """A column, divided by the factor that makes step sizes a matter of the data's scale.
 
@@ -30,21 +39,42 @@ cdef class Problem:
     ----------
     y : (m,) signs; terms : (6, T) side, threshold, jump, rise, height and sharpness of every loss term: its derivative
     is -side (jump + rise * excess) beyond its threshold, and -side * height / (1 + exp(-sharpness * excess)); spread, pull, ridge : factors of margin difference, mean and w;
-    constant : value of a feature that every row has, behind the last column (0: none).
+    constant : value of a feature that every row has, behind the last column (0: none);
+    natives : (Callback, weight, side) of every term with a derivative of its own: weight times the part of it that
+    falls (side 1) or rises (side -1).
     """
 
     cdef const double[::1] y
     cdef const double[:, ::1] terms
     cdef double spread, pull, ridge, constant
+    cdef Native* natives
+    cdef Py_ssize_t n_natives
+    cdef list callbacks  # held as long as their pointers
+
+    def __cinit__(self):
+        self.natives, self.n_natives = NULL, 0
 
     def __init__(
         self, const double[::1] y, const double[:, ::1] terms, double spread, double pull, double ridge,
-        double constant,
+        double constant, natives=(),
     ):
         if terms.shape[0] != 6:
             raise ValueError("terms need six rows: side, threshold, jump, rise, height, sharpness")
+        if self.natives != NULL:
+            raise ValueError("a problem is made once")
         self.y, self.terms = y, terms
         self.spread, self.pull, self.ridge, self.constant = spread, pull, ridge, constant
+        self.callbacks = [callback for callback, _, _ in natives]
+        self.natives = <Native*>calloc(len(self.callbacks) + 1, sizeof(Native))
+        if self.natives == NULL:
+            raise MemoryError
+        cdef Callback callback
+        for callback, weight, side in natives:
+            self.natives[self.n_natives] = Native(callback.function, callback.data, weight, side)
+            self.n_natives += 1
+
+    def __dealloc__(self):
+        free(self.natives)
 
 
 cdef class Walk:
@@ -82,7 +112,7 @@ cdef int renormalise(Walk walk) except -1 nogil:
 cdef double descend(Problem p, Walk walk, Py_ssize_t i, double z_i, double z_j) except? -1.0 nogil:
     # Take the step's effect on the scalars; return what u gains along row i.
     cdef Py_ssize_t term
-    cdef double excess, eta, growth, slope = p.spread * (z_i - z_j) - p.pull
+    cdef double excess, eta, growth, given, slope = p.spread * (z_i - z_j) - p.pull
     for term in range(p.terms.shape[1]):
         excess = p.terms[0, term] * (p.terms[1, term] - z_i)
         if excess > 0.0:
@@ -90,6 +120,10 @@ cdef double descend(Problem p, Walk walk, Py_ssize_t i, double z_i, double z_j) 
         if p.terms[4, term] != 0.0:
             # exp overflows to infinity, and the quotient is then 0 as it should be.
             slope -= p.terms[0, term] * p.terms[4, term] / (1.0 + exp(-p.terms[5, term] * excess))
+    for term in range(p.n_natives):
+        given = p.natives[term].derivative(z_i, p.natives[term].data)
+        if p.natives[term].side * given < 0.0:
+            slope += p.natives[term].weight * given
     walk.t += 1
     growth = sqrt(1.0 + p.ridge * walk.eta0 * walk.t)
     eta = walk.eta0 / (growth * sqrt(growth))

@@ -100,6 +100,10 @@ def load(path: Path) -> DataSet:
         raise ValueError(f"{path.name} cannot be read as an archive of plain arrays: {error}") from None
     if not parts:
         raise ValueError(f"{path.name} holds neither X and y nor a CSR matrix (data, indices, indptr, shape) and y")
+    for X, y in parts:
+        _check(path.name, X, y)
+    if len({(X.shape[1], isinstance(X, np.ndarray)) for X, _ in parts}) > 1:
+        raise ValueError(f"{path.name} has parts of different columns, or one of them sparse; give both the same kind")
     X, y = parts[0]
     if len(parts) > 1:
         from scipy.sparse import issparse, vstack
@@ -108,6 +112,16 @@ def load(path: Path) -> DataSet:
         X = vstack(rows, format="csr") if issparse(X) else np.vstack(rows)
         y = np.concatenate([part[1] for part in parts])
     return DataSet(X, y)
+
+
+def _check(name: str, X: Any, y: np.ndarray) -> None:
+    """ValueError unless X is a matrix of real numbers with one label per row: splitting would hide what is wrong."""
+    if len(X.shape) != 2 or y.shape != X.shape[:1] or y.size == 0:
+        raise ValueError(f"{name} has X of shape {X.shape} and y of shape {y.shape}; give rows and one label for each")
+    if X.dtype.kind == "c" or y.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers; give real ones")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} has NaN or infinity among its labels; give a label for every row")
 
 
 PARTS = (("", ""), ("train_", "_train"), ("test_", "_test"))
@@ -126,7 +140,10 @@ def _part(file: Any, prefix: str, suffix: str) -> tuple[Any, np.ndarray] | None:
     from scipy.sparse import csr_matrix
 
     arrays = tuple(file[prefix + key] for key in ("data", "indices", "indptr"))
-    return csr_matrix(arrays, shape=tuple(file[f"{prefix}shape"].tolist())), y
+    X = csr_matrix(arrays, shape=tuple(np.atleast_1d(file[f"{prefix}shape"]).tolist()))
+    # SciPy's compiled loops believe indices; those of a damaged file would lead them out of the arrays.
+    X.check_format(full_check=True)
+    return X, y
 
 
 def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
@@ -159,6 +176,8 @@ def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
 
 def _dense_scaled(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
+    if np.isinf(X).any() or np.isinf(X_test).any():
+        raise ValueError("X contains infinity; only NaN stands for a missing value")
     known = ~np.isnan(X)
     count = known.sum(axis=0)
     mean = np.divide(np.where(known, X, 0.0).sum(axis=0), count, out=np.zeros(X.shape[1]), where=count > 0)

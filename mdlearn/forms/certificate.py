@@ -23,6 +23,8 @@ from mdlearn.forms.rounding import rounded
 from mdlearn.forms.unridged import without_ridge
 
 TINY = float(np.finfo(float).tiny)
+SAME = 1e-14
+"""Relative difference of two objective values that rounding makes."""
 
 
 @dataclass(frozen=True)
@@ -59,32 +61,35 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients of one column, with the multipliers that prove them.
+    """Coefficients of one column, with the multipliers that prove them; of all k classes where a problem is joint.
 
     Attributes
     ----------
-    coef : ndarray of shape (d,) or None
+    coef : ndarray of shape (d,) or (k, d), or None
         w of explicit columns; None for a kernel. float64, rounded to the type of the rows.
-    intercept : float
-    alpha : ndarray of shape (m,) or None
+    intercept : float, or ndarray of shape (k,)
+    alpha : ndarray of shape (m,) or (k, 1, m), or None
         Signed coefficients over the rows, f(x) = sum alpha_i k(x_i, x) + intercept; None where w is no combination of
         rows.
-    beta : ndarray of shape (T, m)
+    beta : ndarray of shape (T, m) or (k, T, m)
         Multipliers.
-    norm : float
+    norm : float, or ndarray of shape (k,)
         |w| in the space of the features.
     certificate : Certificate
     at_limit : bool
         Rounding to the type of the rows alone costs more than `tol`: no later point of an engine will do better.
+    extras : dict of str to ndarray
+        What else the features give a model as attributes.
     """
 
     coef: np.ndarray | None
-    intercept: float
+    intercept: float | np.ndarray
     alpha: np.ndarray | None
     beta: np.ndarray
-    norm: float
+    norm: float | np.ndarray
     certificate: Certificate
     at_limit: bool = False
+    extras: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def value_at_zero(column: Column) -> float:
@@ -168,6 +173,13 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solut
     objective, coef, intercept = min(
         (improved(form, column, expanded, b) for b in sorted(intercepts)), key=lambda found: found[0]
     )
+    if not column.terms and point.coef is not None:
+        # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
+        own = improved(form, column, point.coef, point.intercept)
+        if own[0] <= objective + SAME * abs(objective):
+            objective, coef, intercept = own
+            if np.abs(coef - expanded).max() > SAME * np.abs(coef).max():
+                alpha = representer(form, alpha, coef, intercept)
     return _held(form, column, (objective, coef, intercept), lower, alpha, beta, tol)
 
 
@@ -181,7 +193,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     if point.coef is None or solution.certificate.converged or form.ridge == 0:
         return solution
     found = improved(form, column, point.coef, point.intercept)
-    lower = solution.certificate.lower_bound
+    lower = solution.certificate.lower_bound / (form.unit * column.unit)
     own = _held(form, column, found, lower, solution.alpha, solution.beta, tol)
     if not own.certificate.objective < solution.certificate.objective:
         return solution
@@ -213,14 +225,15 @@ def _held(
 ) -> Solution:
     """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
     objective, coef, intercept = rounded(form, column, *found)
-    unit, at_zero = form.unit, form.unit * value_at_zero(column)
+    unit = form.unit * column.unit
+    at_zero = unit * value_at_zero(column)
     certificate = judge(unit * objective, unit * lower, at_zero, column.hard, tol)
     # What rounding costs, as if the point had been optimal.
     ideal = judge(unit * objective, unit * found[0], at_zero, column.hard, tol)
     at_limit = objective > found[0] and not ideal.converged
-    norm = math.sqrt(max(form.features.squared_norm(coef), 0.0)) if coef.any() else 0.0
+    norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
-    return Solution(w, intercept, alpha, beta, norm, certificate, at_limit)
+    return Solution(w, intercept, alpha, beta, norm, certificate, at_limit, form.features.attributes())
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from mdlearn.forms.given import GivenTerm
+
 
 @dataclass(frozen=True)
 class HingeTerm:
@@ -169,7 +171,9 @@ class LogisticTerm:
         return self.alpha * caps * p * (1.0 - p)
 
 
-Term = HingeTerm | LogisticTerm
+Term = HingeTerm | LogisticTerm | GivenTerm
+CURVED = frozenset({"logistic", "given", "native"})
+"""Kinds with a continuous slope whose conjugate is no parabola."""
 
 
 def _plogp(p: np.ndarray) -> np.ndarray:

@@ -35,8 +35,10 @@ class Column:
         v >= 0, the factor of the population variance of the margins.
     mean : float
         a >= 0, the factor of the (maximised) mean margin.
-    terms : tuple of HingeTerm and LogisticTerm
+    terms : tuple of HingeTerm, LogisticTerm and GivenTerm
         The declared loss; may be empty.
+    unit : float
+        Value of the objective for one unit of this problem, times the form's `unit`.
     """
 
     y: np.ndarray
@@ -44,6 +46,7 @@ class Column:
     variance: float
     mean: float
     terms: tuple[Term, ...]
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
@@ -107,7 +110,9 @@ class Column:
     def distribution_value(self, z: np.ndarray) -> float:
         """v Var(z) - a mean(z) + losses: everything but the ridge."""
         mean = float(self.counts @ z) / self.total
-        value = self.variance * (float(self.counts @ np.square(z - mean)) / self.total) - self.mean * mean
+        value = -self.mean * mean
+        if self.variance > 0:  # 0 times an overflow is no number
+            value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
         return value + sum(t.value(z, self.counts) for t in self.terms)
 
 
@@ -126,8 +131,10 @@ class MarginForm:
     unit : float
         Value of the objective for one unit of the form, > 0: what is certified is the form's value times `unit`.
     penalty : float
-        beta >= 0, the factor of sum_j |W_j|: the length, over all columns, of the coefficients of one feature. It
-        couples the columns to one problem.
+        beta >= 0, the factor of sum_j |W_j|: the length of the coefficients of one feature, over all columns if
+        `joint`, else in each column.
+    joint : bool
+        Whether the columns are one problem.
     """
 
     features: Features
@@ -136,6 +143,7 @@ class MarginForm:
     ridge: float = 1.0
     unit: float = 1.0
     penalty: float = 0.0
+    joint: bool = False
 
     def __post_init__(self) -> None:
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from mdlearn.forms.certificate import TINY, Solution, certify, certify_as_is, certify_best, value_at_zero
@@ -67,7 +68,7 @@ class ColumnProblem(Problem):
     """One column of a MarginForm."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
-        self.form, self.part, self.unit, self.hard = form, column, form.unit, column.hard
+        self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
         self.at_zero = value_at_zero(column)
 
     def start(self) -> Any:
@@ -101,7 +102,18 @@ Form = Any
 
 
 def problems_of(form: Form) -> tuple[Problem, ...]:
-    """Return the problems of a form: its columns, or itself when it is one."""
+    """Return the problems of a form: its columns, all of them as one, or itself when it is one."""
     if isinstance(form, Problem):
         return (form,)
+    if form.joint or form.penalty > 0:
+        from mdlearn.forms.coupled import MarginComposite  # composites are Problems
+
+        groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
+        return tuple(MarginComposite(form, group) for group in groups)
     return tuple(ColumnProblem(form, column) for column in form.columns)
+
+
+def as_one(form: Form) -> Form:
+    """Return a form of several columns as one problem; other forms as they are."""
+    several = isinstance(form, MarginForm) and len(form.columns) > 1
+    return replace(form, joint=True) if several else form

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.kernels import PARAMETERS, Kernel
+from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import CsrRows, DenseRows, Rows
 from mdlearn.forms.certificate import Certificate
 from mdlearn.forms.margin import BIASES
@@ -54,6 +56,15 @@ class Arrays:
             raise Unreadable(f"its array {name!r} has dtype {array.dtype} and shape {array.shape}")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
+    def take_any(self, name: str) -> np.ndarray:
+        """Return an array of numbers or booleans of any shape."""
+        array = self.left.get(name)
+        if array is None:
+            raise Unreadable(f"it lacks the array {name!r}")
+        if array.dtype.kind not in "biuf":
+            raise Unreadable(f"its array {name!r} has dtype {array.dtype}")
+        return self.take(name, array.dtype.kind, *(None,) * array.ndim)
+
 
 def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
@@ -82,12 +93,15 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     names = header["feature_names"]
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise Unreadable("its column names are not one string per column")
+    extras = _extras(_check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
+    mapping = None if header.get("map") is None else _map(_typed(header, "map", (dict,)), extras, rest, width)
     model = Model(
         objective=_typed(header, "objective", (str,)),
-        params=_typed(header, "params", (dict,)),
+        params=_params(_typed(header, "params", (dict,)), rest),
         kernel=kernel,
         bias=_among(header["bias"], BIASES),
         multiclass=multiclass,
+        probabilities=_check_type(header.get("probabilities", False), (bool,), "probabilities"),
         solver=_typed(header, "solver", (str,)),
         solver_reason=_typed(header, "solver_reason", (str,)),
         n_iter=_typed(header, "n_iter", (int,)),
@@ -100,14 +114,54 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         support_=support,
         n_support_=rest.take("n_support", "i", k).astype(np.intp, copy=False),
         _names=None if names is None else tuple(names),
-        _coef=rest.take("coef", "f", problems, width) if linear else None,
+        _coef=rest.take("coef", "f", problems, math.prod(mapping.shape) if mapping else width) if linear else None,
         _alpha=alpha,
         _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name in ("rbf", "poly")),
         _norms=rest.take("norms", "f", problems),
+        extras=extras,
+        _map=mapping,
     )
     if rest.left:
         raise Unreadable(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
     return model
+
+
+def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
+    """Parameters; those that are arrays are in the file under the name that the header gives."""
+    return {
+        name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
+        for name, value in given.items()
+    }
+
+
+def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any]:
+    """Attributes that only some objectives have: an array each, or one per problem."""
+    extras: dict[str, Any] = {}
+    for name, several in given.items():
+        if several is not None and (_check_type(several, (int,), "extras") != problems or name in vars(Model)):
+            raise Unreadable(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
+        arrays = tuple(rest.take_any(f"extra_{name}_{i}") for i in range(several or 1))
+        extras[name] = arrays[0] if several is None else arrays
+    return extras
+
+
+def _map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays, width: int) -> LandmarkMap:
+    """The way of new rows to a landmark space; centres and landmarks are attributes of the model too."""
+    points = []
+    for name in ("centers_", "landmarks_"):
+        array = extras.get(name)
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != np.float64
+            or array.shape[1:] != (width,)
+            or not len(array)
+        ):
+            raise Unreadable("its centres and landmarks are not points with the columns of X")
+        points.append(array)
+    spread = _check_type(given["width"], (*NUMBER, type(None)), "width")
+    mix = rest.take("map_mix", "f", len(points[0]), len(points[0])) if "map_mix" in rest.left else None
+    projection = _kernel(_typed(given, "projection", (dict,)), rest, width, "map_centre")
+    return LandmarkMap(points[0], points[1], projection, spread, mix)
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
@@ -119,14 +173,14 @@ def _classes(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
+def _kernel(given: dict[str, Any], rest: Arrays, width: int, at: str = "centre") -> Kernel:
     name = _among(given["name"], tuple(PARAMETERS))
     params = _typed(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
     for key in params:
         _typed(params, key, NUMBER)
-    centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
+    centre = rest.take(at, "f", width) if name == "rbf" and at in rest.left else None
     return Kernel(name, params, None, centre)
 
 

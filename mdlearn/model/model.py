@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.arrays import check_rows
-from mdlearn.data.checks import Data, check_labels, check_weights, column_names
+from mdlearn.data.checks import check_labels, check_weights, column_names
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.maps import ClusterKernel, LandmarkMap, Scorer
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.certificate import Certificate
-from mdlearn.forms.rounding import to_type
-from mdlearn.model.pairs import PAIRWISE, class_scores
+from mdlearn.model.pairs import PAIRWISE, class_probabilities, class_scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +38,8 @@ class Model:
         "none", "regularized" or "free".
     multiclass : str
         "ovr", "joint", "ovo", "fuzzy-min" or "fuzzy-avg": how more than two classes are told apart.
+    probabilities : bool
+        Whether the objective makes sigma(f) a probability: then there is `predict_proba`.
     solver, solver_reason : str
         The engine that ran, and why it was chosen.
     n_iter : int
@@ -57,6 +61,9 @@ class Model:
         Training rows with a non-zero dual coefficient.
     n_support_ : ndarray of shape (k,)
         Their number per class.
+    extras : dict
+        Attributes that only some objectives have (`basis_indices_`, `centers_`, `landmarks_`), by name: arrays, or
+        tuples of arrays with one per pair of classes.
     """
 
     objective: str
@@ -64,6 +71,7 @@ class Model:
     kernel: Kernel
     bias: str
     multiclass: str
+    probabilities: bool
     solver: str
     solver_reason: str
     n_iter: int
@@ -80,6 +88,18 @@ class Model:
     _alpha: np.ndarray | None
     _rows: Rows | None
     _norms: np.ndarray
+    extras: dict[str, Any] = field(default_factory=dict)
+    _map: LandmarkMap | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(type(self), name, None)
+        if isinstance(found, property):
+            return found.__get__(self)  # it has raised AttributeError, and says why once more
+        extras = self.__dict__.get("extras", {})
+        if name not in extras:
+            told = f"; it has {', '.join(extras)}" if extras else ""
+            raise AttributeError(f"this model of {self.__dict__.get('objective')!r} has no attribute {name!r}{told}")
+        return extras[name]
 
     def __repr__(self) -> str:
         gap = f"gap={self.certificate.gap:.2g}"
@@ -97,10 +117,20 @@ class Model:
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of shape (p, d); AttributeError unless the kernel is linear."""
+        """Weights of shape (p, d), or theta of shape (p, K, L); AttributeError unless the kernel is linear."""
         if self._coef is None:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
-        return self._coef
+        return self._coef if self._map is None else self._map.theta(self._coef)
+
+    @property
+    def folded_coef_(self) -> np.ndarray:
+        """w_k = sum_l theta_kl landmark_l, shape (p, K, d): f(x) = w_k . x + intercept in cluster k.
+
+        AttributeError for models without landmarks, with another projection than "dot" or another kernel than linear.
+        """
+        if self._map is None or self._coef is None or not self._map.folds:
+            raise AttributeError("folded_coef_ exists for landmark models with dot projections and linear kernel only")
+        return self._map.folded(self._coef).astype(self._coef.dtype)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -136,6 +166,20 @@ class Model:
         """Return labels of shape (n,): f = 0 is the second label; ties go to the first class in `classes_`."""
         f = self.decision_function(X)
         return self.classes_[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """predict_proba(X) returns the probability of every class, shape (n, k).
+
+        For two classes sigma(f) = 1 / (1 + exp(-f)) is that of the second label (MDLM paper, eq. 2.1); for more, the
+        sigma of every class's score are divided by their sum. No class has a larger one than the label of `predict`.
+        AttributeError unless the objective is made for it (`probabilities`) and has one score per class.
+        """
+        if not self.probabilities:
+            raise AttributeError(f"predict_proba does not exist: scores of {self.objective!r} are no probabilities")
+        if self.classes_.shape[0] > 2 and self.multiclass in PAIRWISE:
+            raise AttributeError(f"predict_proba needs one score per class; this model has {self.multiclass!r}")
+        return lambda X: class_probabilities(self.decision_function(X))
 
     def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
         """Return margins: y f for two classes, f_y - max of the others for more, shape (n,).
@@ -185,7 +229,7 @@ class Model:
         Raises
         ------
         ValueError
-            For a callable kernel.
+            For a callable kernel, clustering, selection of landmarks or projection.
         OSError
             When the file cannot be written.
         """
@@ -215,70 +259,19 @@ class Model:
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
         if self._coef is not None:
-            return A.dot(self._coef.T)
+            return A.dot(self._coef.T) if self._scorer is None else self._scorer.scores(A)
         if self._rows is None:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        F = np.empty((A.shape[0], alpha.shape[1]))
+        F, kernel, support = np.empty((A.shape[0], alpha.shape[1])), self.kernel, self._rows
+        if self._map is not None:
+            kernel, support = ClusterKernel.over(kernel, self._map).eased(support)
         for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
-            F[rows] = self.kernel.block(A.take(rows), self._rows) @ alpha
+            F[rows] = kernel.block(A.take(rows), support) @ alpha
         return F
 
-
-def build_model(
-    objective: str,
-    params: dict[str, Any],
-    data: Data,
-    places: list[np.ndarray],
-    kernel: Kernel,
-    kinds: tuple[str, str],
-    engine: tuple[str, str],
-    outcome: Any,
-) -> Model:
-    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave.
-
-    `places` holds, for every solution, the positions of its rows among the caller's; `kinds` are bias and multiclass,
-    `engine` is the engine's name and why it was chosen.
-    """
-    solutions, dtype = outcome.solutions, data.X.dtype
-    beta = np.concatenate([_spread(s.beta, at, data.n_given) for s, at in zip(solutions, places)])
-    duals = to_type(beta, dtype, towards_zero=True)
-    alpha = None
-    if solutions[0].alpha is not None:
-        parts = [_spread(s.alpha, at, data.n_given) for s, at in zip(solutions, places)]
-        alpha = to_type(np.concatenate(parts)[:, 0], dtype)
-    linear = solutions[0].coef is not None
-    used = np.abs(beta if alpha is None else alpha[:, None]).max(axis=(0, 1)) > 0
-    mine = np.flatnonzero(used[data.rows])
-    return Model(
-        objective=objective,
-        params=params,
-        kernel=kernel,
-        bias=kinds[0],
-        multiclass=kinds[1],
-        solver=engine[0],
-        solver_reason=engine[1],
-        n_iter=outcome.n_iter,
-        history=outcome.history,
-        certificate=outcome.certificate,
-        classes_=data.classes,
-        n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
-        intercept_=np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype),
-        duals=duals[:, 0] if duals.shape[1] == 1 else duals,
-        support_=np.flatnonzero(used),
-        n_support_=np.bincount(data.codes[mine], minlength=data.classes.shape[0]),
-        _names=data.names,
-        _coef=np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype) if linear else None,
-        _alpha=alpha,
-        _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
-        _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
-    )
-
-
-def _spread(values: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Values over some rows, shape (m,), (T, m) or (k, T, m), as (k, T, n) over all rows."""
-    values = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    out = np.zeros((*values.shape[:2], n))
-    out[:, :, at] = values
-    return out
+    @cached_property
+    def _scorer(self) -> Scorer | None:
+        """What predicts with coefficients in a landmark space."""
+        return None if self._map is None or self._coef is None else self._map.scorer(self._coef)

@@ -49,3 +49,14 @@ def _votes(F: np.ndarray, k: int) -> np.ndarray:
         total[:, low] -= F[:, p]
         total[:, high] += F[:, p]
     return votes + total / (3.0 * (np.abs(total) + 1.0))
+
+
+def class_probabilities(f: np.ndarray) -> np.ndarray:
+    """Return sigma(f) of every class over their sum, shape (n, k), for scores (n,) of two classes or (n, k)."""
+    if f.ndim == 1:
+        f = np.column_stack([-f, f])
+    # ln sigma(f): scores of -1000 for every class still have a largest one.
+    logs = -np.logaddexp(0.0, -f)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    result: np.ndarray = shares / shares.sum(axis=1, keepdims=True)
+    return result

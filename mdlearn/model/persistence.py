@@ -13,21 +13,16 @@ import math
 import os
 import secrets
 import stat
-import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from mdlearn.data.rows import CsrRows, DenseRows
-from mdlearn.model.decoding import CERTIFICATE, HISTORY, Unreadable, decode
+from mdlearn.model.decoding import Unreadable, decode
+from mdlearn.model.encoding import FORMAT, LABEL_KINDS, VERSION, encode
 from mdlearn.model.model import Model
-
-FORMAT = "mdlearn model"
-VERSION = 2
-LABEL_KINDS = "biufSUMm"
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -53,7 +48,7 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
         When the file cannot be written.
     """
     target = check_target(path)
-    header, arrays = _encode(model, dict(notes or {}))
+    header, arrays = encode(model, dict(notes or {}))
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
     _write(target, {"header": text, "digest": _digest(text, arrays), **arrays})
 
@@ -141,86 +136,6 @@ def _write(target: str, members: dict[str, np.ndarray]) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def _encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    kernel, certificate = model.kernel, model.certificate
-    if kernel.function is not None:
-        raise ValueError(
-            "a model with a callable kernel cannot be saved, because a model file holds no code; fit with "
-            "kernel='precomputed' and save that model"
-        )
-    if model.classes_.dtype.kind not in LABEL_KINDS:
-        raise ValueError(
-            f"labels of dtype {model.classes_.dtype} cannot be saved; fit with numbers, booleans or fixed-width strings"
-        )
-    arrays = {
-        "classes": model.classes_,
-        "intercept": model.intercept_,
-        "duals": model.duals,
-        "support": model.support_,
-        "n_support": model.n_support_,
-        "norms": model._norms,
-    }
-    rows = "none"
-    if model._alpha is not None:
-        arrays["dual_coef"] = model._alpha
-    if model._coef is not None:
-        arrays["coef"] = model._coef
-    elif isinstance(model._rows, CsrRows):
-        rows, A = "csr", model._rows.X
-        arrays |= {"rows_data": A.data, "rows_indices": A.indices, "rows_indptr": A.indptr}
-    elif isinstance(model._rows, DenseRows):
-        rows, arrays["rows"] = "dense", model._rows.X
-    if kernel.centre is not None:
-        arrays["centre"] = kernel.centre
-    arrays = {name: _contiguous(array) for name, array in arrays.items()}
-    parts = [_fields(part, CERTIFICATE) for part in certificate.parts]
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "written_by": sys.modules["mdlearn"].__version__,
-        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
-        "objective": model.objective,
-        "params": model.params,
-        "kernel": {"name": kernel.name, "params": kernel.params, "rows": rows},
-        "bias": model.bias,
-        "multiclass": model.multiclass,
-        "combination": model._alpha is not None,
-        "solver": model.solver,
-        "solver_reason": model.solver_reason,
-        "n_iter": model.n_iter,
-        "n_features_in": model.n_features_in_,
-        "feature_names": model._names,
-        "certificate": {**_fields(certificate, CERTIFICATE), "parts": parts},
-        "history": {name: [getattr(state, name) for state in model.history] for name in HISTORY},
-        "notes": notes,
-    }
-    return {key: _plain(value, key) for key, value in header.items()}, arrays
-
-
-def _fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names}
-
-
-def _contiguous(array: np.ndarray) -> np.ndarray:
-    array = np.asarray(array)
-    return array if array.flags.f_contiguous else np.ascontiguousarray(array)
-
-
-def _plain(value: Any, where: str) -> Any:
-    """Values of JSON; infinity and NaN, which JSON lacks, become {"number": "inf"}."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"number": repr(float(value))}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, f"{where} {key!r}") for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, where) for item in value]
-    raise ValueError(f"{where} cannot be saved: a model file holds numbers and strings there, not {type(value)}")
 
 
 def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:

@@ -6,9 +6,16 @@ from mdlearn.plugins.hookspecs import hookimpl
 @hookimpl
 def mdlearn_objectives() -> list[type]:
     """Built-in objectives, by the same hook that plugins use."""
+    from mdlearn.objectives.l3svm import L3SVM
     from mdlearn.objectives.ldm import LDM
     from mdlearn.objectives.leastsquares import LSLDM, LSSVM
+    from mdlearn.objectives.logistic import L2LR, MLR
     from mdlearn.objectives.lsvm import LSVM
+    from mdlearn.objectives.mdlm import MDLM
+    from mdlearn.objectives.mmlr import MMLR
+    from mdlearn.objectives.rlp import RLP
     from mdlearn.objectives.svm import SVM
+    from mdlearn.objectives.uldm import ULDM
+    from mdlearn.objectives.ww import WestonWatkins
 
-    return [LDM, SVM, LSSVM, LSLDM, LSVM]
+    return [LDM, SVM, LSSVM, LSLDM, LSVM, ULDM, L2LR, MLR, MDLM, MMLR, WestonWatkins, RLP, L3SVM]

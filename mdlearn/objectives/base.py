@@ -12,6 +12,7 @@ import numpy as np
 from mdlearn.data.checks import Data, check_number
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.forms.certificate import Solution
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
@@ -111,7 +112,7 @@ class Terms:
         v >= 0.
     mean : float
         a >= 0.
-    loss : tuple of HingeTerm and LogisticTerm
+    loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.forms.given.GivenLoss.terms`)
         Summed over rows, each row counted by its weight.
     ridge : float
         1, or 0 for an objective without 1/2 |w|^2.
@@ -141,6 +142,15 @@ class Objective:
     ------
     ValueError, TypeError
         For an unknown parameter (the message lists the valid ones) or a value out of range.
+
+    Attributes
+    ----------
+    kernels : bool
+        Whether it takes kernels other than linear.
+    needs_rows : bool
+        Whether it needs the rows themselves: then a precomputed kernel will not do.
+    probabilities : bool
+        Whether sigma(f) is a probability: models then have `predict_proba`.
     """
 
     name: ClassVar[str]
@@ -150,6 +160,8 @@ class Objective:
     default_bias: ClassVar[str] = "regularized"
     multiclass: ClassVar[tuple[str, ...]] = ("ovr", "ovo", "fuzzy-min", "fuzzy-avg")
     kernels: ClassVar[bool] = True
+    needs_rows: ClassVar[bool] = False
+    probabilities: ClassVar[bool] = False
 
     def __init__(self, **given: Any) -> None:
         clash = FIT_ARGUMENTS.intersection(self.parameters)
@@ -169,12 +181,29 @@ class Objective:
             filled[key] = self.given[key] if key in self.given else parameter.fill(filled, total)
         return filled
 
+    def complete(self, params: dict[str, Any], data: Data) -> dict[str, Any]:
+        """Return resolved parameters with the defaults that depend on the rows filled in; here: as they are."""
+        return params
+
     def features(
         self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
     ) -> Generator[None, None, Features]:
         """Make the features of training rows, in interruptible pieces: here, those of the kernel."""
         return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
         yield  # what makes this a generator
+
+    def problem(
+        self,
+        data: Data,
+        kernel: Kernel,
+        bias: str,
+        params: dict[str, Any],
+        rng: np.random.Generator,
+        solve: Callable[[Form], list[Solution]],
+    ) -> Generator[None, Any, Form]:
+        """Make features and form, in interruptible pieces; `solve` is for forms that need another's solution first."""
+        features = yield from self.features(data, kernel, params, rng)
+        return self.form(data, features, bias, params)
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Return the binary problem for resolved parameters; `total` is m, the sum of the weights."""
@@ -194,3 +223,10 @@ class Objective:
             columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss))
             self.check_column(params, columns[-1], bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
+
+    def check_form(self, form: Form, params: dict[str, Any]) -> None:
+        """Raise ValueError when a form, complete and about to be solved, has no optimum."""
+
+    def arranged(self, solution: Solution, form: Form) -> Solution:
+        """Return a solution by class and row of X, for a form that has other rows or columns; here: as it is."""
+        return solution

@@ -12,13 +12,14 @@ from string import Template
 from mdlearn.plugins.discovery import normalized
 from mdlearn.plugins.manager import registry
 from mdlearn.plugins.templates import FILES
+from mdlearn.plugins.templates_native import NATIVE_FILES
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
 TAKEN = frozenset({"mdlearn", "numpy", "scipy", "pluggy", "threadpoolctl", "cython", "setuptools", "pytest", "tests"})
 PREFIX = "mdlearn_"
 
 
-def new_plugin(name: str, folder: str | Path = ".") -> Path:
+def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Path:
     """Write the package `name` into `folder`, which is made when it is missing.
 
     Parameters
@@ -28,6 +29,8 @@ def new_plugin(name: str, folder: str | Path = ".") -> Path:
         '_' and in lower case; the objective is the module's name without a leading "mdlearn_".
     folder : str or Path, default the current one
         Where the folder `name` goes.
+    native : bool, default False
+        Whether the loss is compiled (Cython), instead of declared.
 
     Returns
     -------
@@ -49,7 +52,7 @@ def new_plugin(name: str, folder: str | Path = ".") -> Path:
     except FileExistsError:
         raise FileExistsError(f"{target} exists already; give another NAME or --dir, or remove it") from None
     try:
-        for path, text in FILES.items():
+        for path, text in (NATIVE_FILES if native else FILES).items():
             file = target / Template(path).substitute(values)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(Template(text).substitute(values), encoding="utf-8", newline="\n")

@@ -1,7 +1,7 @@
 """A lower bound for engines that hold only a primal point: multipliers guessed from margins, then improved.
 
 A guess takes every multiplier from the margin of its row: at its cap where the loss is active, at 0 where it is not,
-and for squared and logistic terms the derivative. A line search between the best multipliers so far and the guess
+and for terms with a continuous slope the derivative. A line search between the best multipliers so far and the guess
 (exact where the dual value is a quadratic) never lowers the bound, so that guesses may be crude.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
 
 WIDTH = 0.2
@@ -58,7 +59,7 @@ class DualBound:
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column = form, column
-        self.curved = any(t.kind == "logistic" for t in column.terms)
+        self.curved = any(t.kind in CURVED for t in column.terms)
         self.best = self._complete(np.zeros_like(column.caps), np.zeros_like(column.y))
 
     def improve(self, z: np.ndarray) -> Generator[None, None, None]:
@@ -81,12 +82,12 @@ class DualBound:
             self.best = best.towards(guess, min(1.0, slope / curvature))
 
     def _length(self, best: Multipliers, guess: Multipliers, slope: float, curvature: float) -> float:
-        """Best of some lengths where the dual value has entropies; `slope` and `curvature` are those of the rest."""
+        """Best of some lengths where the dual value is no quadratic; `slope` and `curvature` are those of the rest."""
 
         def value(step: float) -> float:
             total = slope * step - 0.5 * curvature * step * step
             for t, b, g in zip(self.column.terms, best.beta, guess.beta):
-                if t.kind == "logistic":
+                if t.kind in CURVED:
                     mixed = b + step * (g - b)
                     total += t.bound(mixed, self.column.counts) - t.side * t.threshold * float(mixed.sum())
             return total
@@ -102,7 +103,7 @@ class DualBound:
         # A squared term has no cap; rows without counts have softness and cap 0.
         beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
         for i, term in enumerate(c.terms):
-            if term.kind == "logistic":
+            if term.kind in CURVED:
                 beta[i] = term.slopes(z, c.counts)
         return beta
 

@@ -16,7 +16,8 @@ from scipy.linalg import solve_triangular
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import RowSystem, by_rows
+from mdlearn.solvers.system_choice import by_rows
+from mdlearn.solvers.systems import RowSystem
 
 PIECE = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""

@@ -18,7 +18,7 @@ from mdlearn.solvers.base import Steps, relative_gap
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
-from mdlearn.solvers.systems import STIFF, system_of
+from mdlearn.solvers.system_choice import STIFF, system_of
 
 FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""

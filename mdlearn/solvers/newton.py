@@ -1,4 +1,4 @@
-"""Newton steps for losses with a continuous slope: squared hinges and logistic terms.
+"""Newton steps for losses with a continuous slope: squared hinges, logistic terms and given losses.
 
 Each step solves Q + R' D R, with D the second derivatives of the loss at the margins so far. Full steps can cycle or
 raise the objective; the length is therefore the minimiser along the step: exact for squared terms, where the objective
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.unridged import Attainment
 from mdlearn.solvers.active import ActiveSet
@@ -24,7 +25,7 @@ from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smooth import SmoothTerms
 from mdlearn.solvers.squared import SquaredTerms
 from mdlearn.solvers.state import Margins, report_of
-from mdlearn.solvers.systems import system_of
+from mdlearn.solvers.system_choice import system_of
 
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
@@ -35,10 +36,11 @@ class Newton(Factoring):
 
     name: ClassVar[str] = "newton"
     purpose: ClassVar[str] = (
-        "squared hinge and logistic terms, explicit rows with moderate d, or a Gram matrix; every bias, ridge or none"
+        "squared hinge, logistic and given losses, explicit rows with moderate d, or a Gram matrix; every bias, "
+        "ridge or none"
     )
     default_max_iter: ClassVar[int] = 200
-    kinds: ClassVar[frozenset[str]] = frozenset({"squared", "logistic"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     needs_ridge: ClassVar[bool] = False
 
     def refusal(self, form: Any) -> str | None:

@@ -19,6 +19,7 @@ from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
 from mdlearn.data.checks import check_number
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import BLOCK_ENTRIES, CsrRows, DenseRows
+from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
@@ -43,18 +44,20 @@ class SGD(Solver):
     purpose: ClassVar[str] = "any declared loss, linear: stochastic steps, last iterate; bias none or regularized"
     options: ClassVar[dict[str, Any]] = {"epochs": 5, "eta0": None}
     default_max_iter: ClassVar[int] = sys.maxsize
-    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic", "native"})
     exact: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:
         """Explicit rows, a finite loss and a strongly convex objective are needed."""
+        if isinstance(form, MarginForm) and "given" in form.kinds:
+            return "its compiled steps need the derivative of a given loss as a NativeFunction"
         general = super().refusal(form)
         if general is not None:
             return general
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
         if not isinstance(form.features.rows, (DenseRows, CsrRows)):
-            return "its steps read single rows, which a basis of kernel columns does not store"
+            return "its steps read single rows, which kernel columns and landmark features do not store"
         if form.features.ridge is not None:
             return "its steps shrink all weights alike, so it needs a plain squared norm"
         if form.bias == "free":
@@ -178,7 +181,10 @@ class Task:
         C = max((t.weight for t in column.terms), default=0.0)
         self.scale = column.total * C if C > 0 else 1.0
         per_row = column.total / self.scale
-        self.terms = np.array([_entries(t, per_row) for t in column.terms]).reshape(-1, 6)
+        self.terms = np.array([_entries(t, per_row) for t in column.terms if t.kind != "native"]).reshape(-1, 6)
+        self.bend = per_row * sum(t.steepest for t in column.terms if t.kind == "native")
+        compiled = [(t, t.loss.native) for t in column.terms if isinstance(t, GivenTerm)]
+        natives = [(f.callback, per_row * t.weight, t.side) for t, f in compiled if f is not None]
         self.spread = 2.0 * column.variance / self.scale
         self.problem = Problem(
             column.y,
@@ -187,6 +193,7 @@ class Task:
             column.mean / self.scale,
             1.0 / self.scale,
             self.constant,
+            natives,
         )
         # Compiled steps read the arrays themselves.
         if isinstance(self.rows, CsrRows):
@@ -230,7 +237,7 @@ class Task:
     def safe_step(self) -> float:
         """A first step size that no row can make diverge: one over the largest curvature (or jump) of one step."""
         largest = float(self.rows.squares().max()) + self.constant
-        bend = float(self.terms[:, 2:4].sum()) + 0.25 * float(self.terms[:, 4] @ self.terms[:, 5])
+        bend = self.bend + float(self.terms[:, 2:4].sum()) + 0.25 * float(self.terms[:, 4] @ self.terms[:, 5])
         return 1.0 / (largest * (bend + 2.0 * self.spread) + 1.0 / self.scale)
 
 

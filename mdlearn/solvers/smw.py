@@ -31,7 +31,8 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins
-from mdlearn.solvers.systems import GramSystem, RowSystem, by_rows, system_of
+from mdlearn.solvers.system_choice import by_rows, system_of
+from mdlearn.solvers.systems import GramSystem, RowSystem
 
 SHORT = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""

@@ -10,7 +10,8 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.systems import GramSystem, RowSystem, typical_multiplier
+from mdlearn.solvers.system_choice import typical_multiplier
+from mdlearn.solvers.systems import GramSystem, RowSystem
 
 
 class Margins:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
+from mdlearn.data.checks import check_data
 from mdlearn.forms.margin import BIASES
 from mdlearn.objectives.base import Parameter, Setting
 from mdlearn.plugins.manager import registry
@@ -18,10 +19,10 @@ from mdlearn.solvers.choice import choose
 from mdlearn.testing.judging import (
     CLOSE,
     GAMMA,
-    KERNELS,
     ROUNDING,
     Judge,
     form_of,
+    kernels_of,
     message_of,
     rbf_matrix,
     require,
@@ -96,7 +97,7 @@ def check_params(objective: Any) -> None:
     task = task_of(objective)
     X, y, counts = sample()
     model = tight_fit(objective, X, y, sample_weight=counts)
-    want = task.resolve(float(counts.sum()))
+    want = task.complete(task.resolve(float(counts.sum())), check_data(X, y, counts, None, square=False))
     require(
         model.params == want and list(want) == list(task.parameters),
         f"{task.name}: model.params is {model.params}, but resolve(sum of the weights) gives {want}; let "
@@ -117,7 +118,7 @@ def check_params(objective: Any) -> None:
 
 def check_certificate(objective: Any) -> None:
     """Objective, lower bound and gap hold for the coefficients that the model has."""
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         X, y, counts = sample()
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         judge, certificate = Judge(objective, model, X, y, counts), model.certificate
@@ -140,15 +141,16 @@ def check_certificate(objective: Any) -> None:
 def check_perturbations(objective: Any) -> None:
     """None of 100 random changes of the coefficients takes the objective below its lower bound."""
     rng = np.random.default_rng(0)
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         X, y, counts = sample()
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         judge, low = Judge(objective, model, X, y, counts), model.certificate.lower_bound
         coef, b = judge.coefs[0], float(model.intercept_[0])
         for size in np.logspace(-6, 1, 100):
             step = size * (float(np.abs(coef).max()) or 1.0)
+            free = np.diagonal(judge.M) > 0  # rows outside a basis have no coefficient
             shift = 0.0 if model.bias == "none" else step * rng.standard_normal()
-            value = judge.value(0, coef + step * rng.standard_normal(coef.shape), b + shift)
+            value = judge.value(0, coef + step * free * rng.standard_normal(coef.shape), b + shift)
             require(
                 value >= low - ROUNDING * judge.scale,
                 f"{model.objective}, {settings['kernel']} kernel: other coefficients reach {value!r}, below the "
@@ -158,7 +160,7 @@ def check_perturbations(objective: Any) -> None:
 
 def check_weights(objective: Any) -> None:
     """Integer weights equal repeated rows; weight 0 equals a row left out."""
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         for k in (2, 3):
             X, y, counts = sample(k)
             weighted = tight_fit(objective, X, y, sample_weight=counts, **settings)
@@ -173,7 +175,7 @@ def check_weights(objective: Any) -> None:
 
 def check_row_order(objective: Any) -> None:
     """The order of the rows does not matter."""
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         X, y, counts = sample(3)
         order = np.argsort(X[:, 0])
         straight = tight_fit(objective, X, y, sample_weight=counts, **settings)
@@ -185,7 +187,7 @@ def check_engines_agree(objective: Any) -> None:
     """Engine "auto" takes the problem, and all engines that take it give the same decision values."""
     task = task_of(objective)
     X, y, _ = sample()
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         for bias in BIASES:
             try:
                 form = form_of(task, X, y, bias, settings["kernel"])
@@ -195,7 +197,7 @@ def check_engines_agree(objective: Any) -> None:
                 continue
             # The others promise no optimum, or not in reasonable time.
             exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
-            able = [name for name, cls in exact.items() if cls().refusal(form) is None]
+            able = [name for name, cls in exact.items() if cls().refusal(form) is None and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
             require(choose(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
             models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
@@ -206,7 +208,7 @@ def check_engines_agree(objective: Any) -> None:
 
 def check_determinism(objective: Any) -> None:
     """The same call gives the same bits; random_state=None is 0."""
-    for settings in KERNELS:
+    for settings in kernels_of(objective):
         X, y, counts = sample()
         first, *others = (
             tight_fit(objective, X, y, sample_weight=counts, random_state=s, **settings) for s in (None, 0, 0)
@@ -230,7 +232,9 @@ def check_string_labels(objective: Any) -> None:
 
 
 def check_precomputed(objective: Any) -> None:
-    """The kernel rbf and its matrix given as precomputed make the same model."""
+    """The kernel rbf and its matrix given as precomputed make the same model; where such a matrix will do."""
+    if not task_of(objective).kernels or task_of(objective).needs_rows:
+        return
     X, y, counts = sample()
     rbf = tight_fit(objective, X, y, sample_weight=counts, kernel="rbf", gamma=GAMMA)
     given = tight_fit(objective, rbf_matrix(X, X), y, sample_weight=counts, kernel="precomputed")
@@ -242,31 +246,43 @@ def check_precomputed(objective: Any) -> None:
 def check_model(objective: Any) -> None:
     """Shapes and meaning of what a model of two classes offers."""
     X, y, counts = sample()
-    (m, d), total = X.shape, int((counts > 0).sum())
-    for settings in KERNELS:
+    d, total = X.shape[1], int((counts > 0).sum())
+    for settings in kernels_of(objective):
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         f, name = model.decision_function(X), f"{model.objective}, {settings['kernel']} kernel: "
-        shapes = {"intercept_": (1,), "dual_coef_": (1, m), "n_support_": (2,), "classes_": (2,)}
+        shapes = {"intercept_": (1,), "n_support_": (2,), "classes_": (2,)}
         for attribute, shape in shapes.items():
             require(np.shape(getattr(model, attribute)) == shape, f"{name}{attribute} needs the shape {shape}")
-        alpha, linear = model.dual_coef_[0], settings["kernel"] == "linear"
+        linear = settings["kernel"] == "linear"
         require(hasattr(model, "coef_") == linear, f"{name}coef_ exists for the linear kernel, and only there")
-        require(not linear or model.coef_.shape == (1, d), f"{name}coef_ needs the shape {(1, d)}")
-        spread = (X @ X.T if linear else rbf_matrix(X, X)) @ alpha + model.intercept_[0]
-        far = float((np.abs(spread - f) / np.maximum(1.0, np.abs(f))).max())
-        require(far <= 10 * CLOSE, f"{name}dual_coef_ and decision_function differ by {far:.2g}; see Point")
-        require(not alpha[counts == 0].any(), f"{name}rows of weight 0 have dual coefficients; use data.counts")
+        wanted = (1, d) if model._map is None else (1, *model._map.shape)
+        require(not linear or model.coef_.shape == wanted, f"{name}coef_ needs the shape {wanted}")
+        judge = Judge(objective, model, X, y, counts)
+        if judge.terms.ridge > 0:
+            _check_combination(model, X, judge.F, counts, name)
         require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
         require(np.array_equal(model.predict(X), (f >= 0).astype(int)), f"{name}predict is not the sign of f")
         require(np.array_equal(model.margins(X, y), np.where(y == 1, f, -f)), f"{name}margins are not y f")
         require(bool(model.history) and model.n_iter == len(model.history), f"{name}n_iter and history do not fit")
 
 
+def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndarray, name: str) -> None:
+    """With a squared norm, w is a combination of the rows."""
+    require(model.dual_coef_.shape == (1, X.shape[0]), f"{name}dual_coef_ needs the shape {(1, X.shape[0])}")
+    alpha, f = model.dual_coef_[0], model.decision_function(X)
+    G = F @ F.T if model.kernel.name == "linear" else F
+    far = float((np.abs(G @ alpha + model.intercept_[0] - f) / np.maximum(1.0, np.abs(f))).max())
+    require(far <= 10 * CLOSE, f"{name}dual_coef_ and decision_function differ by {far:.2g}; see Point")
+    require(not alpha[counts == 0].any(), f"{name}rows of weight 0 have dual coefficients; use data.counts")
+
+
 def check_three_classes(objective: Any) -> None:
-    """Three classes make three problems, each with a certificate that holds."""
+    """Three classes make three problems, each with a certificate that holds; not for objectives of joint problems."""
+    if "ovr" not in task_of(objective).multiclass:
+        return
     X, y, counts = sample(3)
-    for settings in KERNELS:
-        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+    for settings in kernels_of(objective):
+        model = tight_fit(objective, X, y, sample_weight=counts, multiclass="ovr", **settings)
         f, parts, name = model.decision_function(X), model.certificate.parts, f"{model.objective}, three classes: "
         require(f.shape == (X.shape[0], 3), f"{name}decision_function needs one column per class; form() makes them")
         require(np.array_equal(model.predict(X), f.argmax(axis=1)), f"{name}predict is not the largest score")

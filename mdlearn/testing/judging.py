@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.checks import Data, check_data
 from mdlearn.data.kernels import Kernel
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.plugins.manager import find
 
-TOL = 1e-12
-"""Gap asked for: decision values are only as exact as the square root of the gap."""
+TOL = 1e-15
+"""Gap asked for, beyond what rounding allows: decision values are only as exact as the square root of the gap."""
 REACHED = 1e-11
-"""Gap demanded; rounding takes a little of TOL."""
+"""Gap demanded."""
 CLOSE = 1e-6
 """Largest difference of two decision values, in units of max(1, |f|)."""
 ROUNDING = 1e-9
@@ -42,8 +42,16 @@ class Judge:
         k = model.classes_.shape[0]
         self.signs = [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)]
         self.F = X if linear else rbf_matrix(X, X)
-        self.M = np.eye(X.shape[1]) if linear else self.F
-        self.coefs = model.coef_ if linear else model.dual_coef_
+        if model._map is not None:
+            self.F = landmark_matrix(model, X)
+        self.M = np.eye(self.F.shape[1]) if linear else self.F
+        if not linear and hasattr(model, "basis_indices_"):
+            # |w| is the length of the coefficients of these rows; there are no others.
+            features = features_of(task, check_data(X, y, counts, None, square=False), "rbf")
+            self.M = np.zeros(self.F.shape)
+            at = model.basis_indices_
+            self.M[at, at] = 1.0 if getattr(features, "ridge", None) is None else features.ridge
+        self.coefs = model.coef_.reshape(model.coef_.shape[0], -1) if linear else model.dual_coef_
         self.at_zero = self.value(0, np.zeros_like(self.coefs[0]), 0.0)
         self.scale = max(abs(model.certificate.objective), abs(self.at_zero))
 
@@ -58,7 +66,7 @@ class Judge:
             excess = term.side * (term.threshold - z)
             if term.kind == "constraint" and excess[self.counts > 0].max() > ROUNDING:
                 return math.inf
-            value += float(self.counts @ _losses(term, excess))
+            value += float(self.counts @ _losses(term, z))
         return value * self.terms.unit
 
     def held(self, j: int) -> float:
@@ -66,8 +74,11 @@ class Judge:
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
 
 
-def _losses(term: Term, excess: np.ndarray) -> np.ndarray:
+def _losses(term: Term, z: np.ndarray) -> np.ndarray:
     """One term at all rows, straight from its formula; a constraint that holds costs nothing."""
+    if isinstance(term, GivenTerm):
+        return term.weight * term.each(z)
+    excess = term.side * (term.threshold - z)
     short = np.maximum(0.0, excess)
     if isinstance(term, LogisticTerm):
         return term.weight / term.alpha * np.logaddexp(0.0, term.alpha * excess)
@@ -79,6 +90,11 @@ def task_of(objective: Any, **given: float) -> Objective:
     found = find("objective", objective)
     task: Objective = found(**given) if isinstance(found, type) else type(found)(**{**found.given, **given})
     return task
+
+
+def kernels_of(objective: Any) -> tuple[dict[str, Any], ...]:
+    """The kernels that an objective is checked with: the linear one alone when it takes no other."""
+    return KERNELS if task_of(objective).kernels else KERNELS[:1]
 
 
 def title_of(objective: Any) -> str:
@@ -104,13 +120,32 @@ def rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return K
 
 
+def landmark_matrix(model: Model, X: np.ndarray) -> np.ndarray:
+    """Landmark features of rows in the blocks of their clusters, or the kernel between those; dot projections."""
+    k = np.square(X[:, None, :] - model.centers_).sum(axis=2).argmin(axis=1)
+    mu = X @ model.landmarks_.T
+    if model.kernel.name == "rbf":
+        return np.where(k[:, None] == k, rbf_matrix(mu, mu), 0.0)
+    return (np.eye(len(model.centers_))[k][:, :, None] * mu[:, None, :]).reshape(len(X), -1)
+
+
 def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
     """The form that an objective writes for these rows, with the linear or the rbf kernel."""
     data = check_data(X, y, None, None, square=False)
-    features: Features = LinearFeatures(data.X)
-    if kernel == "rbf":
-        features = KernelFeatures(data.X, Kernel("rbf", {"gamma": GAMMA}))
-    return task.form(data, features, bias, task.resolve(data.total))
+    params = task.complete(task.resolve(data.total), data)
+    return task.form(data, features_of(task, data, kernel), bias, params)
+
+
+def features_of(task: Objective, data: Data, kernel: str) -> Any:
+    """The features that an objective makes of these rows, with the linear or the rbf kernel."""
+    chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
+    params = task.complete(task.resolve(data.total), data)
+    work = task.features(data, chosen, params, np.random.default_rng(0))
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
 
 
 def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
@@ -151,7 +186,9 @@ def require_terms(task: Objective, where: str = "") -> None:
         require(right, f"{task.name}: Terms.{name} is {value!r}{where}; it needs to be finite and >= 0")
     right = isinstance(terms.loss, tuple) and all(isinstance(term, Term) for term in terms.loss)
     require(
-        right, f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm or LogisticTerm"
+        right,
+        f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm, "
+        "LogisticTerm, or what GivenLoss.terms returns",
     )
 
 

@@ -1,0 +1,224 @@
+"""Losses given as functions of the margin, where no sum of hinge and logistic terms says what is meant.
+
+A loss that both falls and rises becomes two terms, each with the value of its own side: all engines and certificates
+know multipliers beta >= 0 of one side. For the bound the conjugate is needed at the multipliers. Where none is given,
+the margin with that slope is found instead: there ``f*(s) = s z - f(z)`` exactly, and the tangent at a margin near it
+errs to the safe side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mdlearn.forms.given_checks import NEAR, Function, called, check_conjugate, check_functions
+from mdlearn.forms.native import NativeFunction
+
+FAR = np.geomspace(8.5, 1e100, 600)
+"""Margins, on either side, at which slopes are noted beside NEAR."""
+EPS = float(np.finfo(float).eps)
+ROUNDS = 60
+"""Most steps towards the margin of a slope: halvings alone get there."""
+
+
+class GivenLoss:
+    """A convex loss of the margin with a continuous slope, given as vectorised functions.
+
+    Parameters
+    ----------
+    value, derivative, second : callable or NativeFunction
+        f(t), f'(t) and f''(t) for a float64 array t of any length; the derivative is with respect to the margin and not
+        negated. They depend on t alone, leave it as it is, and may be called from several threads. Engines `sgd` and
+        `asgd` need a derivative that is a NativeFunction.
+    conjugate : callable, optional
+        f*(s) = sup_t (s t - f(t)) for an array s of slopes that f has; without it, margins are looked up (slower).
+
+    Raises
+    ------
+    ValueError, TypeError
+        When a function does not return one number per margin, is not finite for margins up to 50, or the functions do
+        not belong together; when the loss is not convex, is constant, or has a kink.
+
+    Examples
+    --------
+    >>> loss = GivenLoss(
+    ...     lambda t: np.logaddexp(0.0, -t), lambda t: -expit(-t), lambda t: expit(t) * expit(-t)
+    ... )  # doctest: +SKIP
+    >>> Terms(loss=loss.terms(C))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, value: Function, derivative: Function, second: Function, conjugate: Function | None = None
+    ) -> None:
+        functions = {"value": value, "derivative": derivative, "second": second, "conjugate": conjugate}
+        for name, function in functions.items():
+            if not callable(function) and (name != "conjugate" or function is not None):
+                raise TypeError(f"{name} of a given loss needs to be a function of an array; got {function!r}")
+        self._value, self._derivative, self._second, self._conjugate = value, derivative, second, conjugate
+        check_functions(value, derivative, second)
+        self._tabulate()
+        if conjugate is not None:
+            check_conjugate(conjugate, self.value(NEAR), self.derivative(NEAR))
+
+    @property
+    def native(self) -> NativeFunction | None:
+        """The derivative, if it is compiled."""
+        return self._derivative if isinstance(self._derivative, NativeFunction) else None
+
+    def value(self, t: np.ndarray) -> np.ndarray:
+        """f(t)."""
+        return called(self._value, "value", t)
+
+    def derivative(self, t: np.ndarray) -> np.ndarray:
+        """f'(t); beyond the margins where f is finite, that at the last of them."""
+        return called(self._derivative, "derivative", np.clip(t, *self.domain))
+
+    def second(self, t: np.ndarray) -> np.ndarray:
+        """f''(t)."""
+        return np.maximum(called(self._second, "second", np.clip(t, *self.domain)), 0.0)
+
+    def terms(self, weight: float) -> tuple[GivenTerm, ...]:
+        """Return the loss, with a weight >= 0 per unit of sample weight, as `Terms.loss` takes it: one term or two."""
+        return tuple(GivenTerm(weight, self, side) for side in (1, -1) if self.limits[side] > 0)
+
+    def margins_of(self, slopes: np.ndarray) -> np.ndarray:
+        """Margins with these slopes; where no margin has it, the one with the nearest."""
+        return self._look_up(slopes)[0]
+
+    def least(self, slopes: np.ndarray) -> np.ndarray:
+        """min_t f(t) - s t for slopes s that f has, minus the conjugate; errors are to the safe side."""
+        if self._conjugate is not None:
+            found = -called(self._conjugate, "conjugate", slopes)
+            return np.where(np.isnan(found), -np.inf, found)
+        z, low, high = self._look_up(slopes)
+        f, miss = self.value(z), self.derivative(z) - slopes
+        rounding = 2.0 * EPS * (np.abs(f) + np.abs(slopes * z))
+        return f - slopes * z - np.abs(miss) * np.where(miss < 0, high - z, z - low) - rounding
+
+    def _look_up(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Margins with given slopes, between bounds on both sides: Newton's method, with halving where it leaves them.
+
+        Returns margins, lower and upper bounds.
+        """
+        s = np.clip(slopes, self.slopes[0], self.slopes[-1])
+        first, last = np.searchsorted(self.slopes, s), np.searchsorted(self.slopes, s, side="right") - 1
+        # Between two margins of the table; on one of them, the nearest to 0, where f(z) - s z cancels least.
+        below = np.where(first <= last, np.clip(self.zero, first, last), last)
+        above = np.where(first <= last, below, first)
+        low, high = self.grid[below], self.grid[above]
+        rise = self.slopes[above] - self.slopes[below]
+        z = low + (high - low) * np.divide(s - self.slopes[below], rise, out=np.zeros_like(s), where=rise > 0)
+        todo = np.arange(s.shape[0])
+        for _ in range(ROUNDS):
+            t = z[todo]
+            miss, bend = self.derivative(t) - s[todo], self.second(t)
+            low[todo] = np.where(miss <= 0, t, low[todo])
+            high[todo] = np.where(miss >= 0, t, high[todo])
+            wide = high[todo] - low[todo] > 2.0 * EPS * np.abs(t)
+            still = wide & (np.abs(miss) > 4.0 * EPS * (np.abs(s[todo]) + bend * np.abs(t)))
+            todo, t, miss, bend = todo[still], t[still], miss[still], bend[still]
+            if todo.shape[0] == 0:
+                break
+            ahead = t - np.divide(miss, bend, out=np.full_like(t, np.inf), where=bend > np.abs(miss) * 1e-100)
+            inside = (ahead > low[todo]) & (ahead < high[todo])
+            z[todo] = np.where(inside, ahead, 0.5 * (low[todo] + high[todo]))
+        return z, low, high
+
+    def _tabulate(self) -> None:
+        """Note slopes at many margins, where the loss is finite, and on which sides of its minimum it has any."""
+        grid = np.concatenate([-FAR[::-1], NEAR, FAR])
+        looks = [called(f, "value", grid) for f in (self._value, self._derivative, self._second)]
+        broken = grid[~np.isfinite(looks).all(axis=0)]
+        first, last = broken[broken < 0].max(initial=-np.inf), broken[broken > 0].min(initial=np.inf)
+        inside = (grid > first) & (grid < last)
+        self.grid = grid[inside]
+        self.domain = float(self.grid[0]), float(self.grid[-1])
+        slopes = looks[1][inside]
+        if (np.diff(slopes) < -1e-9 * (np.abs(slopes[1:]) + np.abs(slopes[:-1]))).any():
+            raise ValueError("a given loss needs to be convex; its derivative falls somewhere")
+        self.slopes, self.zero = np.maximum.accumulate(slopes), int(np.searchsorted(self.grid, 0.0))
+        self.limits = {1: max(-float(slopes[0]), 0.0), -1: max(float(slopes[-1]), 0.0)}
+        self.steepest = float(looks[2][np.abs(grid) <= NEAR[-1]].max())
+        if not any(self.limits.values()):
+            raise ValueError("a given loss needs to depend on the margin; its derivative is 0 everywhere")
+        self.bottom = float(self.margins_of(np.zeros(1))[0]) if all(self.limits.values()) else None
+        self.lowest = float(self.value(np.array([self.bottom]))[0]) if self.bottom is not None else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTerm:
+    """One side of a GivenLoss, made by `GivenLoss.terms`.
+
+    Attributes
+    ----------
+    weight : float
+        Factor >= 0, finite, per unit of sample weight.
+    loss : GivenLoss
+    side : int
+        +1 for margins below the minimum of the loss, where it falls; -1 for those above it.
+    """
+
+    weight: float
+    loss: GivenLoss
+    side: int
+    hard: ClassVar[bool] = False
+    threshold: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < np.inf:
+            raise ValueError(f"the weight of a given loss needs to be finite and >= 0; got {self.weight!r}")
+
+    @property
+    def kind(self) -> str:
+        """ "native" with a compiled derivative, else "given"."""
+        return "given" if self.loss.native is None else "native"
+
+    @property
+    def steepest(self) -> float:
+        """Largest second derivative at margins up to 8, per unit of sample weight."""
+        return self.weight * self.loss.steepest
+
+    def each(self, z: np.ndarray) -> np.ndarray:
+        """This side of the loss at every margin, without weights."""
+        bottom = self.loss.bottom
+        if bottom is None:
+            return self.loss.value(z)
+        if self.side > 0:
+            return self.loss.value(np.minimum(z, bottom))
+        return self.loss.value(np.maximum(z, bottom)) - self.loss.lowest
+
+    def value(self, z: np.ndarray, counts: np.ndarray) -> float:
+        """Sum of the term over all rows."""
+        return self.weight * float(counts @ self.each(z))
+
+    def caps(self, counts: np.ndarray) -> np.ndarray:
+        """Upper bounds of the multipliers: the steepest slope of this side times weight * counts."""
+        return self.loss.limits[self.side] * (self.weight * counts)
+
+    def softness(self, counts: np.ndarray) -> np.ndarray:
+        """Zeros: the conjugate is no parabola, and engines that rely on one do not take this kind."""
+        return np.zeros_like(counts)
+
+    def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
+        """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
+        factor = self.weight * counts
+        used = factor > 0
+        least = self.loss.least(-self.side * beta[used] / factor[used])
+        return float(factor[used] @ (least if self.side > 0 else least - self.loss.lowest))
+
+    def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z."""
+        return self.weight * counts * np.maximum(-self.side * self.loss.derivative(z), 0.0)
+
+    def curvatures(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Second derivatives at margins z; at the minimum, that of the loss counts as falling."""
+        slope = self.loss.derivative(z)
+        return self.weight * counts * np.where(slope <= 0 if self.side > 0 else slope > 0, self.loss.second(z), 0.0)
+
+    def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """How far multipliers move per unit of margin."""
+        factor = self.weight * counts
+        slopes = np.divide(-self.side * beta, factor, out=np.zeros_like(beta), where=factor > 0)
+        return factor * self.loss.second(self.loss.margins_of(slopes)) * (beta > 0)

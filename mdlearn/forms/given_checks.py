@@ -1,0 +1,93 @@
+"""Whether functions given as a loss belong together: compared with each other at margins around 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Function = Callable[[np.ndarray], np.ndarray]
+NEAR = np.linspace(-8.0, 8.0, 321)
+"""Margins at which the functions are compared."""
+LEAST = 50.0
+"""Margin, on either side, up to which the functions need to be finite; what is not finite beyond counts as infinite."""
+STEP = 1e-3
+"""Distance of two margins whose values are compared."""
+HALVINGS = 40
+"""Times that the interval between two margins is halved in search of a kink."""
+EPS = float(np.finfo(float).eps)
+
+
+def called(function: Function, name: str, t: np.ndarray) -> np.ndarray:
+    """Values of a given function, one per margin; the margins are lent for reading only."""
+    lent = t.view()
+    lent.flags.writeable = False
+    with np.errstate(all="ignore"):
+        found = np.asarray(function(lent), dtype=np.float64)
+    if found.shape != t.shape:
+        raise ValueError(
+            f"{name} of a given loss needs to return one number per margin; it returned the shape {found.shape} for "
+            f"margins of shape {t.shape}"
+        )
+    return found
+
+
+def check_functions(value: Function, derivative: Function, second: Function) -> None:
+    """Raise ValueError unless these are a convex function with a continuous slope, its slope, and the slope's slope."""
+    functions = {"value": value, "derivative": derivative, "second": second}
+    wide = np.concatenate([NEAR, np.linspace(-LEAST, LEAST, 101)])
+    for name, function in functions.items():
+        found = called(function, name, wide)
+        if not np.isfinite(found).all():
+            at = wide[~np.isfinite(found)][0]
+            raise ValueError(f"{name} of a given loss is not finite at the margin {at:g}; it needs to be up to 50")
+    f, df, ddf = (
+        np.array([called(function, name, t) for t in (NEAR, NEAR + STEP)]) for name, function in functions.items()
+    )
+    rounding = 8.0 * EPS / STEP * (np.abs(f).sum(axis=0) + np.abs(df).sum(axis=0) * np.abs(NEAR)) + 1e-300
+    # Whatever the shape, the mean slope is near those at the ends; 1e-6 is for slopes that turn in between.
+    mean, spare = (f[1] - f[0]) / STEP, 1e-6 * (1.0 + np.abs(df).max(axis=0)) + rounding
+    if ((mean < df.min(axis=0) - spare) | (mean > df.max(axis=0) + spare)).any():
+        raise ValueError(
+            "derivative of a given loss is not that of value; it is with respect to the margin, and not negated"
+        )
+    if (df[1] - df[0] < -rounding).any() or (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any():
+        raise ValueError("a given loss needs to be convex; its derivative falls, or second is negative somewhere")
+    _check_kinks(derivative)
+    rate, middle = (df[1] - df[0]) / STEP, called(second, "second", NEAR + 0.5 * STEP)
+    most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
+    room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
+    wrong = (rate > most + room) | (rate < least - room)
+    if wrong.any():
+        at = NEAR[wrong][0]
+        raise ValueError(f"second of a given loss is not the derivative of its derivative at the margin {at:g}")
+
+
+def _check_kinks(derivative: Function) -> None:
+    """Halve every interval towards the larger change of the derivative: at a kink, it stays."""
+
+    def slope(t: np.ndarray) -> np.ndarray:
+        return called(derivative, "derivative", t)
+
+    low, high = NEAR[:-1], NEAR[1:]
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        left = slope(middle) - slope(low) > slope(high) - slope(middle)
+        low, high = np.where(left, low, middle), np.where(left, middle, high)
+    jump = slope(high) - slope(low)
+    if (jump > 1e-6 * (1.0 + np.abs(slope(low)))).any():
+        at = high[np.argmax(jump)]
+        raise ValueError(
+            f"a given loss needs a continuous slope; it has a kink at the margin {at:.4g} (HingeTerm declares kinks)"
+        )
+
+
+def check_conjugate(conjugate: Function, f: np.ndarray, s: np.ndarray) -> None:
+    """Raise ValueError unless f*(s) = s t - f(t) for values f and slopes s at NEAR."""
+    found = called(conjugate, "conjugate", s)
+    right = np.abs(found - (s * NEAR - f)) <= 1e-8 * (1.0 + np.abs(s * NEAR) + np.abs(f))
+    if not right.all():
+        at = NEAR[~right][0]
+        raise ValueError(
+            f"conjugate of a given loss needs to be f*(s) = s t - f(t) at s = f'(t); it is not at the margin {at:g}"
+        )

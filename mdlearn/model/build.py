@@ -1,0 +1,86 @@
+"""From the outcome of an engine to a Model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import Data
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.maps import LandmarkMap
+from mdlearn.forms.rounding import to_type
+from mdlearn.model.model import Model
+from mdlearn.model.pairs import PAIRWISE
+
+
+def build_model(
+    objective: str,
+    params: dict[str, Any],
+    data: Data,
+    places: list[np.ndarray],
+    kernel: Kernel,
+    kinds: tuple[str, str, bool],
+    engine: tuple[str, str],
+    outcome: Any,
+    mapping: LandmarkMap | None,
+) -> Model:
+    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave.
+
+    `places` holds, for every solution, the positions of its rows among the caller's; `kinds` are bias, multiclass and
+    whether scores make probabilities, `engine` is the engine's name and why it was chosen, `mapping` is what new rows
+    go through.
+    """
+    solutions, dtype = outcome.solutions, data.X.dtype
+    beta = np.concatenate([_spread(s.beta, at, data.n_given) for s, at in zip(solutions, places)])
+    duals = to_type(beta, dtype, towards_zero=True)
+    alpha = None
+    if solutions[0].alpha is not None:
+        parts = [_spread(s.alpha, at, data.n_given) for s, at in zip(solutions, places)]
+        alpha = to_type(np.concatenate(parts)[:, 0], dtype)
+    linear = solutions[0].coef is not None
+    used = np.abs(beta if alpha is None else alpha[:, None]).max(axis=(0, 1), initial=0.0) > 0
+    mine = np.flatnonzero(used[data.rows])
+    return Model(
+        objective=objective,
+        params=params,
+        kernel=kernel,
+        bias=kinds[0],
+        multiclass=kinds[1],
+        probabilities=kinds[2],
+        solver=engine[0],
+        solver_reason=engine[1],
+        n_iter=outcome.n_iter,
+        history=outcome.history,
+        certificate=outcome.certificate,
+        classes_=data.classes,
+        n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
+        intercept_=np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype),
+        duals=duals[:, 0] if duals.shape[1] == 1 else duals,
+        support_=np.flatnonzero(used),
+        n_support_=np.bincount(data.codes[mine], minlength=data.classes.shape[0]),
+        _names=data.names,
+        _coef=np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype) if linear else None,
+        _alpha=alpha,
+        _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
+        _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
+        extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
+        _map=mapping,
+    )
+
+
+def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
+    """Attributes from the features: of each pair of classes (empty where a pair has none), or of all classes."""
+    if not pairs:
+        return dict(solutions[0].extras)
+    names = sorted({name for s in solutions for name in s.extras})
+    none = np.empty(0, dtype=np.int64)
+    return {name: tuple(s.extras.get(name, none) for s in solutions) for name in names}
+
+
+def _spread(values: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """Values over some rows, shape (m,), (T, m) or (k, T, m), as (k, T, n) over all rows."""
+    values = values.reshape((1,) * (3 - values.ndim) + values.shape)
+    out = np.zeros((*values.shape[:2], n))
+    out[:, :, at] = values
+    return out

@@ -1,0 +1,151 @@
+"""The files of a new plugin with a compiled loss: path -> text with $-placeholders."""
+
+from mdlearn.plugins.templates import PYPROJECT
+
+SETUP = '''\
+"""The compiled part; everything else is declared in pyproject.toml."""
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+loss = Extension("$module._loss", ["src/$module/_loss.pyx"])
+setup(ext_modules=cythonize([loss], build_dir="build", compiler_directives={"language_level": 3}))
+'''
+
+LOSS = '''\
+"""The loss of one margin z and its two derivatives; params points to the width h of the corner.
+
+Other compiled code calls these without the interpreter: they need to be `noexcept nogil`, and safe in several threads.
+Nothing of mdlearn is cimported, so that newer versions of it need no new build.
+"""
+
+
+cdef api double value(double z, void *params) noexcept nogil:
+    cdef double h = (<double *>params)[0], missing = 1.0 - z
+    if missing <= 0.0:
+        return 0.0
+    return missing * missing / (2.0 * h) if missing < h else missing - 0.5 * h
+
+
+cdef api double slope(double z, void *params) noexcept nogil:
+    # With respect to the margin, and not negated.
+    cdef double h = (<double *>params)[0], missing = 1.0 - z
+    if missing <= 0.0:
+        return 0.0
+    return -missing / h if missing < h else -1.0
+
+
+cdef api double bend(double z, void *params) noexcept nogil:
+    cdef double h = (<double *>params)[0], missing = 1.0 - z
+    return 1.0 / h if 0.0 < missing < h else 0.0
+'''
+
+MODULE = '''\
+"""The objective $objective for mdlearn: the hinge loss with a rounded corner, compiled."""
+
+import mdlearn
+from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.native import NativeFunction
+from mdlearn.objectives.base import Parameter, Terms
+from scipy import LowLevelCallable
+
+from . import _loss
+
+
+def compiled(name, h):
+    """A function of _loss.pyx with its parameter."""
+    return NativeFunction(LowLevelCallable.from_cython(_loss, name), [h])
+
+
+class $cls(mdlearn.Objective):
+    """1/2 |w|^2 + C sum loss(z); the loss is (1 - z)^2 / (2 h) for 1 - h < z < 1, a line before and 0 beyond."""
+
+    name = "$objective"
+    summary = "hinge loss with a rounded corner"
+    formula = "1/2 |w|^2 + C sum loss(z), loss = (1 - z)^2 / (2 h) for 1 - h < z < 1"
+    parameters = {
+        "C": Parameter(1.0, "weight of the summed loss"),
+        "h": Parameter(0.5, "width of the corner", low=0.001),
+    }
+
+    def terms(self, params, total):
+        h = params["h"]
+        # The conjugate f*(s) makes certificates cheaper; mdlearn does without it, too.
+        loss = GivenLoss(
+            compiled("value", h), compiled("slope", h), compiled("bend", h), conjugate=lambda s: s + 0.5 * h * s * s
+        )
+        return Terms(loss=loss.terms(params["C"]))
+
+
+@mdlearn.hookimpl
+def mdlearn_objectives():
+    """What this package offers."""
+    return [$cls]
+'''
+
+TESTS = '''\
+"""The objective is registered, keeps every promise of an objective, and has the value that its formula says."""
+
+import mdlearn
+import numpy as np
+import pytest
+from mdlearn.testing import parametrize_with_checks
+
+
+def test_registered():
+    (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "$distribution"]
+    assert (record.objectives, record.state, record.error) == (("$objective",), "ok", None)
+    assert "$objective" in mdlearn.list_objectives()
+
+
+@parametrize_with_checks(["$objective"])
+def test_conformance(objective, check):
+    check(objective)
+
+
+@pytest.mark.parametrize("solver", ["auto", "asgd"])
+def test_the_value_is_that_of_the_formula(solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] + rng.standard_normal(200) > 0
+    tol = 1e-10 if solver == "auto" else 1.0
+    model = mdlearn.fit("$objective", X, y, C=0.1, h=0.4, bias="none", solver=solver, tol=tol)
+    w = model.coef_[0]
+    z = np.where(y, 1, -1) * (X @ w)
+    loss = np.where(z < 0.6, 0.8 - z, np.maximum(0, 1 - z) ** 2 / 0.8)
+    assert model.certificate.objective == pytest.approx(0.5 * w @ w + 0.1 * np.sum(loss), rel=1e-9)
+    assert model.certificate.converged
+'''
+
+README = """\
+# $distribution
+
+A plugin for mdlearn with a compiled loss: the objective `$objective`. It is an example to start from. The functions in
+`src/$module/_loss.pyx` (Cython) are called without the interpreter, by the engines `sgd` and `asgd` at the speed of
+built-in losses, and on whole arrays by `newton`. `src/$module/__init__.py` declares the objective.
+
+In an environment where mdlearn is installed, with a C compiler:
+
+```sh
+pip install ".[test]"
+python -m mdlearn plugins
+pytest
+```
+
+Then, in Python:
+
+```python
+import mdlearn
+
+model = mdlearn.fit("$objective", X, y, C=1.0, h=0.5)
+```
+"""
+
+NATIVE_FILES = {
+    "pyproject.toml": PYPROJECT.replace('"setuptools>=64"', '"setuptools>=64", "cython>=3"'),
+    "setup.py": SETUP,
+    "README.md": README,
+    "src/$module/__init__.py": MODULE,
+    "src/$module/_loss.pyx": LOSS,
+    "tests/test_$module.py": TESTS,
+}

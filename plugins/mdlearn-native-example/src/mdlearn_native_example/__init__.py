@@ -1,0 +1,40 @@
+"""The objective native_example for mdlearn: the hinge loss with a rounded corner, compiled."""
+
+import mdlearn
+from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.native import NativeFunction
+from mdlearn.objectives.base import Parameter, Terms
+from scipy import LowLevelCallable
+
+from . import _loss
+
+
+def compiled(name, h):
+    """A function of _loss.pyx with its parameter."""
+    return NativeFunction(LowLevelCallable.from_cython(_loss, name), [h])
+
+
+class NativeExampleObjective(mdlearn.Objective):
+    """1/2 |w|^2 + C sum loss(z); the loss is (1 - z)^2 / (2 h) for 1 - h < z < 1, a line before and 0 beyond."""
+
+    name = "native_example"
+    summary = "hinge loss with a rounded corner"
+    formula = "1/2 |w|^2 + C sum loss(z), loss = (1 - z)^2 / (2 h) for 1 - h < z < 1"
+    parameters = {
+        "C": Parameter(1.0, "weight of the summed loss"),
+        "h": Parameter(0.5, "width of the corner", low=0.001),
+    }
+
+    def terms(self, params, total):
+        h = params["h"]
+        # The conjugate f*(s) makes certificates cheaper; mdlearn does without it, too.
+        loss = GivenLoss(
+            compiled("value", h), compiled("slope", h), compiled("bend", h), conjugate=lambda s: s + 0.5 * h * s * s
+        )
+        return Terms(loss=loss.terms(params["C"]))
+
+
+@mdlearn.hookimpl
+def mdlearn_objectives():
+    """What this package offers."""
+    return [NativeExampleObjective]
