@@ -1,11 +1,16 @@
 """Test options. The helper modules beside this file (reference, data, cases) are imported by their plain names."""
 
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A shell starts jobs in the background with Ctrl-C ignored, and so do all their children: the tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

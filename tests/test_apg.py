@@ -266,3 +266,15 @@ def test_the_reference_has_the_gradient_it_says():
     W, V, b = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal(3)
     change = smooth(W + 1e-6 * V, b, X, Y, p, ones) - smooth(W - 1e-6 * V, b, X, Y, p, ones)
     assert (gradient(W, b, X, Y, p, ones)[0] * V).sum() == pytest.approx(change / 2e-6, rel=1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_columns_that_depend_on_each_other(k):
+    """Indicators of a category and a free bias: nothing but rounding points along the directions without curvature."""
+    X, y = sample(k, n=58, d=4)
+    Z = np.hstack([X, np.eye(3)[np.arange(58) % 3], 7.0 * X[:, :1]])
+    model = mdlearn.fit("mdlm", Z, y, bias="free", solver="apg", tol=1e-10)
+    independent = mdlearn.fit("mdlm", Z[:, :6], y, bias="free", solver="apg", tol=1e-10)
+    assert model.certificate.converged and independent.certificate.converged
+    assert model.certificate.objective == pytest.approx(independent.certificate.objective, rel=1e-9)
+    assert np.abs(model.coef_).max() < 100.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -119,6 +120,15 @@ def test_a_given_conjugate_and_looked_up_margins_give_the_same_bound():
             assert one.bound(share * beta, COUNTS) == pytest.approx(other.bound(share * beta, COUNTS), rel=1e-12)
 
 
+def test_where_a_given_conjugate_is_no_number_margins_are_looked_up():
+    entropy = GivenLoss(
+        LOGISTIC.value, LOGISTIC.derivative, LOGISTIC.second, lambda s: -s * np.log(-s) + (1 + s) * np.log1p(s)
+    )
+    (one,), (other,) = entropy.terms(0.7), LOGISTIC.terms(0.7)
+    for beta in (np.zeros(8), one.caps(COUNTS), 0.3 * one.caps(COUNTS)):
+        assert one.bound(beta, COUNTS) == pytest.approx(other.bound(beta, COUNTS), rel=1e-12, abs=1e-14)
+
+
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("case", ["rubber", "huber", "exponential"])
 def test_the_optimum_is_the_one_that_another_method_finds(case, bias):
@@ -143,6 +153,26 @@ def test_the_optimum_is_the_one_that_another_method_finds(case, bias):
     assert model.certificate.objective <= value(start) * (1 + 1e-13)
     assert model.certificate.lower_bound == pytest.approx(value(start), rel=1e-9)
     np.testing.assert_allclose(u[: 3 + (bias != "none")], start[: 3 + (bias != "none")], atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("threshold", [-0.3, -2.0])
+def test_an_intercept_that_no_row_holds_at_first(threshold, kernel):
+    """At w = 0 all margins are beyond the threshold, and only the mean term moves a free intercept."""
+    X, y = overlapping(60, 3)
+    y[:10] = y[10]
+    corner = GivenLoss(
+        lambda t: np.maximum(0.0, threshold - t) ** 2,
+        lambda t: -2.0 * np.maximum(0.0, threshold - t),
+        lambda t: 2.0 * (t < threshold),
+    )
+    declared = SimpleNamespace(terms=lambda C: (HingeTerm(C, 1, threshold, 2),))
+    settings = {"C": 3.0, "bias": "free", "kernel": kernel, "tol": 1e-10}
+    best = mdlearn.fit(objective_of(declared, mean=0.4), X, y, solver="interior", **settings).certificate
+    for loss in (declared, corner):
+        model = mdlearn.fit(objective_of(loss, mean=0.4), X, y, solver="newton", **settings)
+        assert model.certificate.converged and best.converged
+        assert model.certificate.objective == pytest.approx(best.objective, rel=1e-9)
 
 
 def test_without_a_squared_norm():

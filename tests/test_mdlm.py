@@ -217,3 +217,14 @@ def test_multipliers():
     assert model.duals == pytest.approx((1.0 / (1.0 + np.exp(5.0 * (z - 1.0))) / 60).T, abs=1e-12)
     with pytest.raises(AttributeError, match="no combination of rows"):
         _ = model.dual_coef_
+
+
+@pytest.mark.parametrize("solver", ["auto", "apg"])
+@pytest.mark.parametrize("given", [{}, {"beta": 0.5}])
+def test_the_mean_drives_a_free_bias_even_with_a_ridge(given, solver):
+    """Far out the objective falls with b by lambda2 |n1 - n0| / n - min(n0, n1) / n: nothing else holds b."""
+    X, y = sample(2, n=20)[0], np.arange(20) < 4
+    with pytest.raises(ValueError, match=r"bias='free' the objective is unbounded below.*lambda1 > 0"):
+        mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.4, ridge=1.0, bias="free", solver=solver, **given)
+    model = mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.3, ridge=1.0, bias="free", solver=solver, **given)
+    assert model.certificate.converged

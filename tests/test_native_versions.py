@@ -12,7 +12,7 @@ from plugin_cases import can_build, can_compile, install, run, run_tests
 import mdlearn
 from mdlearn.plugins.scaffold import new_plugin
 
-ROOT = Path(mdlearn.__file__).resolve().parents[1]
+SOURCES = Path(__file__).resolve().parents[1] / "mdlearn" / "_solvers"
 BUILD = """
 from Cython.Build import cythonize
 from setuptools import setup
@@ -29,7 +29,10 @@ def test_a_plugin_built_against_this_core_runs_with_the_next(tmp_path):
     package, site, later = new_plugin("my-corner", tmp_path, native=True), tmp_path / "site", tmp_path / "next"
     install(package, site)
     shutil.rmtree(package / "src")
-    shutil.copytree(ROOT / "mdlearn", later / "mdlearn", ignore=shutil.ignore_patterns("__pycache__", "sgd*.so"))
+    ignored = shutil.ignore_patterns("__pycache__", "sgd.c*", "callbacks.c*")
+    shutil.copytree(Path(mdlearn.__file__).parent, later / "mdlearn", ignore=ignored)
+    for name in ("callbacks.pyx", "callbacks.pxd", "sgd.pyx"):  # an installed package has no sources
+        shutil.copy(SOURCES / name, later / "mdlearn" / "_solvers")
     # The next core: another version, whose callbacks lie otherwise in memory.
     header, init = later / "mdlearn" / "_solvers" / "callbacks.pxd", later / "mdlearn" / "__init__.py"
     text = header.read_text()

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,8 @@ def test_a_composite(k, example):
     X, weight = rng.standard_normal((60, 5)), rng.integers(0, 4, 60)
     y = np.argmax(X[:, :k] + rng.standard_normal((60, k)), axis=1)
     objective = example("composite")["ElasticNet"]
+    for check in CHECKS if k == 2 else ():
+        check(objective)
     model = mdlearn.fit(objective, X, y, lam=0.05, ridge=0.02, sample_weight=weight, tol=1e-12)
     targets = np.eye(3)[y] if k == 3 else 2.0 * y[:, None] - 1.0
     W = model.coef_.T
@@ -92,3 +95,40 @@ def test_a_composite(k, example):
     twice = mdlearn.fit(objective, np.repeat(X, weight, axis=0), np.repeat(y, weight), lam=0.05, ridge=0.02, tol=1e-12)
     np.testing.assert_allclose(twice.coef_, model.coef_, atol=1e-6)
     assert np.array_equal(model.predict(X), (X @ W).argmax(axis=1) if k == 3 else (X @ W[:, 0] >= 0).astype(int))
+
+
+def tilted(look):
+    return replace(look, gradient=look.gradient + 1e-3)
+
+
+FAULTS = {
+    "it gives a value at 0 that is not there": "at_zero is 9.0",
+    "its bound is too high": "below the certified bound",
+    "its gradient is wrong": "its value changes by",
+    "it writes neither": r"neither terms\(\) nor form\(\) is written",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_with_a_composite_is_told(fault, example):
+    space = example("composite")
+    Squares, ElasticNet = space["Squares"], space["ElasticNet"]
+
+    class Wrong(Squares):
+        def __init__(self, *given):
+            super().__init__(*given)
+            if fault == "it gives a value at 0 that is not there":
+                self.at_zero = 9.0
+
+        def at(self, W):
+            return tilted(super().at(W)) if fault == "its gradient is wrong" else super().at(W)
+
+        def least(self, G, sizes):
+            return 0.0 if fault == "its bound is too high" else super().least(G, sizes)
+
+    space["Squares"] = Wrong
+    if fault == "it writes neither":
+        del ElasticNet.form
+    with pytest.raises(AssertionError, match=FAULTS[fault]):
+        for check in CHECKS:
+            check(ElasticNet)

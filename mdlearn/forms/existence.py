@@ -41,9 +41,7 @@ def check_existence(form: MarginForm, told: str, ways: str) -> None:
     mean = max(column.mean for column in form.columns)
     if form.ridge > 0 or (form.penalty > 0 and mean == 0):
         return
-    if form.bias == "free" and any(_tilted(column) for column in form.columns):
-        receding = True
-    elif form.penalty == 0:
+    if form.penalty == 0:
         receding = _recede(form)
     else:
         groups = (form.columns,) if form.joint else [(column,) for column in form.columns]
@@ -51,6 +49,23 @@ def check_existence(form: MarginForm, told: str, ways: str) -> None:
     if receding:
         fall = "unbounded below" if mean > 0 else "without an optimum (it falls along a direction without end)"
         raise ValueError(f"with {told} the objective is {fall} on these rows; {ways}")
+
+
+def check_bias(form: MarginForm, told: str, ways: str) -> None:
+    """Raise ValueError when the mean drives a free bias without end, which neither ridge nor penalty hinders.
+
+    Parameters
+    ----------
+    form : MarginForm
+        With logistic or no terms.
+    told, ways : str
+        What the user gave, and what to do, for the message.
+    """
+    if form.bias == "free" and any(_tilted(column) for column in form.columns):
+        raise ValueError(
+            f"with {told} and bias='free' the objective is unbounded below: the margin mean outweighs what the loss of "
+            f"the smaller class can hold; {ways}"
+        )
 
 
 def _tilted(column: Column) -> bool:

@@ -18,6 +18,8 @@ from mdlearn.forms.native import NativeFunction
 
 FAR = np.geomspace(8.5, 1e100, 600)
 """Margins, on either side, at which slopes are noted beside NEAR."""
+FARTHEST = 1e4
+"""Margin up to which a conjugate is checked."""
 EPS = float(np.finfo(float).eps)
 ROUNDS = 60
 """Most steps towards the margin of a slope: halvings alone get there."""
@@ -57,10 +59,11 @@ class GivenLoss:
             if not callable(function) and (name != "conjugate" or function is not None):
                 raise TypeError(f"{name} of a given loss needs to be a function of an array; got {function!r}")
         self._value, self._derivative, self._second, self._conjugate = value, derivative, second, conjugate
-        check_functions(value, derivative, second)
+        self.steepest = check_functions(value, derivative, second)
         self._tabulate()
         if conjugate is not None:
-            check_conjugate(conjugate, self.value(NEAR), self.derivative(NEAR))
+            t = self.grid[np.abs(self.grid) <= FARTHEST]
+            check_conjugate(conjugate, t, self.value(t), self.derivative(t))
 
     @property
     def native(self) -> NativeFunction | None:
@@ -89,9 +92,16 @@ class GivenLoss:
 
     def least(self, slopes: np.ndarray) -> np.ndarray:
         """min_t f(t) - s t for slopes s that f has, minus the conjugate; errors are to the safe side."""
-        if self._conjugate is not None:
-            found = -called(self._conjugate, "conjugate", slopes)
-            return np.where(np.isnan(found), -np.inf, found)
+        if self._conjugate is None:
+            return self._least(slopes)
+        found = -called(self._conjugate, "conjugate", slopes)
+        unknown = ~np.isfinite(found)  # formulas fail at the ends: 0 ln 0
+        if unknown.any():
+            found[unknown] = self._least(slopes[unknown])
+        return found
+
+    def _least(self, slopes: np.ndarray) -> np.ndarray:
+        """The same without the conjugate."""
         z, low, high = self._look_up(slopes)
         f, miss = self.value(z), self.derivative(z) - slopes
         rounding = 2.0 * EPS * (np.abs(f) + np.abs(slopes * z))
@@ -140,7 +150,6 @@ class GivenLoss:
             raise ValueError("a given loss needs to be convex; its derivative falls somewhere")
         self.slopes, self.zero = np.maximum.accumulate(slopes), int(np.searchsorted(self.grid, 0.0))
         self.limits = {1: max(-float(slopes[0]), 0.0), -1: max(float(slopes[-1]), 0.0)}
-        self.steepest = float(looks[2][np.abs(grid) <= NEAR[-1]].max())
         if not any(self.limits.values()):
             raise ValueError("a given loss needs to depend on the margin; its derivative is 0 everywhere")
         self.bottom = float(self.margins_of(np.zeros(1))[0]) if all(self.limits.values()) else None

@@ -32,8 +32,11 @@ def called(function: Function, name: str, t: np.ndarray) -> np.ndarray:
     return found
 
 
-def check_functions(value: Function, derivative: Function, second: Function) -> None:
-    """Raise ValueError unless these are a convex function with a continuous slope, its slope, and the slope's slope."""
+def check_functions(value: Function, derivative: Function, second: Function) -> float:
+    """Raise ValueError unless these are a convex function with a continuous slope, its slope, and the slope's slope.
+
+    Returns the largest second derivative found.
+    """
     functions = {"value": value, "derivative": derivative, "second": second}
     wide = np.concatenate([NEAR, np.linspace(-LEAST, LEAST, 101)])
     for name, function in functions.items():
@@ -53,7 +56,7 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
         )
     if (df[1] - df[0] < -rounding).any() or (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any():
         raise ValueError("a given loss needs to be convex; its derivative falls, or second is negative somewhere")
-    _check_kinks(derivative)
+    steepest = _check_kinks(derivative)
     rate, middle = (df[1] - df[0]) / STEP, called(second, "second", NEAR + 0.5 * STEP)
     most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
     room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
@@ -61,16 +64,22 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     if wrong.any():
         at = NEAR[wrong][0]
         raise ValueError(f"second of a given loss is not the derivative of its derivative at the margin {at:g}")
+    return max(steepest, float(ddf.max()))
 
 
-def _check_kinks(derivative: Function) -> None:
-    """Halve every interval towards the larger change of the derivative: at a kink, it stays."""
+def _check_kinks(derivative: Function) -> float:
+    """Halve every interval towards the larger change of the derivative: at a kink, it stays.
+
+    Returns the largest rate of change on the way, which tells of bends between the margins of NEAR.
+    """
 
     def slope(t: np.ndarray) -> np.ndarray:
         return called(derivative, "derivative", t)
 
-    low, high = NEAR[:-1], NEAR[1:]
-    for _ in range(HALVINGS):
+    (low, high), steepest = (NEAR[:-1], NEAR[1:]), 0.0
+    for turn in range(HALVINGS):
+        if turn < HALVINGS // 2:  # later, rounding shows in the quotient
+            steepest = max(steepest, float(((slope(high) - slope(low)) / (high - low)).max()))
         middle = 0.5 * (low + high)
         left = slope(middle) - slope(low) > slope(high) - slope(middle)
         low, high = np.where(left, low, middle), np.where(left, middle, high)
@@ -80,14 +89,15 @@ def _check_kinks(derivative: Function) -> None:
         raise ValueError(
             f"a given loss needs a continuous slope; it has a kink at the margin {at:.4g} (HingeTerm declares kinks)"
         )
+    return steepest
 
 
-def check_conjugate(conjugate: Function, f: np.ndarray, s: np.ndarray) -> None:
-    """Raise ValueError unless f*(s) = s t - f(t) for values f and slopes s at NEAR."""
+def check_conjugate(conjugate: Function, t: np.ndarray, f: np.ndarray, s: np.ndarray) -> None:
+    """Raise ValueError unless f*(s) = s t - f(t) for values f and slopes s at margins t, as far as it is finite."""
     found = called(conjugate, "conjugate", s)
-    right = np.abs(found - (s * NEAR - f)) <= 1e-8 * (1.0 + np.abs(s * NEAR) + np.abs(f))
-    if not right.all():
-        at = NEAR[~right][0]
+    wrong = np.isfinite(found) & ~(np.abs(found - (s * t - f)) <= 1e-8 * (1.0 + np.abs(s * t) + np.abs(f)))
+    if wrong.any() or not np.isfinite(found).any():
+        at = t[wrong if wrong.any() else ...][0]
         raise ValueError(
             f"conjugate of a given loss needs to be f*(s) = s t - f(t) at s = f'(t); it is not at the margin {at:g}"
         )

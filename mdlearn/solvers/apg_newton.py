@@ -20,6 +20,8 @@ CLOSE = 1e-4
 """Share of its parts that a slope is when the next step is the last, or nearly so."""
 ROUNDING = 1e-12
 """Share of its parts that a slope is when rounding is taken to be reached."""
+SINGULAR = 1e-11
+"""Pivot or eigenvalue, in units of the diagonal, below which columns are taken to depend on each other."""
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
@@ -94,29 +96,16 @@ class Finish:
 
     def _preconditioner(self, look: Look, rows: np.ndarray, over: np.ndarray) -> Generator[None, None, Solve]:
         """Solve by column with the problem's own approximation, the penalty's part added."""
-        from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-        factors: list[tuple[str, object]] = []
+        solves: list[Solve] = []
         for j in range(self.problem.shape[1]):
             A = self.problem.approximation(look, rows, j)
             if A.ndim == 2:
-                diagonal = np.diagonal(A) + over
-                A[np.diag_indices_from(A)] = diagonal + 1e-12 * max(float(diagonal.max()), 1e-300)
-                try:
-                    factors.append(("matrix", cho_factor(A, lower=True, overwrite_a=True, check_finite=False)))
-                except LinAlgError:
-                    factors.append(("diagonal", np.where(diagonal > 0, diagonal, 1.0)))
+                A[np.diag_indices_from(A)] += over
+                solves.append(_inverse(A))
             else:
-                factors.append(("diagonal", np.where(A + over > 0, A + over, 1.0)))
+                solves.append(_divide(np.where(A + over > 0, A + over, 1.0)))
             yield None
-
-        def solve(R: np.ndarray) -> np.ndarray:
-            out = np.empty_like(R)
-            for j, (kind, factor) in enumerate(factors):
-                out[:, j] = cho_solve(factor, R[:, j], check_finite=False) if kind == "matrix" else R[:, j] / factor
-            return out
-
-        return solve
+        return lambda R: np.column_stack([solve(r) for solve, r in zip(solves, R.T)])
 
     def _along(self, look: Look, step: np.ndarray) -> Generator[None, None, Look | None]:
         """Halve the step until the objective falls as a descent direction lets it; None where it does not."""
@@ -142,6 +131,36 @@ class Finish:
         return None
 
 
+def _inverse(A: np.ndarray) -> Solve:
+    """Return r -> the solution of A v = r for a positive semidefinite A, in units of its diagonal.
+
+    Where columns depend on each other, v has nothing of the directions that A does not hold: conjugate gradients would
+    follow the rounding in them without end.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    diagonal = np.diagonal(A)
+    scale = np.divide(1.0, np.sqrt(np.abs(diagonal)), out=np.zeros_like(diagonal), where=diagonal > 0)
+    A = scale[:, None] * A * scale
+    try:
+        factor = cho_factor(A, lower=True, check_finite=False)
+        if float(np.diagonal(factor[0]).min()) ** 2 > SINGULAR:
+            return lambda r: scale * cho_solve(factor, scale * r, check_finite=False)
+    except LinAlgError:
+        pass
+    try:
+        values, vectors = np.linalg.eigh(A)
+    except LinAlgError:
+        return _divide(np.where(diagonal > 0, diagonal, 1.0))
+    held = values > SINGULAR * float(values[-1])
+    vectors, inverse = vectors[:, held], 1.0 / values[held]
+    return lambda r: scale * (vectors @ (inverse * (vectors.T @ (scale * r))))
+
+
+def _divide(by: np.ndarray) -> Solve:
+    return lambda r: r / by
+
+
 def _conjugate(
     times: Callable[[np.ndarray], np.ndarray], solve: Solve, target: np.ndarray, goal: float
 ) -> Generator[None, None, np.ndarray]:
@@ -149,9 +168,10 @@ def _conjugate(
     X, R = np.zeros_like(target), target.copy()
     Z = solve(R)
     P, rho = Z, float((R * Z).sum())
-    start = float(np.linalg.norm(R))
+    start, first = float(np.linalg.norm(R)), rho
     for _ in range(PRODUCTS):
-        if float(np.linalg.norm(R)) <= goal * start or rho <= 0:
+        # R may be all rounding that the solutions leave out: then rho alone becomes small.
+        if float(np.linalg.norm(R)) <= goal * start or rho <= (0.01 * goal) ** 2 * first:
             break
         H = times(P)
         yield None

@@ -29,6 +29,8 @@ from mdlearn.solvers.system_choice import system_of
 
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
+ADRIFT = 1e-6
+"""Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
 
 
 class Newton(Factoring):
@@ -73,10 +75,13 @@ class Newton(Factoring):
             stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1
             best, lowest = min(best, gap), min(lowest, report.objective)
             D = loss.model(z)
+            adrift = _adrift(form, column, D)
             # The step from the same model has been made.
-            if stalled >= PATIENCE or (held is not None and np.array_equal(D, held)):
+            if stalled >= PATIENCE or (held is not None and not adrift and np.array_equal(D, held)):
                 break
             held, slopes = D, loss.slopes(z)
+            if adrift:
+                D = ADRIFT * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
             try:
                 yield from system.factor(D.sum(axis=0))
                 step = _step(state, state.residual(element, slopes), D.sum(axis=0))
@@ -96,6 +101,11 @@ class Newton(Factoring):
             # Refinement with the multipliers as unknowns: with a large weight, 1 - z has lost their digits.
             yield from ActiveSet(state).attempt(element, loss.slopes(z), loss.model(z) > 0)
         attainment.conclude(best)
+
+
+def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
+    """Whether a mean term moves a free intercept that no row and no variance holds."""
+    return form.bias == "free" and column.mean > 0 and column.kappa == 0 and not D.any()
 
 
 def _step(state: Margins, residual: np.ndarray, D: np.ndarray) -> np.ndarray:

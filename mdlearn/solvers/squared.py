@@ -35,14 +35,15 @@ class SquaredTerms:
         """
         excess, rate = self._excess(z), -self.column.sides[:, None] * dz
         bends = self.curvature * rate * rate
-        start = -(bend + float(bends[model > 0].sum()))
+        start = -(bend + float((model * rate * rate)[model > 0].sum()))
         at = np.divide(-excess, rate, out=np.full_like(excess, -1.0), where=bends > 0)
         # A row that sits on its threshold is not active yet, but may become so at once.
         crossing = (at > 0) | ((at == 0) & (rate > 0))
         order = np.argsort(at[crossing], kind="stable")
         at = np.append(0.0, at[crossing][order])
         changes = (bends * np.sign(rate))[crossing][order]
-        slopes = np.maximum(np.append(0.0, np.cumsum(changes)) - start, bend)
+        active = bend + float(bends[excess > 0].sum())
+        slopes = np.maximum(np.append(0.0, np.cumsum(changes)) + active, bend)
         derivative = start + np.append(0.0, np.cumsum(slopes[:-1] * np.diff(at)))
         last = max(int(np.searchsorted(derivative, 0.0)) - 1, 0)
         return float(at[last] - derivative[last] / slopes[last]) if slopes[last] > 0 else np.inf

@@ -177,7 +177,11 @@ def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarr
 
 
 def require_terms(task: Objective, where: str = "") -> None:
-    """What `terms` returns is a convex problem that the engines can read."""
+    """What `terms` returns is a convex problem that the engines can read; without it there is a form of its own."""
+    if type(task).terms is Objective.terms:
+        own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
+        require(own, f"{task.name}: neither terms() nor form() is written; write one of them")
+        return
     terms = task.terms(task.resolve(40.0), 40.0)
     require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
     for name in ("variance", "mean"):
