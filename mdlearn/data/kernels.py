@@ -57,7 +57,8 @@ class Kernel:
             K += left[:, None]
             K += right
             np.maximum(K, 0.0, out=K)
-            if self.params["gamma"] * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR and not (A.sparse or B.sparse):
+            most = self.params["gamma"] * (left.max(initial=0.0) + right.max(initial=0.0))
+            if most > FAR and not (A.sparse or B.sparse):
                 _sharpen(K, A, B, self.params["gamma"], np.add.outer(left, right))
             K *= -self.params["gamma"]
             np.exp(K, out=K)
