@@ -88,3 +88,11 @@ def test_where_it_does_not_exist():
     model = mdlearn.fit("l2lr", X, y)
     with pytest.raises(ValueError, match="the model needs 4 columns"):
         model.predict_proba(X[:, :2])
+
+
+def test_the_largest_probability_is_that_of_the_prediction_where_rounding_ties():
+    f = np.array([[40.0, 50.0, -1.0], [800.0, 700.0, 900.0], [-2.0, -1.0, -1.0]])
+    P = class_probabilities(f)
+    np.testing.assert_array_equal(P.argmax(axis=1), f.argmax(axis=1))
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-15)
+    np.testing.assert_array_equal(class_probabilities(np.array([0.0, -1e-20, 1e-20])).argmax(axis=1), [1, 0, 1])

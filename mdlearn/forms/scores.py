@@ -19,9 +19,10 @@ from mdlearn.forms.primal import representer
 
 NARROW = 1500
 """Columns up to which the second moments of the rows are worth a matrix."""
-SHIFTS = 60
+SHIFTS = 100
 """Most Newton steps on a free bias."""
-HALVINGS = 40
+LEAST, RAISES = 1e-6, 12
+"""Least share of the largest second derivative that such a step is damped with, and how often the share may grow."""
 LESS = 0.9
 """Share of the slope that a Newton step on a free bias may leave."""
 FLAT = 2e-14
@@ -110,19 +111,21 @@ class Scores(Composite):
     def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
         """Move the intercepts, in W and F, to where their slope is rounding; return the derivatives at F and h.
 
-        Newton's method with halving. Far from all thresholds there is next to no second derivative; steps are never
-        longer than what takes all values past them.
+        Newton steps. Far from the thresholds there is next to no second derivative, and such a step would go astray:
+        a share of the largest one is added, as much as it takes for h to fall. All of it always does.
         """
         A = F.copy()
         value = self.slopes(W, A)
+        most, share = self.steepest * float(self.counts.sum()), 0.0
         for _ in range(SHIFTS):
             slope = A.sum(axis=0)
             if np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
-            step = np.linalg.lstsq(self._intercept_bends(W, F), -slope, rcond=None)[0]
-            step = np.where(step * slope < 0, np.clip(step, -longest, longest), -np.sign(slope) * longest)
-            for _ in range(HALVINGS):
+            bends = self._intercept_bends(W, F)
+            for _ in range(RAISES):
+                step = np.linalg.lstsq(bends + share * most * np.eye(slope.shape[0]), -slope, rcond=None)[0]
+                step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
                 V, moved = W.copy(), F + step
                 V[-1] += step
                 B = moved.copy()
@@ -130,10 +133,11 @@ class Scores(Composite):
                 flat = float(np.linalg.norm(B.sum(axis=0))) <= LESS * float(np.linalg.norm(slope))
                 if found <= value + 1e-4 * float(slope @ step) or (flat and found <= value + 1e-13 * abs(value)):
                     break
-                step = 0.5 * step
+                share = max(LEAST, 8.0 * share)
             else:
                 break
             W[-1], F[:], A, value = V[-1], moved, B, found
+            share = 0.125 * share if share > LEAST else 0.0
         return A, value
 
     def _intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:

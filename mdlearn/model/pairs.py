@@ -52,11 +52,17 @@ def _votes(F: np.ndarray, k: int) -> np.ndarray:
 
 
 def class_probabilities(f: np.ndarray) -> np.ndarray:
-    """Return sigma(f) of every class over their sum, shape (n, k), for scores (n,) of two classes or (n, k)."""
+    """Return sigma(f) of every class over their sum, shape (n, k), for scores (n,) of two classes or (n, k).
+
+    Where rounding makes the predicted class one of several equal ones, it gets the next larger number.
+    """
+    predicted = (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
     if f.ndim == 1:
         f = np.column_stack([-f, f])
     # ln sigma(f): scores of -1000 for every class still have a largest one.
     logs = -np.logaddexp(0.0, -f)
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     result: np.ndarray = shares / shares.sum(axis=1, keepdims=True)
+    tied = np.flatnonzero(result.argmax(axis=1) != predicted)
+    result[tied, predicted[tied]] = np.nextafter(result[tied].max(axis=1), 2.0)
     return result
