@@ -291,5 +291,5 @@ def test_a_fit_that_ends_before_any_work():
 
 def test_stochastic_engines_refuse_columns():
     X, y = sample()
-    with pytest.raises(ValueError, match="basis of kernel columns"):
+    with pytest.raises(ValueError, match="kernel columns and landmark features"):
         mdlearn.fit("uldm", X, y, kernel="rbf", solver="asgd")
