@@ -20,12 +20,14 @@ _LAZY = {
     "fit": "mdlearn.api",
     "list_objectives": "mdlearn.api",
     "list_solvers": "mdlearn.api",
+    "list_kernels": "mdlearn.api",
     "list_plugins": "mdlearn.plugins.manager",
-    "load": "mdlearn.model.persistence",
+    "load": "mdlearn.plugins.files",
     "Objective": "mdlearn.objectives.base",
+    "KernelFunction": "mdlearn.data.kernels",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
-    "Certificate": "mdlearn.forms.certificate",
+    "Certificate": "mdlearn.forms.proof",
 }
 _SUBMODULES = ("datasets", "margins", "plotting", "testing")
 
@@ -33,6 +35,7 @@ __all__ = [
     "Certificate",
     "ConvergenceWarning",
     "InsufficientMemory",
+    "KernelFunction",
     "Model",
     "Objective",
     "PluginWarning",
@@ -40,6 +43,7 @@ __all__ = [
     "datasets",
     "fit",
     "hookimpl",
+    "list_kernels",
     "list_objectives",
     "list_plugins",
     "list_solvers",

@@ -9,35 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_data, check_number
+from mdlearn.arguments import DEFAULT_TOL, limits_of, one_of, seed_of
+from mdlearn.data.checks import check_data, check_regression
 from mdlearn.data.kernels import make_kernel, split_parameters
-from mdlearn.forms.certificate import Solution
 from mdlearn.forms.history import State
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
+from mdlearn.forms.proof import Solution
 from mdlearn.model.build import build_model
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, registry
+from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import choose
-from mdlearn.solvers.driver import Driver, Limits, Maker
+from mdlearn.solvers.driver import Driver, Maker
+from mdlearn.solvers.supervised import Supervised, takes
 from mdlearn.solvers.threads import blas_threads
 
-MOST_THREADS = 1024
-"""A larger number is a slip: BLAS would be asked to start them all."""
-
-
-class DefaultTolerance(float):
-    """The type of fit's default `tol`.
-
-    An engine with a published end of its own warns of a larger gap only when `tol` was given. The type tells the
-    default from the same number given on purpose, and the signature still shows the number.
-    """
-
-
-DEFAULT_TOL = DefaultTolerance(1e-6)
+READERS = {"classification": check_data, "regression": check_regression}
+"""What reads X and y, by the objective's task."""
 
 
 def fit(
@@ -61,7 +52,7 @@ def fit(
     verbose: int = 0,
     **params: Any,
 ) -> Model:
-    """Fit a margin-distribution classifier and certify it.
+    """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it.
 
     Parameters
     ----------
@@ -71,16 +62,18 @@ def fit(
         Training rows; with ``kernel="precomputed"`` the Gram matrix of shape (m, m), dense. float32 and float64 are
         kept, in any memory layout: coefficients have the same type, sums are float64, and X is read where it lies
         (a memory map, too). CSR is used as it is, other sparse formats become CSR; data frames become arrays; integers,
-        booleans and other floats become float64. A callable kernel gets rows in float64.
+        booleans and other floats become float64. A callable kernel gets float64 rows, to be read only.
     y : array-like of shape (m,)
-        Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels.
+        Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels. For an
+        objective of regression finite numbers, kept in float64.
     solver : str, Solver class or instance, default "auto"
         Engine (see `list_solvers`); "auto" chooses by shape and needs, and the model says which and why.
     solver_options : mapping, optional
         The engine's own settings.
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default "linear"
-        A callable k(A, B) returns an array of shape (n, m). Parameters: ``gamma`` ("scale" = 1 / (d Var X) or a
-        number), ``degree`` (3), ``coef0`` (0).
+    kernel : str or callable, default "linear"
+        "linear", "rbf", "poly", "precomputed" or a plugin's (see `list_kernels`), or a callable k(A, B) that returns an
+        array of shape (n, m). Parameters: ``gamma`` ("scale" = 1 / (d Var X) or a number), ``degree`` (3), ``coef0``
+        (0), or what the plugin's kernel declares.
     bias : {"none", "regularized", "free"}, optional
         Default: the objective's own ("regularized" for ldm and svm).
     multiclass : {"auto", "ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg"}, default "auto"
@@ -134,13 +127,15 @@ def fit(
     """
     started = time.perf_counter()
     cls_or_instance = find("objective", objective)
-    kernel_given, own, kernel_names = split_parameters(kernel, params)
-    task = _instance(cls_or_instance, own, kernel_names)
-    limits = _limits(started, tol, max_iter, time_limit, callback, verbose, n_threads)
-    seed = _seed(random_state)
-    bias = _one_of("bias", task.default_bias if bias is None else bias, BIASES)
-    multiclass = _one_of("multiclass", multiclass, ("auto", *task.multiclass))
-    multiclass = task.multiclass[0] if multiclass == "auto" else multiclass
+    maker = find("kernel", kernel)
+    kernel_given, own, kernel_names = split_parameters(maker, params)
+    task = _instance(cls_or_instance, own, kernel, kernel_names)
+    limits = limits_of(started, tol, max_iter, time_limit, callback, verbose, n_threads)
+    seed = seed_of(random_state)
+    bias = one_of("bias", task.default_bias if bias is None else bias, BIASES)
+    ways = task.multiclass if task.task == "classification" else ("none",)
+    multiclass = one_of("multiclass", multiclass, ("auto", *ways))
+    multiclass = ways[0] if multiclass == "auto" else multiclass
     if not task.kernels and kernel != "linear":
         raise ValueError(f"objective {task.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
     if task.needs_rows and isinstance(kernel, str) and kernel == "precomputed":
@@ -150,8 +145,8 @@ def fit(
 
     square = isinstance(kernel, str) and kernel == "precomputed"
     with blas_threads(limits.n_threads):
-        data = check_data(X, y, sample_weight, class_weight, square=square)
-        chosen = make_kernel(kernel, kernel_given, data.X, data.counts)
+        data = READERS[task.task](X, y, sample_weight, class_weight, square=square)
+        chosen = make_kernel(maker, kernel_given, data.X, data.counts)
         filled, k = task.complete(task.resolve(data.total), data), data.classes.shape[0]
         pieces = [data]
         if k > 2 and multiclass in PAIRWISE:
@@ -169,16 +164,16 @@ def fit(
 
         def solved(form: Form) -> list[Solution]:
             runner, _ = _engine(engine, form)
-            return Driver(runner, runner.check_options(given), limits, seed).run(form).solutions
+            return Driver(runner, runner.solver.check_options(given), limits, seed).run(form).solutions
 
         form = _finish(maker(0)(), limits.deadline)
         runner, reason = _engine(engine, form)
         later = [maker(j) for j in range(1, len(pieces))]
-        outcome = Driver(runner, runner.check_options(given), limits, seed).run(form, later)
+        outcome = Driver(runner, runner.solver.check_options(given), limits, seed).run(form, later)
         if not later:
             outcome = replace(outcome, solutions=[task.arranged(one, form) for one in outcome.solutions])
         places = [piece.rows for piece in (pieces if later else pieces * len(outcome.solutions))]
-        kinds, ran = (bias, multiclass, task.probabilities), (runner.name, reason)
+        kinds, ran = (bias, multiclass, task.probabilities), (runner.solver.name, reason)
         way = form.features.mapping()
         return build_model(task.name, {**filled, **chosen.params}, data, places, chosen, kinds, ran, outcome, way)
 
@@ -193,6 +188,11 @@ def list_solvers() -> list[str]:
     return sorted(registry().solvers)
 
 
+def list_kernels() -> list[str]:
+    """Names of all kernels, built-in and from plugins; "precomputed" stands for a Gram matrix given as X."""
+    return sorted(registry().kernels)
+
+
 def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
     """Run work to its end, with Ctrl-C possible at every step; it is told when the time is up."""
     late = None
@@ -204,7 +204,13 @@ def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
         late = time.perf_counter() >= deadline
 
 
-def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
+def _instance(found: Any, own: dict[str, Any], kernel: Any, kernel_names: tuple[str, ...]) -> Objective:
+    both = [name for name in kernel_names if name in found.parameters]
+    if both:
+        raise ValueError(
+            f"kernel {kernel!r} and objective {found.name!r} both have a parameter {both[0]!r}; use another kernel or "
+            "another objective"
+        )
     unknown = [name for name in own if name not in found.parameters]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
@@ -235,54 +241,19 @@ def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
     return dict(given)
 
 
-def _engine(engine: Solver | None, form: Form) -> tuple[Solver, str]:
+def _engine(engine: Solver | None, form: Form) -> tuple[Supervised, str]:
     """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
     reason = "asked for"
     if engine is None:
         rule = choose(form)
         engine, reason = _solver(find("solver", rule.solver)), rule.reason
-    refusal = engine.refusal(form)
+    runner = Supervised(engine, origin(engine))
+    refusal = runner.refusal(form)
     if refusal is not None:
-        able = [name for name, cls in registry().solvers.items() if _solver(cls).refusal(form) is None]
+        able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
         instead = f"use one of {', '.join(able)}" if able else "no other engine can"
         raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; {instead}")
-    return engine, reason
+    return runner, reason
 
 
-def _limits(
-    started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
-) -> Limits:
-    tol_given = not isinstance(tol, DefaultTolerance)
-    tol = check_number(tol, "tol", low=0.0)
-    if max_iter is not None:
-        max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
-    deadline = np.inf
-    if time_limit is not None:
-        deadline = started + check_number(time_limit, "time_limit", low=0.0)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback needs to be callable; got {callback!r}")
-    if isinstance(verbose, (bool, np.bool_)):
-        verbose = int(verbose)
-    level = check_number(verbose, "verbose", low=0, integer=True)
-    if n_threads is not None:
-        n_threads = check_number(n_threads, "n_threads", low=1, high=MOST_THREADS, integer=True)
-    return Limits(tol, tol_given, max_iter, started, deadline, callback, level, n_threads)
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return int(check_number(random_state, "random_state", low=0, integer=True))
-
-
-def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} {value!r} is not possible here; give one of {', '.join(choices)}")
-    return value
-
-
-__all__ = ["fit", "list_objectives", "list_solvers"]
+__all__ = ["fit", "list_kernels", "list_objectives", "list_solvers"]

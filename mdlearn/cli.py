@@ -1,4 +1,4 @@
-"""The command line: demo, fit, predict, compare, objectives, solvers, plugins, new-plugin."""
+"""The command line: demo, fit, predict, compare, objectives, kernels, solvers, plugins, new-plugin."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from mdlearn.data.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.plugins.manager import list_plugins, registry
 
-KERNEL_PARAMETERS = frozenset(("gamma", "degree", "coef0"))
 WORDS = {"true": True, "false": False, "none": None}
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_predict(commands)
     _add_compare(commands)
     commands.add_parser("objectives", help="list objectives with their formulas and parameters")
+    commands.add_parser("kernels", help="list kernels with their formulas and parameters")
     commands.add_parser("solvers", help="list engines and the table behind solver='auto'")
     _add_plugins(commands)
     given = parser.parse_args(arguments)
@@ -57,7 +58,7 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return _plugins(given.json)
     if given.command == "new-plugin":
         return _new_plugin(given.name, given.dir, given.native)
-    return _objectives() if given.command == "objectives" else _solvers()
+    return {"objectives": _objectives, "kernels": _kernels, "solvers": _solvers}[given.command]()
 
 
 def _add_fit(commands: Any) -> None:
@@ -77,7 +78,7 @@ def _add_fit(commands: Any) -> None:
         metavar="NAME=VALUE",
         help="hyper-parameter of the objective or the kernel, such as C=10 or gamma=0.5; may be repeated",
     )
-    one.add_argument("--kernel", default="linear", choices=("linear", "rbf", "poly"), help="default: %(default)s")
+    one.add_argument("--kernel", default="linear", type=_kernel, help="see `kernels` (default: %(default)s)")
     one.add_argument("--bias", choices=("none", "regularized", "free"), help="default: the objective's own")
     one.add_argument("--solver", default="auto", help="see `solvers` (default: %(default)s)")
     one.add_argument(
@@ -127,7 +128,7 @@ def _add_compare(commands: Any) -> None:
     one.add_argument("--sets", type=_names, metavar="A,B", help="names of data sets (default: all of DIR)")
     one.add_argument("--repeats", type=_count, default=3, metavar="N", help="random splits (default: %(default)s)")
     one.add_argument("--seed", type=int, default=0, help="seed of splits and fits (default: %(default)s)")
-    one.add_argument("--kernel", default="linear", choices=("linear", "rbf", "poly"), help="default: %(default)s")
+    one.add_argument("--kernel", default="linear", type=_kernel, help="see `kernels` (default: %(default)s)")
     one.add_argument("--time-limit", type=float, default=5.0, metavar="SECONDS", help="per fit (default: %(default)g)")
     one.add_argument(
         "--max-rows", type=_count, default=2000, metavar="N", help="rows used of a set (default: %(default)s)"
@@ -158,6 +159,13 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _kernel(text: str) -> str:
+    """A kernel of rows; whether there is one of this name is seen later, as for objectives."""
+    if text == "precomputed":
+        raise argparse.ArgumentTypeError("a file holds rows, no kernel matrix; give another kernel than precomputed")
+    return text
+
+
 def _count(text: str) -> int:
     """A whole number >= 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -185,7 +193,7 @@ def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         for name in names:
             if names.count(name) > 1:
                 parser.error(f"--{option.replace('_', '-')} gives {name} more than once")
-            if option == "param" and name in FIT_ARGUMENTS - KERNEL_PARAMETERS:
+            if option == "param" and name in FIT_ARGUMENTS.difference(DEFAULTS):
                 parser.error(f"{name} is not a hyper-parameter; see the options of fit")
     if given.command == "fit" and given.features is not None and given.features < 1:
         parser.error(f"--features needs to be at least 1; got {given.features}")
@@ -215,12 +223,28 @@ def _fail(message: str) -> int:
 
 def _objectives() -> int:
     for name, cls in registry().objectives.items():
-        print(f"{name}: {cls.summary}\n    minimise {cls.formula}")
-        for parameter, declared in cls.parameters.items():
-            told = declared.default
-            told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
-            default = "" if callable(declared.default) else f" (default {told})"
-            print(f"    {parameter}: {declared.doc}{default}")
+        note = "" if cls.task == "classification" else f" ({cls.task})"
+        print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
+        _parameters(cls)
+    return 0
+
+
+def _parameters(cls: Any) -> None:
+    for parameter, declared in cls.parameters.items():
+        told = declared.default
+        told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
+        default = "" if callable(declared.default) else f" (default {told})"
+        print(f"    {parameter}: {declared.doc}{default}")
+
+
+def _kernels() -> int:
+    for name, found in registry().kernels.items():
+        if name in FORMULAS:
+            told = ", ".join(f"{parameter} (default {DEFAULTS[parameter]})" for parameter in PARAMETERS[name])
+            print(f"{name}: {FORMULAS[name]}" + (f"\n    {told}" if told else ""))
+        else:
+            print(f"{name}: {found.summary}")
+            _parameters(found)
     return 0
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.model.model import Model
-from mdlearn.model.persistence import check_target, load_with_notes, save
+from mdlearn.model.persistence import check_target, save
+from mdlearn.plugins.files import load_with_notes
 
 EXACT = 2.0**53
 """Integers below this are exact in float64."""
@@ -78,7 +79,7 @@ def run_fit(given: argparse.Namespace) -> int:
     save(model, given.output, {"zero_based": table.zero_based, "float32": given.float32})
     proof = model.certificate
     lines = {
-        "data": f"{given.data}: {X.shape[0]} rows, {X.shape[1]} columns, {len(model.classes_)} labels",
+        "data": f"{given.data}: {X.shape[0]} rows, {X.shape[1]} columns, {len(model.classes_) or 'no'} labels",
         "model": f"{model.objective}, " + ", ".join(map(_setting, model.params.items())),
         "kernel, bias": f"{model.kernel.name}, {model.bias}",
         "engine": f"{model.solver} ({model.solver_reason})",
@@ -88,7 +89,7 @@ def run_fit(given: argparse.Namespace) -> int:
         "converged": "yes" if proof.converged else "no",
         "iterations": f"{model.n_iter}",
         "seconds": f"{seconds:.3f}",
-        "training accuracy": f"{model.score(X, table.y):.6g}",
+        f"training {model.measure}": f"{model.score(X, table.y):.6g}",
         "saved to": given.output,
     }
     print("\n".join(f"{title + ':':<19}{text}" for title, text in lines.items()))
@@ -114,7 +115,8 @@ def run_predict(given: argparse.Namespace) -> int:
         with open(given.output, "w", encoding="utf-8") as file:
             file.write(text)
     # On standard output, lines of predictions stay alone.
-    print(accuracy(model, predicted, table.y), file=sys.stderr if given.output is None else sys.stdout)
+    told = accuracy(model, predicted, table.y) if len(model.classes_) else f"R^2: {model.score(X, table.y):.6g}"
+    print(told, file=sys.stderr if given.output is None else sys.stdout)
     return 0
 
 

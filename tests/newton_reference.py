@@ -9,7 +9,11 @@ from reference import gram, scale_gamma
 from scipy.optimize import minimize
 
 import mdlearn
+from mdlearn.data.features import KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms
 
 BIASES = ["none", "regularized", "free"]
@@ -101,3 +105,17 @@ def printed(model, X, y, kernel, nu, bias, weight=None):
     primal = 0.5 * squares + 0.5 * nu * c @ np.maximum(0.0, 1 - z) ** 2
     dual = u.sum() - 0.5 * dual_squares - 0.5 * (u[c > 0] ** 2 / (nu * c[c > 0])).sum()
     return primal, dual, z, u
+
+
+def form_in_name_only(m, d, kernel):
+    """A squared hinge on m rows and d columns that do not exist: enough to ask how much memory an engine needs."""
+
+    class Many(DenseRows):
+        shape = (m, d)
+
+        def __init__(self):
+            super().__init__(np.zeros((1, 1)))
+
+    features = LinearFeatures(Many()) if kernel == "linear" else KernelFeatures(Many(), Kernel("rbf", {"gamma": 1.0}))
+    column = Column(np.ones(1), np.ones(1), 0.0, 0.0, (HingeTerm(0.5, power=2),))
+    return MarginForm(features, (column,), "none")

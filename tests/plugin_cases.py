@@ -63,7 +63,7 @@ def offering(*names):
     return returning(f"[{classes}]")
 
 
-HOOKS = "mdlearn_objectives, mdlearn_solvers"
+HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels"
 BARE = "def mdlearn_objectives():\n    return []\n"
 SOLVER = """
     import mdlearn

@@ -223,6 +223,9 @@ def test_refusals_and_options():
     for wrong in ({"l0": 0.0}, {"sigma": 1.0}, {"batch": 0}, {"epochs": 0}, {"paper": True, "batch": 3}, {"steps": 1}):
         with pytest.raises(ValueError, match="solver"):
             mdlearn.fit("mdlm", X, y, solver="apg", solver_options=wrong)
+    for name, low in (("l0", 0), ("sigma", 1)):
+        with pytest.raises(ValueError, match=f"solver option {name} needs to be a number > {low} and finite; got inf"):
+            mdlearn.fit("mdlm", X, y, solver="apg", solver_options={"paper": True, name: np.inf})
     with pytest.raises(TypeError, match="paper"):
         mdlearn.fit("mdlm", X, y, solver="apg", solver_options={"paper": 1})
 

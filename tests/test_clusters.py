@@ -7,22 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from draining import drain
 
 from mdlearn.data import clusters
 from mdlearn.data import distinct as distinct_module
 from mdlearn.data.clusters import _Cloud, _Lloyd, assign, bandwidth, kmeans, memberships
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.distinct import distinct
-from mdlearn.data.rows import CsrRows, DenseRows
-
-
-def drain(generator):
-    """All that a coroutine yields, and what it returns."""
-    yielded = []
-    while True:
-        try:
-            yielded.append(next(generator))
-        except StopIteration as end:
-            return yielded, end.value
+from mdlearn.data.rows import DenseRows
 
 
 def centres(rows, n, counts=None, seed=0, restarts=1):

@@ -1,37 +1,22 @@
-"""README.md, CHANGELOG.md and docs/ say what the code does; imports run one way."""
+"""README.md, CHANGELOG.md and docs/ say what the code does."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
-import subprocess
-import sys
-import tomllib
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import ARCHITECTURE, PACKAGE, PROJECT, README, ROOT, blocks
 
 import mdlearn
 from mdlearn.data.kernels import PARAMETERS
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.choice import RULES
 from mdlearn.testing import CHECKS
-
-ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PACKAGE = Path(mdlearn.__file__).parent
-THIRD_PARTY = {"numpy", "scipy", "pluggy", "threadpoolctl"}
-
-
-def blocks(text, language):
-    return re.findall(rf"^```{language}\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
 
 
 def rows(text, mark):
@@ -122,7 +107,7 @@ def test_the_table_of_objectives_and_engines():
         title for title, e in engines.items() for objective in objectives.values() if takes_rows(e, objective, "free")
     }
     line = next(line for line in README.splitlines() if line.startswith("- Bias"))
-    assert re.findall(r"`(\w+)`", line.split("needs")[1].split(", on sparse")[0]) == sorted(free)
+    assert re.findall(r"`(\w+)`", line.split("needs")[1]) == sorted(free)
     line = next(line for line in README.splitlines() if line.startswith("- Kernels"))
     assert re.findall(r"`(\w+)`", line) == list(PARAMETERS)
 
@@ -133,7 +118,7 @@ def test_the_limits_are_limits():
     assert not any(hasattr(mdlearn, name) for name in ("fit_path", "cross_validate", "select", "sklearn"))
     ways = set().union(*(cls.multiclass for cls in registry().objectives.values()))
     assert {way for way in ways if f'"{way}"' not in README} == set()
-    assert {cls.task for cls in registry().objectives.values() if hasattr(cls, "task")} == set()
+    assert {cls.task for cls in registry().objectives.values()} == {"classification"}  # regression comes by plugins
     scipy_sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="dense"):
         mdlearn.fit("svm", scipy_sparse.eye(4, format="csr"), [0, 1, 0, 1], kernel="precomputed")
@@ -214,122 +199,3 @@ def test_the_changelog_begins_with_this_version():
     assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == mdlearn.__version__ == PROJECT["version"]
     listed = re.search(r"the objectives (.*?):", text).group(1)
     assert re.findall(r"`(\w+)`", listed) == mdlearn.list_objectives()
-
-
-# ---------------------------------------------------------------- imports
-
-
-def modules():
-    """Name -> tree of every module; of the kernels, the file with their annotations."""
-    found = {}
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
-        parts = ["mdlearn", *path.relative_to(PACKAGE).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
-
-
-MODULES = modules()
-
-
-def imports(nodes):
-    """Absolute names that import statements ask for; a name taken from a package may be a module of it."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield name if name in MODULES else node.module
-
-
-def component(name):
-    """Entry of the table of layers that a module belongs to: the longest one that fits."""
-    short = name.removeprefix("mdlearn.")
-    fits = [entry for line in LAYERS for entry in line if f"{short}.".startswith(f"{entry}.")]
-    assert fits, f"docs/architecture.md has no layer for {name}"
-    return max(fits, key=len)
-
-
-LAYERS = [line.split(", ") for line in blocks(ARCHITECTURE.split("<!-- layers -->")[1], "")[0].splitlines()]
-HEIGHT = {entry: -i for i, line in enumerate(LAYERS) for entry in line}
-
-
-def crossings():
-    """(importing module, imported module) over the borders of components, imports inside functions included."""
-    for name, tree in MODULES.items():
-        if name == "mdlearn":
-            continue
-        for asked in imports(ast.walk(tree)):
-            if asked.split(".")[0] == "mdlearn" and component(asked) != component(name):
-                yield name, asked
-
-
-def test_the_table_of_layers_is_complete():
-    entries = {entry.split(".")[0] for entry in HEIGHT}
-    assert entries == {name.split(".")[1] for name in MODULES if "." in name}
-    assert {"data", "forms", "solvers", "api"} <= entries
-
-
-def test_imports_run_one_way():
-    pairs = list(crossings())
-    assert len(pairs) > 30
-    wrong = [(name, asked) for name, asked in pairs if HEIGHT[component(asked)] >= HEIGHT[component(name)]]
-    assert not wrong, f"imports against the order of docs/architecture.md: {wrong}"
-
-
-def test_the_package_itself_loads_the_last_layer_only():
-    eager = [asked for asked in imports(MODULES["mdlearn"].body) if asked.startswith("mdlearn")]
-    assert {component(asked) for asked in eager} == {"errors", "plugins.hookspecs"}
-
-
-def test_kernels_import_nothing_of_the_rest():
-    sources = [*(ROOT / "mdlearn" / "_solvers").glob("*.pyx"), *(ROOT / "mdlearn" / "_solvers").glob("*.pxd")]
-    assert sources
-    for path in sources:
-        asked = re.findall(r"^\s*(?:from|import|cimport)\s+(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        own = ("mdlearn._solvers", "libc", "cpython", "cython")
-        assert all(name.startswith(own) for name in asked), (path.name, asked)
-
-
-def top_level(tree):
-    """Statements that run at import: everything outside functions."""
-    waiting = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
-def test_module_level_imports_are_the_declared_dependencies():
-    declared = {re.match(r"[\w-]+", requirement).group() for requirement in PROJECT["dependencies"]}
-    assert declared == THIRD_PARTY
-    allowed = THIRD_PARTY | sys.stdlib_module_names | {"mdlearn"}
-    for name, tree in MODULES.items():
-        strange = {asked.split(".")[0] for asked in imports(top_level(tree))} - allowed
-        assert not strange, f"{name} imports {strange} at module level"
-
-
-def test_import_mdlearn_loads_numpy_and_pluggy_only():
-    code = (
-        "import sys, numpy, pluggy; before = set(sys.modules); import mdlearn; "
-        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)); "
-        "print(*sorted(name for name in sys.modules if name.startswith('mdlearn')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    packages, ours = done.stdout.splitlines()
-    assert packages == "mdlearn"
-    assert ours.split() == ["mdlearn", "mdlearn.errors", "mdlearn.plugins", "mdlearn.plugins.hookspecs"]
-
-
-def test_no_module_hides_a_public_name():
-    for found in pkgutil.walk_packages(mdlearn.__path__, "mdlearn."):
-        if found.name != "mdlearn.__main__":
-            importlib.import_module(found.name)
-    assert callable(mdlearn.fit) and not inspect.ismodule(mdlearn.fit)
-    assert mdlearn.list_objectives() and mdlearn.list_solvers()
-    model = mdlearn.fit("svm", [[0.0], [1.0]], [0, 1])
-    assert isinstance(model, mdlearn.Model) and isinstance(model.certificate, mdlearn.Certificate)
-    assert all(hasattr(mdlearn, name) for name in mdlearn.__all__)
-    assert sorted(mdlearn.__all__) == mdlearn.__all__

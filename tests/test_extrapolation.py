@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import CsrRows
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -66,3 +66,53 @@ def test_gradient_vanishes_where_no_hinge_is_active(bias):
     assert np.linalg.norm(gradient) <= 1e-4 * size
     if bias != "none":
         assert abs(slope.sum() + (b if bias == "regularized" else 0.0)) <= 1e-4 * size
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("terms", [(HingeTerm(0.2),), BAND], ids=["hinge", "band"])
+def test_slopes_and_inner_products_follow_every_step(bias, terms, monkeypatch):
+    monkeypatch.setattr("mdlearn.solvers.dual_centred.QUIET", 1.0)
+    _, _, state = stiff(bias, terms)
+    ahead, rng = state.ahead, np.random.default_rng(1)
+    for _ in range(12):
+        list(state.sweep(state.movable, rng))
+        k = min(ahead.count, ahead.most)
+        moves, (e, beta) = ahead.moves[:k], ahead.last
+        lengths = np.sqrt((moves**2).sum(axis=1))
+        sizes = np.outer(lengths, lengths)
+        assert np.allclose(ahead.gram[:k, :k] / sizes, moves @ moves.T / sizes)
+        slopes = ahead.steps[:k] @ ahead.gain - moves @ e
+        assert np.allclose(ahead.rest[:k] / lengths, slopes / lengths, rtol=0, atol=1e-10 * np.linalg.norm(e))
+        assert (beta >= 0).all() and (beta <= state.column.caps.ravel()).all()
+
+
+def test_a_sweep_visits_every_coordinate_once_in_runs_as_long_as_rows_differ():
+    X, y, _ = rows()
+    m = y.shape[0]
+    lengths = []
+    for shift in (0.0, 3.0):  # a constant in every row is what they have in common
+        A = sp.csr_matrix(sp.hstack([X, np.full((m, 1), shift)]))
+        column = Column(y, np.ones(m), 5.0 * m, 3.0 * m, (HingeTerm(0.2),))
+        state = CentredDual(MarginForm(LinearFeatures(CsrRows(A)), (column,), "regularized"), column)
+        state.quiet = True
+        order = state._order(state.movable, np.random.default_rng(0))
+        assert np.array_equal(np.sort(order), np.arange(m))
+        lengths.append(np.mean(np.diff(order) == 1))
+    assert lengths[0] > 0.9 and 0.7 < lengths[1] < 0.8
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_sweep_that_moves_nothing_is_not_extrapolated(bias, monkeypatch):
+    """Rounding between two sweeps, blown up to a step, would tear the coefficients from their multipliers."""
+    monkeypatch.setattr("mdlearn.solvers.dual_centred.QUIET", 1.0)
+    form, column, state = stiff(bias, (HingeTerm(0.2),))
+    rng, nothing = np.random.default_rng(0), np.empty(0, dtype=np.intp)
+    for k in range(12):
+        list(state.sweep(nothing if k % 3 == 2 else state.movable, rng))
+    before = state.coef()
+    for _ in range(5):
+        list(state.sweep(nothing, rng))
+    alpha = column.y * (column.sides @ state.beta + state.s + column.pull)
+    scale = np.abs(before).max()
+    assert np.allclose(state.coef(), form.features.rows.X.T @ alpha, rtol=0, atol=1e-8 * scale)
+    assert np.allclose(state.coef(), before, rtol=0, atol=1e-8 * scale)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from draining import drain
 
 from mdlearn.data import landmarks as module
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.distinct import distinct
 from mdlearn.data.landmarks import choose, given_points, make_projection
-from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.data.rows import DenseRows
 from mdlearn.errors import InsufficientMemory
 
 SOURCES = {
@@ -17,15 +19,6 @@ SOURCES = {
     "float32": lambda X: DenseRows(X.astype(np.float32)),
     "csr": lambda X: CsrRows(sp.csr_matrix(X.astype(np.float64))),
 }
-
-
-def drain(generator):
-    yielded = []
-    while True:
-        try:
-            yielded.append(next(generator))
-        except StopIteration as end:
-            return yielded, end.value
 
 
 def chosen(how, rows, n, counts=None, seed=0, **options):

@@ -118,6 +118,23 @@ def test_dual_coefficients(bias):
     assert model.duals.max() <= 1 / 60
 
 
+@pytest.mark.parametrize(
+    ("kind", "lam", "scales", "close"),
+    [(float, 1e-4, np.logspace(-3, 3, 12), 1e-6), (float, 1e-6, 300.0, 1e-9), (np.float32, 1e-5, 30.0, 1e-5)],
+    ids=["columns of all sizes", "long ones", "float32"],
+)
+def test_dual_coefficients_that_nearly_cancel(kind, lam, scales, close):
+    """-slope / ridge is long where the ridge is small; what is left of the sum is still f, at new points, too."""
+    X, y = sample(3, n=100, d=12)
+    X = (X * scales).astype(kind)
+    model = mdlearn.fit("mmlr", X, y, lam=lam, bias="free")
+    assert model.certificate.converged and model.dual_coef_.dtype == kind
+    new = np.random.default_rng(5).standard_normal((30, 12)) * scales
+    f = new @ model.coef_.T.astype(float)
+    sums = new @ (X.T.astype(float) @ model.dual_coef_.T.astype(float))
+    assert np.abs(sums - f).max() <= close * np.abs(f).max()
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_it_tends_to_weston_and_watkins(k):
     """With C = 1 / (2 lam m) both differ by (k - 1) ln 2 / alpha at most, everywhere, hence also at their optima."""

@@ -17,15 +17,16 @@ from smooth_reference import overlapping
 
 import mdlearn
 from mdlearn._solvers.callbacks import Callback, evaluate
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.data.rows import DenseRows
 from mdlearn.forms import native
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.solvers import sgd
+from mdlearn.solvers import sgd_task
 
 # (z - p)^2 with p = params[0], and a few with other signatures.
 SOURCE = """
@@ -109,29 +110,10 @@ def test_a_capsule_of_a_cython_module():
     np.testing.assert_allclose(NativeFunction(LowLevelCallable.from_cython(module, "sine"))(t), np.sin(t), rtol=1e-14)
 
 
-def test_numba():
-    t = np.linspace(-3.0, 3.0, 41)
-    numba = pytest.importorskip("numba")
-    compiled = numba.cfunc("float64(float64, voidptr)")(lambda z, data: 2.0 * z)
-    np.testing.assert_allclose(NativeFunction(compiled)(t), 2.0 * t)
-
-
-def test_cffi(library):
-    cffi = pytest.importorskip("cffi")
-    ffi = cffi.FFI()
-    ffi.cdef("double slope(double, void *);")
-    t = np.linspace(-3.0, 3.0, 41)
-    function = NativeFunction(LowLevelCallable(ffi.dlopen(str(library)).slope), [0.5])
-    np.testing.assert_allclose(function(t), 2.0 * (t - 0.5))
-    python = ffi.callback("double(double, void *)", lambda z, data: z)
-    with pytest.raises(TypeError, match="cannot be a Python function"):
-        NativeFunction(LowLevelCallable(python))
-
-
 def walked(A, y, terms):
     rows = CsrRows(A) if sparse.issparse(A) else DenseRows(A)
     column = Column(y, np.ones(len(y)), 0.6, 0.2, terms)
-    task = sgd.Task(MarginForm(LinearFeatures(rows), (column,), "regularized"), column)
+    task = sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), "regularized"), column)
     i, j = np.random.default_rng(3).integers(0, len(y), (2, 400))
     track = task.start(0.05, 100)
     task.run(track, i, j)

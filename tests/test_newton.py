@@ -6,11 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from newton_reference import BIASES, Band, features_of, minimum, printed, sample
+from newton_reference import BIASES, Band, features_of, form_in_name_only, minimum, printed, sample
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -185,15 +184,7 @@ def test_stopped_early_it_tells_the_truth(kernel):
 @pytest.mark.parametrize("at_once", [1, 4])
 @pytest.mark.parametrize("m, d, kernel", [(50, 10**6, "rbf"), (10**6, 50, "rbf"), (10**6, 10**6, "linear")])
 def test_memory_is_asked_for(m, d, kernel, at_once):
-    class Many(DenseRows):
-        shape = (m, d)
-
-        def __init__(self):
-            super().__init__(np.zeros((1, 1)))
-
-    features = LinearFeatures(Many()) if kernel == "linear" else KernelFeatures(Many(), Kernel("rbf", {"gamma": 1.0}))
-    column = Column(np.ones(1), np.ones(1), 0.0, 0.0, (HingeTerm(0.5, power=2),))
-    form, engine = MarginForm(features, (column,), "none"), registry().solvers["newton"]()
+    form, engine = form_in_name_only(m, d, kernel), registry().solvers["newton"]()
     if m == 50:
         engine.check_memory(form, at_once)
     else:

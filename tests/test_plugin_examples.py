@@ -50,7 +50,7 @@ def example(tmp_path, monkeypatch):
 
 
 def test_all_are_here():
-    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "composite"}
+    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "kernel"}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -71,6 +71,27 @@ def test_ways_to_bring_a_loss(name, example):
     assert model.certificate.objective == pytest.approx(best, rel=1e-9)
     form = form_of(task_of(objective), X, y, "none", "linear")
     assert (SGD().refusal(form) is None) == (name != "given")
+
+
+def test_numbers_instead_of_classes(example):
+    objective = example("regression")["TubeRegression"]
+    for check in CHECKS:
+        check(objective)
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(60)
+    settings = {"C": 0.5, "epsilon": 0.2, "lambda1": 4.0}
+    model = mdlearn.fit(objective, X, y, bias="none", tol=1e-12, **settings)
+
+    def value(w):
+        z = X @ w - y
+        return 0.5 * w @ w + 4.0 * z.var() + 0.5 * np.maximum(0, np.abs(z) - 0.2).sum()
+
+    assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
+    start = minimize(value, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+    assert model.certificate.objective <= start.fun
+    assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
+    assert model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("k", [2, 3])

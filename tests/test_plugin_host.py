@@ -199,6 +199,7 @@ def test_plugins_as_json(site, capsys):
             "entry": "main",
             "objectives": ["good"],
             "solvers": [],
+            "kernels": [],
             "state": "ok",
             "error": None,
         }

@@ -1,4 +1,4 @@
-"""Objectives and solvers arrive through hooks and in no other way."""
+"""Objectives and solvers arrive through hooks and in no other way; kernels: test_plugin_kernels."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
 
 
-def test_the_specification_has_the_two_hooks():
+def test_the_specification_has_three_hooks():
     hooks = [name for name in vars(hookspecs) if name.startswith("mdlearn_")]
-    assert hooks == ["mdlearn_objectives", "mdlearn_solvers"]
+    assert hooks == ["mdlearn_objectives", "mdlearn_solvers", "mdlearn_kernels"]
     assert all(getattr(hookspecs, name).__doc__ for name in hooks)
 
 

@@ -9,8 +9,9 @@ from scipy.optimize import minimize_scalar
 from test_sparse import planted
 
 import mdlearn
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.data.rows import DenseRows
 from mdlearn.forms.certificate import certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

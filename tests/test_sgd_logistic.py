@@ -12,12 +12,13 @@ from scipy.special import expit
 from smooth_reference import LOGISTIC, formula, overlapping
 
 import mdlearn
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.logistic import averaged
-from mdlearn.solvers import sgd
+from mdlearn.solvers import sgd_task
 
 NEVER = sys.maxsize
 LOSSES = {"l2lr": (1.0, 0.0), "mlr": (5.0, 1.0), "sharp": (300.0, 0.5)}
@@ -26,7 +27,7 @@ LOSSES = {"l2lr": (1.0, 0.0), "mlr": (5.0, 1.0), "sharp": (300.0, 0.5)}
 def task_of(X, y, terms, v, a, bias, counts):
     rows = CsrRows(X) if sparse.issparse(X) else DenseRows(X)
     column = Column(np.asarray(y, dtype=float), counts, v, a, terms)
-    return sgd.Task(MarginForm(LinearFeatures(rows), (column,), bias), column)
+    return sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), bias), column)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from newton_reference import form_in_name_only
 from smw_paper import Band, sample, svml
 
 import mdlearn
 from mdlearn._solvers import smw as compiled
-from mdlearn.data.features import KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -108,16 +108,8 @@ def test_options(options, told):
 
 @pytest.mark.parametrize("m, d, kernel", [(10**6, 50, "rbf"), (10**6, 10**6, "linear")])
 def test_memory_is_asked_for(m, d, kernel):
-    class Many(DenseRows):
-        shape = (m, d)
-
-        def __init__(self):
-            super().__init__(np.zeros((1, 1)))
-
-    features = LinearFeatures(Many()) if kernel == "linear" else KernelFeatures(Many(), Kernel("rbf", {"gamma": 1.0}))
-    column = Column(np.ones(1), np.ones(1), 0.0, 0.0, (HingeTerm(0.5, power=2),))
     with pytest.raises(mdlearn.InsufficientMemory, match="use "):
-        SMW().check_memory(MarginForm(features, (column,), "none"))
+        SMW().check_memory(form_in_name_only(m, d, kernel))
 
 
 def test_kernels_refuse_arrays_that_do_not_fit():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from smooth_reference import BIASES, formula, optimum, overlapping
 
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.separability import LARGEST_ROWS, check_by_program, reach
 from mdlearn.forms.unridged import NARROW, Attainment, recedes, without_ridge
 from mdlearn.plugins.manager import registry
 
@@ -150,6 +156,7 @@ def rows_of(case):
         "a column that two classes have": (both, y, "free", 0.0, 0.0, True),
         "a small mean": (X, y, "free", 0.0, 0.005, True),
         "a mean beyond the loss": (X, y, "free", 0.0, 3.0, False),
+        "separable, a tiny mean": (X, side, "free", 0.0, 1e-7, False),
         "a variance": (X, side, "free", 1.0, 0.0, True),
         "all margins can be equal": (square, mixed, "none", 1.0, 0.0, False),
         "all margins can be equal, with a mean": (square, mixed, "none", 1.0, 0.5, False),
@@ -157,7 +164,7 @@ def rows_of(case):
 
 
 CASES = ["overlap", "separable", "separable with a bias only", "separable in part", "a column that two classes have",
-         "a small mean", "a mean beyond the loss", "a variance", "all margins can be equal",
+         "a small mean", "a mean beyond the loss", "separable, a tiny mean", "a variance", "all margins can be equal",
          "all margins can be equal, with a mean"]  # fmt: skip
 
 
@@ -167,6 +174,40 @@ def test_whether_there_is_an_optimum(case, scale):
     X, y, bias, v, a, exists = rows_of(case)
     form, column = problem(scale * X, y, bias, v, a)
     assert recedes(form, column) is not exists
+
+
+@pytest.mark.parametrize("price", [0.2, 0.6, 1.5, np.inf])
+def test_reach_by_hand(price):
+    """z = (w, w, -w): raising w to 1 gains 2 - 1 and pays the price of the third margin."""
+    signed = sp.csr_matrix([[1.0], [1.0], [-1.0]])
+    assert reach(signed, np.ones(3), np.full(3, price)) == pytest.approx(max(0.0, 1.0 - price), abs=1e-9)
+    assert reach(signed[:2], np.array([0.5, 2.0]), np.full(2, price)) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_reach_is_the_largest_value(seed):
+    """Concave and linear in pieces: the largest value in the plane is taken where two margins are 0 or 1."""
+    rng = np.random.default_rng(seed)
+    R, gain, price = rng.standard_normal((12, 2)), rng.random(12), 2.0 * rng.random(12)
+    ends = list(itertools.product((0.0, 1.0), repeat=2))
+    corners = [np.linalg.solve(R[[i, j]], end) for i, j in itertools.combinations(range(12), 2) for end in ends]
+    Z = R @ np.array(corners).T
+    values = gain @ np.minimum(1.0, Z) - price @ np.maximum(0.0, -Z)
+    assert reach(sp.csr_matrix(R), gain, price) == pytest.approx(values.max(), rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_sparse_rows_stay_sparse(separable, monkeypatch):
+    """More entries in all than dense rows may have. Every row comes twice, with one label or with both."""
+    monkeypatch.setattr(CsrRows, "block", lambda *given: pytest.fail("made dense"))
+    half = sp.random(150, 99_000, 1e-4, "csr", random_state=np.random.default_rng(3))
+    rows, y = CsrRows(sp.vstack([half, half], format="csr")), np.repeat([1.0, 1.0 if separable else -1.0], 150)
+    assert rows.shape[0] * rows.shape[1] > LARGEST_ROWS
+    column = Column(y, np.ones(300), 0.0, 0.0, (LogisticTerm(1.0 / 300, ALPHA, 1.0),))
+    assert recedes(MarginForm(LinearFeatures(rows), (column,), "none", ridge=0.0), column) is separable
+    column = Column(y, np.ones(300), 0.0, 0.0, (HingeTerm(np.inf),))
+    with contextlib.nullcontext() if separable else pytest.raises(ValueError, match="not separable"):
+        check_by_program(MarginForm(LinearFeatures(rows), (column,), "none"), column)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -3,10 +3,13 @@ import numpy as np
 from mdlearn._solvers.rows import DenseRows, GramRows
 
 class Problem:
+    offset: float
+
     def __init__(
         self,
         y: np.ndarray,
-        terms: np.ndarray,
+        sides: np.ndarray,
+        kinks: np.ndarray,
         caps: np.ndarray,
         softness: np.ndarray,
         diagonal: np.ndarray,

@@ -2,7 +2,7 @@
 
 Coordinates are (t, i): multiplier of loss term t at row i, numbered t * m + i. The decision value of row i is the dot
 product with the kept vector plus omega * border_i * S, where S = border' q is a scalar: a regularized bias or the
-rank-one part of a centred variance costs nothing that way.
+rank-one part of a centred variance costs nothing that way. A free bias, `offset`, stands still during a sweep.
 """
 
 from mdlearn._solvers.rows cimport DenseRows, GramRows, row_add, row_dot, rows_t
@@ -13,31 +13,35 @@ cdef class Problem:
 
     Parameters
     ----------
-    y : (m,) signs; terms : (2, T) sides and thresholds; caps, softness : (T, m) boxes and conjugate weights;
-    diagonal : (m,) of the dual Hessian without softness; border : (m,); omega : factor of the border;
+    y : (m,) signs; sides : (T,); kinks : (T, m) values of y f at which terms begin; caps, softness : (T, m) boxes and
+    conjugate weights; diagonal : (m,) of the dual Hessian without softness; border : (m,); omega : factor of the border;
     beta : (T, m) multipliers; S : (1,) border' q.
     """
 
-    cdef const double[::1] y, diagonal, border
-    cdef const double[:, ::1] terms, caps, softness
+    cdef const double[::1] y, sides, diagonal, border
+    cdef const double[:, ::1] kinks, caps, softness
     cdef double[:, ::1] beta
     cdef double[::1] S
     cdef double omega
+    cdef public double offset
 
     def __init__(
-        self, const double[::1] y, const double[:, ::1] terms, const double[:, ::1] caps,
+        self, const double[::1] y, const double[::1] sides, const double[:, ::1] kinks, const double[:, ::1] caps,
         const double[:, ::1] softness, const double[::1] diagonal, const double[::1] border, double omega,
         double[:, ::1] beta, double[::1] S,
     ):
         cdef Py_ssize_t T = beta.shape[0], m = beta.shape[1]
         if y.shape[0] != m or diagonal.shape[0] != m or border.shape[0] != m or S.shape[0] != 1:
             raise ValueError("y, diagonal and border need one entry per row of the problem")
-        if terms.shape[0] != 2 or terms.shape[1] != T or caps.shape[0] != T or caps.shape[1] != m:
-            raise ValueError("terms and caps do not fit the multipliers")
+        if sides.shape[0] != T or kinks.shape[0] != T or kinks.shape[1] != m:
+            raise ValueError("sides and kinks do not fit the multipliers")
+        if caps.shape[0] != T or caps.shape[1] != m:
+            raise ValueError("caps do not fit the multipliers")
         if softness.shape[0] != T or softness.shape[1] != m:
             raise ValueError("softness does not fit the multipliers")
-        self.y, self.terms, self.caps, self.softness = y, terms, caps, softness
+        self.y, self.sides, self.kinks, self.caps, self.softness = y, sides, kinks, caps, softness
         self.diagonal, self.border, self.omega, self.beta, self.S = diagonal, border, omega, beta, S
+        self.offset = 0.0
 
 
 cdef int ascend(rows_t rows, Problem p, const long long[::1] order) except -1 nogil:
@@ -47,8 +51,8 @@ cdef int ascend(rows_t rows, Problem p, const long long[::1] order) except -1 no
         t = order[k] // m
         i = order[k] - t * m
         old, cap = p.beta[t, i], p.caps[t, i]
-        g = row_dot(rows, i) + p.omega * p.border[i] * p.S[0]
-        g = p.terms[0, t] * (p.terms[1, t] - p.y[i] * g) - p.softness[t, i] * old
+        g = row_dot(rows, i) + p.omega * p.border[i] * p.S[0] + p.offset
+        g = p.sides[t] * (p.kinks[t, i] - p.y[i] * g) - p.softness[t, i] * old
         if (g <= 0.0 and old <= 0.0) or (g >= 0.0 and old >= cap):
             continue
         h = p.diagonal[i] + p.softness[t, i]
@@ -58,7 +62,7 @@ cdef int ascend(rows_t rows, Problem p, const long long[::1] order) except -1 no
         else:
             new = cap if g > 0.0 else 0.0
         p.beta[t, i] = new
-        step = p.terms[0, t] * p.y[i] * (new - old)
+        step = p.sides[t] * p.y[i] * (new - old)
         if p.diagonal[i] > 0.0 and step != 0.0:
             row_add(rows, i, step)
             p.S[0] += step * p.border[i]

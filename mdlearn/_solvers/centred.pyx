@@ -2,7 +2,8 @@
 
 The variance is a squared loss on centred rows r_i - v; with w = u + tau v only the sparse part of a row is touched.
 State: u = sum (s_i + side beta_i) r_i, tau = a - sum s_i, a_ = v.u, Y = sum (s_i + side beta_i) y_i + tau mean(y).
-A bias is either a fixed offset during a sweep (live = 0; the driver moves it between sweeps) or Y itself (live = 1).
+The bias is offset + live Y: fixed during a sweep (live = 0; the driver moves it between sweeps), Y itself (live = 1,
+offset = 0), or between the two, where Y meets a resistance but is not held.
 """
 
 cdef extern from *:
@@ -72,48 +73,53 @@ cdef inline double price(double g, double old, double cap, double soft) noexcept
     return cap * plus - old * g
 
 
-cdef int move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot, double *step) except -1 nogil:
-    """One exact two-variable step at the product `dot` = x_i.u; `step` = what u gets of x_i (0: nothing moved)."""
+cdef inline double move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot) except? -1.0 nogil:
+    """One exact two-variable step at the product `dot` = x_i.u; returns what u gets of x_i (0: nothing moved)."""
     cdef double y = p.y[i], side = p.terms[0, t], old = p.beta[t, i], cap = p.caps[t, i], soft = p.softness[t, i]
     cdef double bias = p.offset + p.live * p.total
     cdef double z = y * dot + p.tau * p.shift[i] + y * bias
-    cdef double g = side * (p.terms[1, t] - z), gs = 0.0, cross = 0.0, n = 1.0, ds = 0.0, worth = 0.0
-    cdef double slope = g - soft * old, h = p.squares[i] + p.live + soft, new
+    cdef double g = side * (p.terms[1, t] - z), gs = 0.0, cross = 0.0, ratio = 0.0, n = 1.0, ds = 0.0, worth = 0.0
+    cdef double slope = g - soft * old, h = p.squares[i] + p.live + soft, tilt = 1.0 - y * p.label_mean, weight, new
     p.gap += price(g, old, cap, soft)
     p.loss += 0.5 * max(g, 0.0) * max(g, 0.0) / soft if soft > 0.0 else cap * max(g, 0.0)
     if p.kappa > 0.0:
+        weight = 0.5 / p.inverse[i]
         gs = p.along + p.tau * p.norm + bias * p.label_mean - z
         if t == 0:
-            p.spread += 0.5 * gs * gs / p.inverse[i]
+            p.spread += weight * gs * gs
         gs -= p.s[i] * p.inverse[i]
-        worth = 0.5 * gs * gs / p.inverse[i]
+        worth = weight * gs * gs
         if t == 0:
             p.gap += worth
-        cross = p.squares[i] - p.shift[i] + p.live * (1.0 - y * p.label_mean)
-        n = p.squares[i] - 2.0 * p.shift[i] + p.norm + p.inverse[i]
-        n += p.live * (1.0 - y * p.label_mean) * (1.0 - y * p.label_mean)
-        slope -= side * cross * gs / n
-        h -= cross * cross / n
+        cross = p.squares[i] - p.shift[i] + p.live * tilt
+        n = 1.0 / (p.squares[i] - 2.0 * p.shift[i] + p.norm + p.inverse[i] + p.live * tilt * tilt)
+        ratio = side * cross * n
+        slope -= ratio * gs
+        h -= ratio * side * cross
     if h > 0.0:
         new = min(max(old + slope / h, 0.0), cap)
     else:
         new = cap if slope > 0.0 else 0.0
-    step[0] = 0.0
     p.keep[t, i] = new != old or (new > 0.0 and new < cap) or worth > p.lazy
     if new == old and worth <= p.lazy:
-        return 0
+        return 0.0
     if p.kappa > 0.0:
-        ds = (gs - cross * side * (new - old)) / n
+        ds = gs * n - ratio * (new - old)
         p.s[i] += ds
         p.tau -= ds
+        p.total -= ds * p.label_mean
     p.beta[t, i] = new
     ds += side * (new - old)
     p.along += ds * p.shift[i]
     p.total += ds * y
-    if p.kappa > 0.0:
-        p.total -= (ds - side * (new - old)) * p.label_mean
-    step[0] = ds * y
-    return 0
+    return ds * y
+
+
+cdef inline Py_ssize_t row_of(long long coordinate, Py_ssize_t m) noexcept nogil:
+    # Terms are few; a division would take as long as a dozen entries.
+    while coordinate >= m:
+        coordinate -= m
+    return coordinate
 
 
 def sweep(
@@ -121,9 +127,8 @@ def sweep(
     const long long[::1] order,
 ):
     """Visit the coordinates in `order` once, without the GIL; p's sums of loss, spread and gap are added to."""
-    cdef Py_ssize_t k, j, i, t, ahead, term, m = p.beta.shape[1], n = order.shape[0]
-    cdef Py_ssize_t start, stop
-    cdef double dot, step = 0.0
+    cdef Py_ssize_t k, j, i, t, start, stop, whole, m = p.beta.shape[1], n = order.shape[0]
+    cdef double step, a, b, c, d
     if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]:
         raise ValueError("the arrays of the CSR matrix do not fit the problem")
     for k in range(n):
@@ -134,30 +139,37 @@ def sweep(
             if k + 6 < n:
                 # Rows come in random order: without a hint every one waits for memory, and so does all that belongs
                 # to it.
-                term = order[k + 6] // m
-                ahead = order[k + 6] - term * m
-                MDLEARN_PREFETCH(&indptr[order[min(k + 12, n - 1)] % m])
-                MDLEARN_PREFETCH(&p.y[ahead])
-                MDLEARN_PREFETCH(&p.squares[ahead])
-                MDLEARN_PREFETCH(&p.shift[ahead])
-                MDLEARN_PREFETCH(&p.inverse[ahead])
-                MDLEARN_PREFETCH(&p.s[ahead])
-                MDLEARN_PREFETCH(&p.beta[term, ahead])
-                MDLEARN_PREFETCH(&p.caps[term, ahead])
-                MDLEARN_PREFETCH(&p.softness[term, ahead])
-                MDLEARN_PREFETCH(&p.keep[term, ahead])
-                stop = min(indptr[ahead + 1], indptr[ahead] + 128)
-                for j in range(indptr[ahead], stop, 16):
+                MDLEARN_PREFETCH(&indptr[row_of(order[min(k + 12, n - 1)], m)])
+                i = row_of(order[k + 6], m)
+                t = (order[k + 6] - i) // m if order[k + 6] >= m else 0
+                MDLEARN_PREFETCH(&p.y[i])
+                MDLEARN_PREFETCH(&p.squares[i])
+                MDLEARN_PREFETCH(&p.shift[i])
+                MDLEARN_PREFETCH(&p.inverse[i])
+                MDLEARN_PREFETCH(&p.s[i])
+                MDLEARN_PREFETCH(&p.beta[t, i])
+                MDLEARN_PREFETCH(&p.caps[t, i])
+                MDLEARN_PREFETCH(&p.softness[t, i])
+                MDLEARN_PREFETCH(&p.keep[t, i])
+                stop = min(indptr[i + 1], indptr[i] + 128)
+                for j in range(indptr[i], stop, 16):
                     MDLEARN_PREFETCH(&indices[j])
                     MDLEARN_PREFETCH(&data[j])
                     MDLEARN_PREFETCH(&data[min(j + 8, stop - 1)])
-            t = order[k] // m
-            i = order[k] - t * m
+            i = row_of(order[k], m)
+            t = (order[k] - i) // m if order[k] >= m else 0
             start, stop = indptr[i], indptr[i + 1]
-            dot = 0.0
-            for j in range(start, stop):
-                dot += data[j] * p.u[indices[j]]
-            move(p, t, i, dot, &step)
+            whole = stop - (stop - start) % 4
+            # Four sums: one would wait for itself at every step.
+            a = b = c = d = 0.0
+            for j in range(start, whole, 4):
+                a += data[j] * p.u[indices[j]]
+                b += data[j + 1] * p.u[indices[j + 1]]
+                c += data[j + 2] * p.u[indices[j + 2]]
+                d += data[j + 3] * p.u[indices[j + 3]]
+            for j in range(whole, stop):
+                a += data[j] * p.u[indices[j]]
+            step = move(p, t, i, (a + b) + (c + d))
             if step != 0.0:
                 for j in range(start, stop):
                     p.u[indices[j]] += step * data[j]
@@ -217,7 +229,7 @@ def sweep_blocks(
             dot = 0.0
             for j in range(place.shape[1]):
                 dot += block_dot(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L)
-            move(p, t, i, dot, &step)
+            step = move(p, t, i, dot)
             if step == 0.0:
                 continue
             for j in range(place.shape[1]):

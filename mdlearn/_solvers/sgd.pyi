@@ -8,6 +8,7 @@ class Problem:
     def __init__(
         self,
         y: np.ndarray,
+        offset: np.ndarray,
         terms: np.ndarray,
         spread: float,
         pull: float,

@@ -37,14 +37,15 @@ cdef class Problem:
 
     Parameters
     ----------
-    y : (m,) signs; terms : (6, T) side, threshold, jump, rise, height and sharpness of every loss term: its derivative
-    is -side (jump + rise * excess) beyond its threshold, and -side * height / (1 + exp(-sharpness * excess)); spread, pull, ridge : factors of margin difference, mean and w;
+    y : (m,) signs; offset : (m,) what margins are less than y f; terms : (6, T) side, threshold, jump, rise, height and
+    sharpness of every loss term: its derivative is -side (jump + rise * excess) beyond its threshold, and
+    -side * height / (1 + exp(-sharpness * excess)); spread, pull, ridge : factors of margin difference, mean and w;
     constant : value of a feature that every row has, behind the last column (0: none);
     natives : (Callback, weight, side) of every term with a derivative of its own: weight times the part of it that
     falls (side 1) or rises (side -1).
     """
 
-    cdef const double[::1] y
+    cdef const double[::1] y, offset
     cdef const double[:, ::1] terms
     cdef double spread, pull, ridge, constant
     cdef Native* natives
@@ -55,14 +56,16 @@ cdef class Problem:
         self.natives, self.n_natives = NULL, 0
 
     def __init__(
-        self, const double[::1] y, const double[:, ::1] terms, double spread, double pull, double ridge,
-        double constant, natives=(),
+        self, const double[::1] y, const double[::1] offset, const double[:, ::1] terms, double spread, double pull,
+        double ridge, double constant, natives=(),
     ):
+        if offset.shape[0] != y.shape[0]:
+            raise ValueError("y and offset differ in length")
         if terms.shape[0] != 6:
             raise ValueError("terms need six rows: side, threshold, jump, rise, height, sharpness")
         if self.natives != NULL:
             raise ValueError("a problem is made once")
-        self.y, self.terms = y, terms
+        self.y, self.offset, self.terms = y, offset, terms
         self.spread, self.pull, self.ridge, self.constant = spread, pull, ridge, constant
         self.callbacks = [callback for callback, _, _ in natives]
         self.natives = <Native*>calloc(len(self.callbacks) + 1, sizeof(Native))
@@ -154,7 +157,7 @@ cdef inline double margin_dense(const real_t[:, :] X, Problem p, Walk walk, Py_s
         odd += X[i, c + 1] * u[c + 1]
     if d % 2:
         even += X[i, d - 1] * u[d - 1]
-    return p.y[i] * walk.scale * (even + odd + p.constant * u[d])
+    return p.y[i] * walk.scale * (even + odd + p.constant * u[d]) - p.offset[i]
 
 
 cdef inline double margin_csr(
@@ -165,7 +168,7 @@ cdef inline double margin_csr(
     cdef index_t k
     for k in range(indptr[i], indptr[i + 1]):
         total += data[k] * walk.u[indices[k]]
-    return p.y[i] * walk.scale * total
+    return p.y[i] * walk.scale * total - p.offset[i]
 
 
 cdef int check(Problem p, Py_ssize_t m, const long long[::1] i, const long long[::1] j) except -1:

@@ -1,12 +1,11 @@
 """The element-wise part of the LSVM fixed point: what one iteration does to every row once f is known.
 
-Terms are columns of a (3, T) array::
+Arrays of m rows and T terms, the same in all functions::
 
-    q      side * threshold, the end of the constraint's right-hand side
-    s      side, +1 or -1
-    nu     twice the weight: the loss is nu/2 (q - s y f)_+^2 per copy of a row
-
-z and u hold one value per term and copy of a row, z = Q u; a row of count c stands for c copies.
+    y, counts   (m,)    signs and counts; a row of count c stands for c copies
+    terms       (3, T)  rows q, s and nu: q = side * threshold, the end of the constraint's right-hand side; s = side,
+                        +1 or -1; nu = twice the weight: the loss is nu/2 (q - s y f)_+^2 per copy of a row
+    z, u        (T, m)  one value per term and copy of a row, z = Q u
 """
 
 
@@ -28,10 +27,14 @@ def advance(
 
     Parameters
     ----------
-    y, counts : (m,) signs and counts; terms : (3, T); alpha : step of the fixed point;
-    z : (T, m) present values, the next ones on return;
-    u : (T, m) last values per copy, those of the given z on return;
-    f : (m,) decision values at A'D u, on return what the next primal point is solved from: y sum_t s nu c z.
+    alpha : float
+        Step of the fixed point.
+    z : (T, m)
+        Present values, the next ones on return.
+    u : (T, m)
+        Last values, those of the given z on return.
+    f : (m,)
+        Decision values at A'D u; on return what the next primal point is solved from: y sum_t s nu c z.
 
     Returns
     -------

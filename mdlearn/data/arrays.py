@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data import memory
-from mdlearn.data.rows import CsrRows, DenseRows, Rows
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.rows import DenseRows, Rows, locked
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -57,6 +59,9 @@ def _csr(X: Any, what: str) -> CsrRows:
     if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
+    A = copy(A)  # another matrix of the same arrays: the caller's stays writable
+    # Compiled loops read arrays without gaps: others are copied.
+    A.data, A.indices, A.indptr = (locked(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))
     return CsrRows(A)
 
 

@@ -12,6 +12,9 @@ import numpy as np
 from mdlearn.data.arrays import check_rows, check_symmetric, only
 from mdlearn.data.rows import DenseRows, Rows
 
+LARGEST_TARGET = 1e150
+"""Targets beyond this have squares near the largest number."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -26,13 +29,15 @@ class Data:
     counts : ndarray of shape (m,), float64
         Sample weight times class weight: how often a row counts.
     classes : ndarray of shape (k,)
-        Sorted labels, k >= 2.
+        Sorted labels, k >= 2; none for regression, where all codes are 0.
     rows : ndarray of shape (m,), intp
         Position of each row in the caller's X.
     n_given : int
         Number of the caller's rows.
     names : tuple of str, or None
         Column names of a data frame.
+    targets : ndarray of shape (m,), float64, or None
+        Numbers to be met, for regression.
     """
 
     X: Rows
@@ -42,11 +47,19 @@ class Data:
     rows: np.ndarray
     n_given: int
     names: tuple[str, ...] | None
+    targets: np.ndarray | None = None
 
     @property
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.counts.sum())
+
+    def signs(self) -> list[np.ndarray]:
+        """Signs of the binary problems: of the second class, of each of several against the rest; ones for numbers."""
+        if self.targets is not None:
+            return [np.ones(self.targets.shape[0])]
+        k = self.classes.shape[0]
+        return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(k))]
 
     def pair(self, low: int, high: int, square: bool) -> Data:
         """Return the rows of two classes as a problem of its own; `square`: X is a Gram matrix."""
@@ -153,30 +166,82 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
 
 
 def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
-    """Check the input of a fit, once; `square` says that X is a precomputed Gram matrix."""
-    names = None if square else column_names(X)
-    A = check_rows(X)
+    """Check the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
+    names, A = _input(X, square)
     m = A.shape[0]
-    if square and A.sparse:
-        raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")
-    if square and A.shape[0] != A.shape[1]:
-        raise ValueError(f"a precomputed kernel needs a square matrix of shape (m, m) at fit; X has shape {A.shape}")
     classes, codes = check_labels(y, m)
     weights = check_weights(sample_weight, m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
     present = np.unique(codes[rows])
+    if not rows.shape[0]:
+        raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
     if present.shape[0] < 2:
         found = ", ".join(repr(c) for c in classes[present].tolist())
         raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
-    if rows.shape[0] < m:
+    codes = np.searchsorted(present, codes[rows])
+    return Data(_kept(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
+
+
+def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Check the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
+    if class_weight is not None:
+        raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
+    names, A = _input(X, square)
+    m = A.shape[0]
+    targets, counts = check_targets(y, m), check_weights(sample_weight, m)
+    rows = np.flatnonzero(counts > 0)
+    none = np.empty(0)
+    codes = np.zeros(rows.shape[0], dtype=np.intp)
+    return Data(_kept(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Return the targets of a regression as float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
+    """
+    if y is None:
+        raise TypeError("y is None; give one number per row of X")
+    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    if given.ndim != 1:
+        raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one number per row")
+    if given.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} numbers; give one number per row")
+    try:
+        if given.dtype.kind not in "buifO":
+            raise TypeError
+        targets = given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers") from None
+    if not np.isfinite(targets).all():
+        raise ValueError("y contains NaN or infinity; give a finite number for every row")
+    if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
+        raise ValueError(f"y holds {np.abs(targets).max():.3g}, whose square overflows; scale the targets")
+    return targets
+
+
+def _input(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
+    """Column names and checked rows."""
+    names = None if square else column_names(X)
+    A = check_rows(X)
+    if square and A.sparse:
+        raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")
+    if square and A.shape[0] != A.shape[1]:
+        raise ValueError(f"a precomputed kernel needs a square matrix of shape (m, m) at fit; X has shape {A.shape}")
+    return names, A
+
+
+def _kept(A: Rows, rows: np.ndarray, square: bool) -> Rows:
+    """The rows of positive weight; of a Gram matrix, which has to be symmetric, their columns too."""
+    if rows.shape[0] < A.shape[0]:
         A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else only(A, rows)
-        codes = np.searchsorted(present, codes[rows])
-        classes = classes[present]
-        counts = counts[rows]
     if isinstance(A, DenseRows) and square:
         check_symmetric(A.X)
-    return Data(A, codes, counts, classes, rows, m, names)
+    return A
 
 
 def check_number(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.data import memory
-from mdlearn.data.rows import BLOCK_ENTRIES, CsrRows, DenseRows, Rows, Selection, steps
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, steps
 
 Keys = Callable[[np.ndarray, int, int], np.ndarray]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data import memory
-from mdlearn.data.rows import SPAN_ENTRIES, CsrRows, Rows, Selection, steps
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.rows import SPAN_ENTRIES, Rows, Selection, steps
 
 
 class ContrastRows(CsrRows):

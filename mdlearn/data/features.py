@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows, Rows, Selection
+from mdlearn.data.rows import DenseRows, Rows, Selection, locked
 
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
@@ -89,12 +89,12 @@ class LinearFeatures:
         return {}
 
     def mapping(self) -> Any:
-        """What makes the features of new rows (a LandmarkMap); None: they are taken as they are."""
+        """What makes the features of new rows (a FeatureMap); None: they are taken as they are."""
         return None
 
-    def matrix(self) -> np.ndarray:
-        """Rows whose products with coefficients are the decision values: X."""
-        return self.rows.block(slice(None))
+    def matrix(self) -> Any:
+        """Rows whose products with coefficients are the decision values: X, an array or a CSR matrix."""
+        return self.rows.matrix()
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
@@ -218,19 +218,20 @@ class KernelFeatures:
                 self._store["gram"] = yield from symmetric(
                     self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
                 )
-                if self.kernel.name == "callable":
+                if self.kernel.function is not None:
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
-                    _check_mirror(self._store["gram"][:n, -n:], block(first, last))
+                    _check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
             if not np.isfinite(np.diagonal(self._store["gram"])).all():
                 raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
+            self._store["gram"] = locked(self._store["gram"])
         return self._store["gram"]
 
 
-def _check_mirror(mirrored: np.ndarray, direct: np.ndarray) -> None:
+def _check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
     if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
-        raise ValueError("the callable kernel is not symmetric; it needs k(a, b) = k(b, a)")
+        raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
 
 
 def symmetric(

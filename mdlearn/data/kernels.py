@@ -1,10 +1,11 @@
-"""Kernel functions k(A, B) -> (n, m) and the resolution of their parameters."""
+"""Kernel functions k(A, B) -> (n, m) and the resolution of their parameters: built-in ones, plugins' and functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +18,50 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "poly": ("gamma", "degree", "coef0"),
     "precomputed": (),
 }
+FORMULAS = {
+    "linear": "a . b",
+    "rbf": "exp(-gamma |a - b|^2)",
+    "poly": "(gamma a . b + coef0)^degree",
+    "precomputed": "the kernel matrix is given as X",
+}
 FAR, NEAR = 1e3, 40.0
 """Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
+
+
+class KernelFunction:
+    """Base class of the kernels that plugins bring: declare `name`, `summary` and `parameters`, and write `values`.
+
+    Attributes
+    ----------
+    name : str
+        The name users give as ``kernel=``.
+    summary : str
+        One line, best the formula.
+    parameters : mapping of str to Parameter
+        Declared as those of an objective (see `mdlearn.objectives.base`); users give them to `mdlearn.fit`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    parameters: ClassVar[Mapping[str, Any]] = {}
+
+    def values(self, params: dict[str, Any], A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return k(a, b) for every row a of A and b of B.
+
+        Parameters
+        ----------
+        params : dict
+            A number for every declared parameter.
+        A, B : ndarray of shape (n, d) and (m, d), float64
+            Blocks of rows, to be read only; sparse rows come as dense blocks of about 8 MB.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Finite numbers. k needs to be symmetric and positive semidefinite.
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -29,11 +71,11 @@ class Kernel:
     Attributes
     ----------
     name : str
-        "linear", "rbf", "poly", "precomputed" or "callable".
+        "linear", "rbf", "poly", "precomputed", "callable", or that of a plugin's kernel.
     params : dict
-        gamma, degree, coef0 where the kernel uses them.
+        gamma, degree, coef0 where the kernel uses them, or what a plugin's kernel declares.
     function : callable or None
-        The user's own k(A, B) -> (n, m).
+        k(A, B) -> (n, m) of the user or of a plugin.
     centre : ndarray of shape (d,) or None
         Subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin.
     """
@@ -47,7 +89,9 @@ class Kernel:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
         if self.name == "callable":
             assert self.function is not None
-            return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0])
+            return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
+        if self.function is not None:
+            return self._piecewise(A, B)
         centre = None if A.sparse or B.sparse else self.centre
         K = A.inner(B, centre)
         if self.name == "rbf":
@@ -68,6 +112,24 @@ class Kernel:
             with np.errstate(over="ignore"):
                 K **= self.params["degree"]
         return K
+
+    def _piecewise(self, A: Rows, B: Rows) -> np.ndarray:
+        """Values of a plugin's kernel, from dense blocks of rows whose size does not depend on how many there are."""
+        assert self.function is not None
+        step = BLOCK_ENTRIES // A.shape[1]
+        K = np.empty((A.shape[0], B.shape[0]))
+        for rows in steps(A.shape[0], step):
+            left = A.block(rows)
+            for columns in steps(B.shape[0], step):
+                right = B.block(columns)
+                values = self.function(left, right)
+                K[rows, columns] = _checked_block(values, left.shape[0], right.shape[0], self.title)
+        return K
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return "the callable kernel" if self.name == "callable" else f"kernel {self.name!r}"
 
     def mapping(self) -> Any:
         """What rows go through before the kernel compares them (a LandmarkMap); None: nothing."""
@@ -96,43 +158,39 @@ def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> 
         K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
 
 
-def _checked_block(values: Any, n: int, m: int) -> np.ndarray:
+def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:
     K = np.asarray(values)
     if K.dtype.kind not in "biuf":
-        raise TypeError(f"the callable kernel returned values of dtype {K.dtype}; it needs to return real numbers")
+        raise TypeError(f"{title} returned values of dtype {K.dtype}; it needs to return real numbers")
     K = K.astype(np.float64, copy=False)
     if K.shape != (n, m):
-        raise ValueError(
-            f"the callable kernel returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})"
-        )
+        raise ValueError(f"{title} returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})")
     if not np.isfinite(K).all():
-        raise ValueError("the callable kernel returned NaN or infinity; it needs to return finite numbers")
+        raise ValueError(f"{title} returned NaN or infinity; it needs to return finite numbers")
     return np.ascontiguousarray(K)
 
 
 def split_parameters(kernel: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
-    """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes."""
-    known = kernel_parameters(kernel)
+    """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes.
+
+    `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`.
+    """
+    known: tuple[str, ...] = ()
+    if _brought(kernel):
+        known = tuple(kernel.parameters)
+    elif isinstance(kernel, str):
+        known = PARAMETERS[kernel]
     mine = {name: value for name, value in given.items() if name in known}
     return mine, {name: value for name, value in given.items() if name not in known}, known
 
 
-def kernel_parameters(kernel: Any) -> tuple[str, ...]:
-    """Names of the parameters that a kernel takes; ValueError or TypeError for an unknown kernel."""
-    if callable(kernel):
-        return ()
-    if not isinstance(kernel, str):
-        raise TypeError(f"kernel needs to be one of {', '.join(PARAMETERS)} or a callable k(A, B); got {kernel!r}")
-    if kernel not in PARAMETERS:
-        raise ValueError(f"kernel {kernel!r} is unknown; give one of {', '.join(PARAMETERS)} or a callable k(A, B)")
-    return PARAMETERS[kernel]
-
-
 def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
     """Fill in the parameters of a kernel; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
+    if _brought(kernel):
+        return brought_kernel(kernel, given, float(counts.sum()))
     if callable(kernel):
         return Kernel("callable", {}, kernel)
-    params = {name: given.get(name, DEFAULTS[name]) for name in kernel_parameters(kernel)}
+    params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
     if "gamma" in params:
         params["gamma"] = _gamma(params["gamma"], X, counts)
     if "degree" in params:
@@ -142,6 +200,18 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
         params["coef0"] = check_number(params["coef0"], "coef0", low=0.0, high=np.finfo(float).max)
     centre = X.adjoint(counts) / counts.sum() if kernel == "rbf" and not X.sparse else None
     return Kernel(kernel, params, None, centre)
+
+
+def brought_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
+    """The kernel of a plugin: given parameters checked, defaults filled in; `total` is m, the sum of the weights."""
+    params: dict[str, Any] = {}
+    for name, parameter in cls.parameters.items():
+        params[name] = parameter.check(name, given[name]) if name in given else parameter.fill(params, total)
+    return Kernel(cls.name, params, partial(cls().values, params))
+
+
+def _brought(kernel: Any) -> bool:
+    return isinstance(kernel, type) and issubclass(kernel, KernelFunction)
 
 
 def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:

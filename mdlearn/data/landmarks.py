@@ -75,6 +75,21 @@ def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmar
     return (yield from _principal(points, n))
 
 
+def in_time(work: Centres) -> Generator[None, Any, np.ndarray]:
+    """Run a choice of points to its end; told that the time is up, stop with the best points so far."""
+    best = None
+    while True:
+        try:
+            found = next(work)
+        except StopIteration as done:
+            points: np.ndarray = done.value
+            return points
+        best = best if found is None else found
+        if (yield) and best is not None:
+            work.close()
+            return best
+
+
 def _called(function: Any, points: Distinct, n: int, seed: int, name: str) -> np.ndarray:
     d = points.rows.shape[1]
     if not points.rows.sparse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,14 @@ import numpy as np
 from mdlearn.data import memory
 from mdlearn.data.blocks import BlockRows, block_rows
 from mdlearn.data.clusters import assign, memberships
-from mdlearn.data.features import LinearFeatures
+from mdlearn.data.feature_map import FeatureMap, array_of
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, steps
 from mdlearn.data.tied import TiedRows
 
 
 @dataclass(frozen=True, eq=False)
-class LandmarkMap:
+class LandmarkMap(FeatureMap):
     """Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to.
 
     Attributes
@@ -27,7 +27,7 @@ class LandmarkMap:
     landmarks : ndarray of shape (L, d), float64
     projection : Kernel
         mu(x, l): "linear" for the dot product.
-    width : float or None
+    spread : float or None
         Width of soft clusters; None: a row belongs to the cluster of the nearest centre alone.
     mix : ndarray of shape (K, K) or None
         Coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was.
@@ -36,7 +36,7 @@ class LandmarkMap:
     centers: np.ndarray
     landmarks: np.ndarray
     projection: Kernel
-    width: float | None = None
+    spread: float | None = None
     mix: np.ndarray | None = None
 
     @property
@@ -44,43 +44,100 @@ class LandmarkMap:
         """(K, L)."""
         return self.centers.shape[0], self.landmarks.shape[0]
 
+    @property
+    def columns(self) -> int:
+        """d."""
+        return int(self.centers.shape[1])
+
+    @property
+    def width(self) -> int:
+        """K L."""
+        return self.shape[0] * self.shape[1]
+
     def attributes(self) -> dict[str, np.ndarray]:
         """`centers_` and `landmarks_` of a model."""
         return {"centers_": self.centers, "landmarks_": self.landmarks}
 
-    @property
-    def folds(self) -> bool:
-        """Whether landmarks can be folded into coefficients of x: dot projections."""
-        return self.projection.name == "linear"
+    def features(self, A: Rows) -> BlockRows:
+        """Features of some rows, all at once."""
+        work = self.rows(A)
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                made: BlockRows = done.value
+                return made
 
     def rows(self, A: Rows) -> Generator[None, None, BlockRows]:
         """Features of training rows, in the type of `A`; yields after a block of rows each."""
-        made = yield from block_rows(A, self.centers, self.landmarks, self.projection, self.width)
+        made = yield from block_rows(A, self.centers, self.landmarks, self.projection, self.spread)
         return made if self.mix is None else TiedRows(made.F, made.layout, self.mix)
 
-    def theta(self, coef: np.ndarray) -> np.ndarray:
+    def shown(self, coef: np.ndarray) -> np.ndarray:
         """Coefficients (p, K L) of the features as theta, shape (p, K, L), in the type of `coef`."""
         blocks = coef.reshape(-1, *self.shape)
         return blocks if self.mix is None else np.asarray(self.mix @ blocks, dtype=coef.dtype)
 
-    def folded(self, coef: np.ndarray) -> np.ndarray:
-        """w_k = sum_l theta_kl landmark_l of dot projections, shape (p, K, d), float64."""
+    def folded(self, coef: np.ndarray) -> np.ndarray | None:
+        """w_k = sum_l theta_kl landmark_l of dot projections, shape (p, K, d), float64; None for other projections."""
+        if self.projection.name != "linear":
+            return None
         size = 8.0 * coef.shape[0] * self.centers.size
         memory.require(size, f"coefficients of {self.centers.shape[1]} columns for every cluster", "use coef_")
-        return np.asarray(self.theta(coef.astype(np.float64, copy=False)) @ self.landmarks)
+        return np.asarray(self.shown(coef.astype(np.float64, copy=False)) @ self.landmarks)
 
-    def scorer(self, coef: np.ndarray) -> Scorer:
+    def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
+        """Decision values without intercept, shape (n, p), float64."""
+        return self.scorer(coef)(A)
+
+    def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
         """What predicts with coefficients (p, K L): folded ones where they are not too many."""
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
-        if self.folds and few:
-            return Scorer(self, self.folded(coef), True)
-        return Scorer(self, self.theta(coef.astype(np.float64, copy=False)), False)
+        folded = self.folded(coef) if few else None
+        if folded is not None:
+            return Scorer(self, folded, True).scores
+        return Scorer(self, self.shown(coef.astype(np.float64, copy=False)), False).scores
+
+    def over(self, kernel: Kernel) -> ClusterKernel:
+        """`kernel` on the landmark space."""
+        return ClusterKernel(kernel.name, kernel.params, kernel.function, None, self)
+
+    def encoded(self) -> dict[str, Any]:
+        """Points, widths and the projection by its name."""
+        projection = self.projection
+        if projection.function is not None:
+            raise ValueError("a callable projection cannot be saved, because a model file holds no code")
+        return {
+            "centers": self.centers,
+            "landmarks": self.landmarks,
+            "projection": projection.name,
+            "gamma": projection.params.get("gamma"),
+            "centre": projection.centre,
+            "spread": self.spread,
+            "mix": self.mix,
+        }
+
+    @classmethod
+    def decoded(cls, values: Mapping[str, Any]) -> LandmarkMap:
+        """The map of `encoded`."""
+        centers = array_of(values, "centers", None, None)
+        K, d = centers.shape
+        landmarks, spread = array_of(values, "landmarks", None, d), values["spread"]
+        mix = None if values["mix"] is None else array_of(values, "mix", K, K)
+        centre = None if values["centre"] is None else array_of(values, "centre", d)
+        if values["projection"] == "linear":
+            projection = Kernel("linear")
+        elif values["projection"] == "rbf":
+            projection = Kernel("rbf", {"gamma": float(values["gamma"])}, None, centre)
+        else:
+            raise ValueError(f"there is no projection {values['projection']!r}")
+        return cls(centers, landmarks, projection, None if spread is None else float(spread), mix)
 
     def members(self, A: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Clusters and weights of rows, both of shape (n, t)."""
-        if self.width is None:
+        if self.spread is None:
             return assign(A, self.centers)[:, None], np.ones((A.shape[0], 1))
-        return memberships(A, self.centers, self.width)
+        return memberships(A, self.centers, self.spread)
 
     def placed(self, A: Rows) -> Placed:
         """Projections and weights over all clusters: what a kernel on the landmark space compares."""
@@ -147,11 +204,6 @@ class ClusterKernel(Kernel):
 
     map: Any = None
 
-    @classmethod
-    def over(cls, kernel: Kernel, landmarks: LandmarkMap) -> ClusterKernel:
-        """`kernel` on the landmark space of a map."""
-        return cls(kernel.name, kernel.params, kernel.function, None, landmarks)
-
     def block(self, A: Any, B: Any) -> np.ndarray:
         """Kernel values between rows, given as they are or placed; shape (n, m)."""
         P, Q = (rows if isinstance(rows, Placed) else self.map.placed(rows) for rows in (A, B))
@@ -169,25 +221,3 @@ class ClusterKernel(Kernel):
         m, size = rows.shape[0], sum(self.map.shape)
         memory.require(8.0 * m * size, f"{size} features of {m} rows", "lower n_landmarks")
         return self, self.map.placed(rows)
-
-
-@dataclass(frozen=True)
-class BlockFeatures(LinearFeatures):
-    """Landmark features as explicit rows.
-
-    Attributes
-    ----------
-    map : LandmarkMap
-        What made them, and makes those of new rows.
-    """
-
-    map: Any = None
-
-    def mapping(self) -> Any:
-        """What makes the features of new rows."""
-        return self.map
-
-    def attributes(self) -> dict[str, np.ndarray]:
-        """`centers_` and `landmarks_`."""
-        found: dict[str, np.ndarray] = self.map.attributes()
-        return found

@@ -9,12 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Selection = slice | np.ndarray
 BLOCK_ENTRIES = 1 << 20
@@ -23,6 +20,13 @@ SPAN_ENTRIES = 1 << 17
 """Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
 COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
+
+
+def locked(A: np.ndarray) -> np.ndarray:
+    """View of an array that cannot be written to: what engines are given is what their work is judged by."""
+    view = A.view()
+    view.flags.writeable = False
+    return view
 
 
 def steps(n: int, step: int) -> Iterator[slice]:
@@ -88,7 +92,7 @@ class Rows(ABC):
 
     def largest(self) -> float:
         """Largest size of an entry; NaN or infinity where X holds one."""
-        return float(np.max([_size(self._piece(rows)) for rows in self.spans()]))
+        return float(np.max([largest_size(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
@@ -130,7 +134,7 @@ class Rows(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class _Held(Rows):
+class Held(Rows):
     """Rows of an array or matrix in memory (or mapped into it)."""
 
     X: Any
@@ -152,7 +156,7 @@ class _Held(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class DenseRows(_Held):
+class DenseRows(Held):
     """Rows of a dense array of float32 or float64, in any memory layout.
 
     Attributes
@@ -161,6 +165,9 @@ class DenseRows(_Held):
     """
 
     X: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", locked(self.X))
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
@@ -189,7 +196,7 @@ class DenseRows(_Held):
         return out
 
 
-def _size(piece: np.ndarray) -> float:
+def largest_size(piece: np.ndarray) -> float:
     """Largest size of an entry, without a copy of its size; NaN where there is one."""
     return float(np.maximum(piece.max(), -piece.min()))
 
@@ -210,67 +217,3 @@ def _suits_blas(A: np.ndarray) -> bool:
 def _for_blas(A: np.ndarray) -> np.ndarray:
     """A itself where BLAS takes it, else a copy in float64 by rows."""
     return A if _suits_blas(A) else np.ascontiguousarray(A, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class CsrRows(_Held):
-    """Rows of a CSR matrix of float32 or float64 with int32 or int64 indices.
-
-    Attributes
-    ----------
-    X : csr_matrix of shape (m, d)
-        In canonical format: no duplicate entries.
-    """
-
-    X: csr_matrix
-    sparse: ClassVar[bool] = True
-
-    def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array."""
-        dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
-        return dense
-
-    def matrix(self) -> csr_matrix:
-        """All rows as a CSR matrix of float64."""
-        return self.X.astype(np.float64, copy=False)
-
-    def largest(self) -> float:
-        """Largest size of a stored entry; NaN or infinity where X holds one."""
-        return float(np.max([_size(self.X.data[part]) for part in steps(self.X.nnz, BLOCK_ENTRIES)], initial=0.0))
-
-    def spans(self) -> Iterator[slice]:
-        """Row ranges of about BLOCK_ENTRIES stored entries each."""
-        ends, start, m = self.X.indptr, 0, self.shape[0]
-        while start < m:
-            stop = int(np.searchsorted(ends, ends[start] + BLOCK_ENTRIES, side="right")) - 1
-            yield slice(start, max(start + 1, stop))
-            start = max(start + 1, stop)
-
-    def scaled(self, by: np.ndarray) -> CsrRows:
-        """These rows in float64 with their columns multiplied by numbers; for few rows."""
-        return CsrRows(self.matrix().multiply(by).tocsr())
-
-    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
-        assert centre is None, "sparse rows stay where they are"
-        product = self.matrix() @ others.matrix().T
-        return np.asarray(product.toarray() if others.sparse else product)
-
-    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
-        """sum_j x_ij^2 / scale_j of every row, float64."""
-        assert centre is None, "sparse rows stay where they are"
-        weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
-        out = np.empty(self.shape[0])
-        for rows in self.spans():
-            out[rows] = _squared(self._piece(rows)) @ weights
-        return out
-
-    def _piece(self, rows: slice) -> csr_matrix:
-        """Some rows as CSR in float64; their entries are views where they are float64 already."""
-        A = self.X
-        if rows.start == 0 and rows.stop == self.shape[0]:
-            return self.matrix()
-        # Indexing the matrix would copy indices and entries.
-        part = slice(int(A.indptr[rows.start]), int(A.indptr[rows.stop]))
-        data, ends = A.data[part].astype(np.float64, copy=False), A.indptr[rows.start : rows.stop + 1] - part.start
-        return type(A)((data, A.indices[part], ends), shape=(rows.stop - rows.start, self.shape[1]))

@@ -24,7 +24,7 @@ from mdlearn.experiments.scores import accuracy, auc, f1_macro
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.manager import find, registry
 
 
 def main(given: argparse.Namespace) -> int:
@@ -32,7 +32,12 @@ def main(given: argparse.Namespace) -> int:
     check_number(given.seed, "--seed", low=0)
     check_number(given.time_limit, "--time-limit", low=0.0)
     sets = _chosen(find_sets(given.data), given.sets, "data set")
-    objectives = list(_chosen(registry().objectives, given.objectives, "objective"))
+    chosen = _chosen(registry().objectives, given.objectives, "objective")
+    objectives = [name for name, cls in chosen.items() if cls.task == "classification"]
+    if given.objectives is not None and len(objectives) < len(chosen):
+        other = next(name for name in chosen if name not in objectives)
+        raise ValueError(f"objective {other!r} is a {chosen[other].task}; compare takes classifiers")
+    find("kernel", given.kernel)
     threads = None if given.jobs == 1 else 1
     settings = Settings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
     out = None if given.out is None else Path(given.out)

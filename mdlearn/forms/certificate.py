@@ -13,83 +13,20 @@ costs two passes over the data.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
+from mdlearn.forms.proof import Solution, gap_between, judge
 from mdlearn.forms.rounding import rounded
 from mdlearn.forms.unridged import without_ridge
 
-TINY = float(np.finfo(float).tiny)
 SAME = 1e-14
 """Relative difference of two objective values that rounding makes."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """Proof of how close a model's objective is to the optimum.
-
-    Attributes
-    ----------
-    objective : float
-        The full objective at the model's coefficients, constants included.
-    lower_bound : float
-        No coefficients have a smaller objective.
-    gap : float
-        (objective - lower_bound) / max(|objective|, 0.01 |objective at w = 0|, tiny); with C = inf the denominator is
-        max(|objective|, |lower_bound|, tiny).
-    kind : str
-        "duality gap", "closed form", "residual", or "none" (then lower_bound is -inf).
-    tol : float
-        The gap that the fit was asked for.
-    converged : bool
-        gap <= tol for every part.
-    parts : tuple of Certificate
-        One per class or pair; empty for a single problem.
-    """
-
-    objective: float
-    lower_bound: float
-    gap: float
-    kind: str
-    tol: float
-    converged: bool
-    parts: tuple[Certificate, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Coefficients of one column, with the multipliers that prove them; of all k classes where a problem is joint.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (d,) or (k, d), or None
-        w of explicit columns; None for a kernel. float64, rounded to the type of the rows.
-    intercept : float, or ndarray of shape (k,)
-    alpha : ndarray of shape (m,) or (k, 1, m), or None
-        Signed coefficients over the rows, f(x) = sum alpha_i k(x_i, x) + intercept; None where w is no combination of
-        rows.
-    beta : ndarray of shape (T, m) or (k, T, m)
-        Multipliers.
-    norm : float, or ndarray of shape (k,)
-        |w| in the space of the features.
-    certificate : Certificate
-    at_limit : bool
-        Rounding to the type of the rows alone costs more than `tol`: no later point of an engine will do better.
-    extras : dict of str to ndarray
-        What else the features give a model as attributes.
-    """
-
-    coef: np.ndarray | None
-    intercept: float | np.ndarray
-    alpha: np.ndarray | None
-    beta: np.ndarray
-    norm: float | np.ndarray
-    certificate: Certificate
-    at_limit: bool = False
-    extras: dict[str, np.ndarray] = field(default_factory=dict)
+ROUNDING = 1e-14
+"""What is left of sums that are 0, relative to their terms."""
 
 
 def value_at_zero(column: Column) -> float:
@@ -115,10 +52,7 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
             return nothing
         beta = balanced
     alpha = column.y * (column.sides @ beta + sigma + column.pull)
-    value = sum(t.bound(b, column.counts) for t, b in zip(column.terms, beta))
-    if column.kappa > 0:
-        used = column.counts > 0
-        value -= float((sigma[used] ** 2 / column.counts[used]).sum()) / (2.0 * column.kappa)
+    value = column.bound(beta, sigma)
     if form.ridge > 0:
         value -= 0.5 * form.norm(form.features.expand(alpha), float(alpha.sum()))
     return value, alpha, beta
@@ -134,11 +68,12 @@ def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
 def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """Make sum_i alpha_i = 0, the condition of a free bias; None when no multipliers within the box can.
 
-    With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, multipliers that
-    push the sum the wrong way shrink in proportion, then the others grow towards their caps.
+    With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
+    signs are the same, multipliers that push the sum the wrong way shrink in proportion, then the others grow towards
+    their caps.
     """
     excess = float(column.y @ (column.sides @ beta + sigma + column.pull))
-    if column.kappa > 0:
+    if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
         return beta, sigma - direction * (excess / float(direction @ column.y))
     signs = np.multiply.outer(column.sides, column.y)
@@ -152,6 +87,9 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
         grow = signs * excess < 0
         space = np.where(np.isinf(column.caps), 1.0, column.caps - beta)[grow]
         total = float(space.sum())
+        # Sums of the multipliers that are 0 by their making leave rounding behind.
+        if rest <= ROUNDING * float(np.abs(sigma).sum() + np.abs(column.pull).sum()):
+            return beta, sigma
         if total <= 0 or (np.isfinite(column.caps[grow]).all() and rest > total * (1 + 1e-12)):
             return None, sigma
         beta[grow] = np.minimum(beta[grow] + space * (rest / total), column.caps[grow])
@@ -207,6 +145,9 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
     if point.coef is None:
         return certify(form, column, point, tol)
     lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    # Copies: the engine may go on writing into its arrays, for the next column.
+    point = replace(point, coef=point.coef.copy(), alpha=None if point.alpha is None else point.alpha.copy())
+    assert point.coef is not None
     held: np.ndarray | None = point.alpha
     if held is None and form.ridge > 0:
         held = representer(form, alpha, point.coef, point.intercept)
@@ -236,24 +177,6 @@ def _held(
     return Solution(w, intercept, alpha, beta, norm, certificate, at_limit, form.features.attributes())
 
 
-def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Form the certificate of one problem from its two values."""
-    if math.isinf(lower):
-        return Certificate(objective, -math.inf, math.inf, "none", tol, False)
-    if math.isinf(objective):
-        return Certificate(objective, lower, math.inf, "duality gap", tol, False)
-    lower = min(lower, objective)  # rounding alone can put it above
-    scale = abs(lower) if hard else 0.01 * abs(at_zero)
-    gap = (objective - lower) / max(abs(objective), scale, TINY)
-    return Certificate(objective, lower, gap, "duality gap", tol, gap <= tol)
-
-
-def combine(parts: list[Certificate], at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Certificate of several problems: sums of the values; converged when every part is."""
-    if len(parts) == 1:
-        return parts[0]
-    objective, lower = sum(p.objective for p in parts), sum(p.lower_bound for p in parts)
-    whole = judge(objective, lower, at_zero, hard, tol)
-    return Certificate(
-        objective, whole.lower_bound, whole.gap, whole.kind, tol, all(p.converged for p in parts), tuple(parts)
-    )
+def relative_gap(column: Column, objective: float, lower: float) -> float:
+    """Relative gap of an engine's own estimates for one column."""
+    return gap_between(objective, lower, value_at_zero(column), column.hard)

@@ -8,6 +8,7 @@ h is convex and smooth. W_j, the row j of W, holds the coefficients of feature j
 row holds the intercepts. The bound needs nothing but h and its gradient: h lies above each of its tangents, and the
 minimum of a tangent, ridge and penalty is known row by row. Where a row without ridge has a tangent steeper than
 beta_j, the minimum is -inf; the tangent is then mixed, as little as possible, with one that is less steep everywhere.
+For an h that is not convex there is no bound: `Composite.residual` says what takes its place.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features import Features
-from mdlearn.forms.certificate import Solution, judge
+from mdlearn.forms.points import array_fault
 from mdlearn.forms.problem import Problem
+from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
 from mdlearn.forms.rounding import to_type
 
 CLEAN = 1e-13
@@ -166,7 +168,12 @@ class Composite(Problem):
     @property
     def needs_anchor(self) -> bool:
         """Whether a bound needs a tangent less steep than the penalty: rows with a penalty and no ridge."""
-        return not self.nonnegative and bool(((self.ridge == 0) & (self.beta > 0)).any())
+        return math.isinf(self.floor) and bool(((self.ridge == 0) & (self.beta > 0)).any())
+
+    @property
+    def floor(self) -> float:
+        """What h is nowhere below, a tangent that rises nowhere; -inf where nothing is known."""
+        return 0.0 if self.nonnegative else -math.inf
 
     def lighter(self, share: float) -> Composite:
         """The same problem with a share of the penalty."""
@@ -192,9 +199,9 @@ class Composite(Problem):
             constant += share * (anchor.value - float((anchor.gradient * anchor.W).sum()) - constant)
             G = G + share * (anchor.gradient - G)
             sizes = np.maximum(sizes, anchor.sizes)
-        elif self.nonnegative and self.steepness(look) > 1.0:
+        elif self.floor > -math.inf and self.steepness(look) > 1.0:
             share = self._share(G, np.zeros_like(G))
-            constant, G = (1.0 - share) * constant, (1.0 - share) * G
+            constant, G = (1.0 - share) * constant + share * self.floor, (1.0 - share) * G
         return constant + self.least(G, sizes), "duality gap"
 
     def _share(self, G: np.ndarray, inner: np.ndarray) -> float:
@@ -204,6 +211,18 @@ class Composite(Problem):
         over = steep > beta
         share = np.max((steep[over] - beta[over]) / np.maximum(steep[over] - less[over], 1e-300))
         return min(1.0, float(share) * (1.0 + 1e-9) + 1e-15)
+
+    def residual(self, look: Look) -> float | None:
+        """Return None where h is convex; else what first-order conditions leave open, in units of the form.
+
+        The certificate is then `mdlearn.forms.proof.judge_residual`, and `bound` is not asked for.
+        """
+        return None
+
+    def estimate(self, look: Look, anchor: Look | None) -> tuple[float, float | None]:
+        """Return lower bound and residual at a look, as engines report them."""
+        residual = self.residual(look)
+        return (self.bound(look, anchor)[0], None) if residual is None else (-math.inf, residual)
 
     def start(self) -> CompositePoint:
         """Return W = 0."""
@@ -223,27 +242,44 @@ class Composite(Problem):
         return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
 
     def _solution(self, look: Look, proof: Look, anchor: np.ndarray | None, tol: float) -> Solution:
-        lower, kind = self.bound(proof, None if anchor is None else self.settle(anchor))
         dtype = self.features.dtype
         held = look
         if dtype != np.float64:
             held = self.at(to_type(look.W, dtype).astype(np.float64))
-        objective, ideal = self.objective(held), self.objective(look)
-        at_zero = self.unit * self.at_zero
-        certificate = judge(self.unit * objective, self.unit * lower, at_zero, False, tol)
-        if certificate.kind != "none":
-            certificate = replace(certificate, kind=kind)
-        # What rounding costs, as if the point had been optimal.
-        at_limit = not judge(self.unit * objective, self.unit * ideal, at_zero, False, tol).converged
+        residuals = self.residual(held), self.residual(look)
+        if residuals[0] is None or residuals[1] is None:
+            lower, kind = self.bound(proof, None if anchor is None else self.settle(anchor))
+            certificate = self._bounded(held, lower, kind, tol)
+            # What rounding costs, as if the point had been optimal.
+            at_limit = not self._bounded(held, self.objective(look), kind, tol).converged
+        else:
+            certificate = self._stationary(held, residuals[0], tol)
+            at_limit = not certificate.converged and self._stationary(look, residuals[1], tol).converged
         d = self.features.width
-        coef = np.ascontiguousarray(held.W[:d].T)
-        intercept = held.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        # Copies: the engine may go on writing into its W, for the next problem.
+        coef = np.array(held.W[:d].T, order="C")
+        intercept = held.W[d].copy() if self.bias != "none" else np.zeros(self.shape[1])
         norm = np.sqrt([self.features.squared_norm(w) for w in coef])
         return Solution(coef, intercept, self.combination(held), self.multipliers(held), norm, certificate, at_limit)
+
+    def _bounded(self, look: Look, lower: float, kind: str, tol: float) -> Certificate:
+        values = self.unit * self.objective(look), self.unit * lower
+        certificate = judge(*values, self.unit * self.at_zero, False, tol)
+        return certificate if certificate.kind == "none" else replace(certificate, kind=kind)
+
+    def _stationary(self, look: Look, residual: float, tol: float) -> Certificate:
+        return judge_residual(self.unit * self.objective(look), self.unit * residual, self.unit * self.at_zero, tol)
 
     def combination(self, look: Look) -> np.ndarray | None:
         """Return alpha (k, 1, m) with w_k = sum_i alpha_ki x_i, where coefficients are such combinations."""
         return None
+
+    def fault(self, point: object) -> str | None:
+        """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
+        if not isinstance(point, CompositePoint):
+            return f"it yielded {type(point).__name__} as a point, a CompositePoint is needed"
+        anchor = None if point.anchor is None else array_fault("anchor", point.anchor, self.shape)
+        return array_fault("W", point.W, self.shape) or anchor
 
     def examine(self, point: CompositePoint) -> None:
         """Nothing to examine."""

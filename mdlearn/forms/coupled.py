@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mdlearn._solvers import apg
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import Rows, Selection, steps
+from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.composite import Look
-from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.passes import pass_of
 from mdlearn.forms.scores import EVERY, Bend, Scores
 
-PIECE = 1 << 17
-"""Decision values that one call of the kernel takes: a few milliseconds."""
 ROUNDING = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
+FARTHEST = 1e100
+"""Margin at which slopes are taken for the last ones."""
+FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
 
 
 class MarginComposite(Scores):
-    """Columns of a MarginForm with squared and logistic terms as one problem, with its penalty.
+    """Columns of a MarginForm with squared, logistic and given terms as one problem, with its penalty.
 
     Parameters
     ----------
@@ -48,15 +49,14 @@ class MarginComposite(Scores):
         self.kappa = np.array([c.kappa for c in columns])
         self.pull = np.array([c.mean / c.total for c in columns])
         self.totals = np.array([c.total for c in columns])
-        n_terms = max(len(c.terms) for c in columns)
-        self.terms = np.zeros((n_terms, len(columns), 5))
-        for j, column in enumerate(columns):
-            for t, term in enumerate(column.terms):
-                self.terms[t, j] = _numbers(term)
-        self.nonnegative = not self.pull.any()
-        self.reach = max((_reach(t) for c in columns for t in c.terms), default=1.0)
-        self.steepest = max(_bend_bound(c) for c in columns)
+        self.losses = pass_of(columns)
+        self.reach, self.steepest = self.losses.reach, float((self.losses.steepest + self.kappa).max())
         self.at_zero = sum(value_at_zero(c) for c in columns)
+
+    @property
+    def floor(self) -> float:
+        """The sum of what no loss is below; -inf with a margin mean, which falls without end."""
+        return -math.inf if self.pull.any() else float(self.losses.floors @ self.totals)
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -69,10 +69,7 @@ class MarginComposite(Scores):
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
-        rest, signs, each, value = self._rest(W), self.signs[chosen], self.each[chosen], 0.0
-        for part in steps(F.shape[0], PIECE // self.shape[1]):
-            value += apg.slopes(F[part], signs[part], each[part], self.terms, rest)
-        return value
+        return self.losses.slopes(F, self.signs[chosen], self.each[chosen], self._rest(W))
 
     def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: Rows) -> np.ndarray:
         """Share of some rows, with decision values F, in the gradient of h; the mean margin is that of all rows."""
@@ -83,8 +80,7 @@ class MarginComposite(Scores):
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
         """Second derivatives of the terms, and those of the variance about the mean."""
         D = F.copy()
-        for part in steps(F.shape[0], PIECE // self.shape[1]):
-            apg.bends(D[part], self.signs[part], self.each[part], self.terms)
+        self.losses.bends(D, self.signs, self.each)
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
             B = D * U
@@ -137,6 +133,8 @@ class MarginComposite(Scores):
         """Or F - 1/2 R' H^-1 R, R a subgradient, if larger: variance and ridge bend the objective by H at least."""
         from scipy.linalg import cho_solve
 
+        if not look.value < math.inf:
+            return -math.inf, "duality gap"
         tangents = super().bound(look, anchor)
         if not self._bent or self._floor is None:
             return tangents
@@ -146,30 +144,33 @@ class MarginComposite(Scores):
         return (lower, "residual") if lower > tangents[0] else tangents
 
     def examine(self, point: Any) -> None:
-        """Raise ValueError when, without variance and ridge, a point shows a direction that falls without end.
+        """Raise ValueError when, without variance, a point shows a direction that falls without end.
 
-        Far out, a term falls or rises with its cap, and the objective with `sum caps max(0, -z) - a mean(z)` and the
-        penalty.
+        Far out along coefficients without ridge, every term rises or falls with its last slope, and the objective with
+        these, the mean and the penalty.
         """
-        if self.nonnegative or self.kappa.any() or self.ridge.any() or not point.W.any():
+        D = np.where(self.ridge[:, None] == 0, point.W, 0.0)
+        if self.floor > -math.inf or self.kappa.any() or not D.any():
             return
-        if any(t.kind != "logistic" for c in self.columns for t in c.terms):
-            return
-        Z = self.signs * self.scores(point.W)
-        caps = np.array([sum(t.weight for t in c.terms) for c in self.columns])
-        rise = float((self.each * caps * np.maximum(-Z, 0.0)).sum()) + self.penalty(point.W)
-        gain = float((self.each * self.pull * Z).sum())
-        if gain > rise * (1.0 + 1e-9):
+        # Often the intercepts alone have no ridge.
+        Z = self.signs * (self.scores(D) if D[: self.rows.shape[1]].any() else D[-1])
+        with np.errstate(over="ignore"):
+            rise = [-(c.sides @ c.slopes(FARTHEST * np.sign(z))) * z for z, c in zip(Z.T, self.columns)]
+            steps = np.array(rise).T - self.each * self.pull * Z
+            change, size = float(steps.sum()), float(np.abs(steps).sum())
+        penalty = self.penalty(D)
+        if change + penalty < -1e-9 * (size + penalty):
+            told = "the margin mean outweighs loss and penalty; lower its weight" if self.pull.any() else FALLS
             raise ValueError(
-                "the objective is unbounded below on these training rows: the margin mean outweighs loss and penalty; "
-                "lower its weight, or give variance or squared norm a positive one"
+                f"the objective is unbounded below on these training rows: {told}, or give variance or squared norm "
+                "(of a free bias, too) a positive one"
             )
 
     def multipliers(self, look: Look) -> np.ndarray:
         """Multipliers of the terms, (k, T, m)."""
         assert look.scores is not None
         Z = (self.signs * look.scores).T
-        return np.array([[t.slopes(z, c.counts) for t in c.terms] for z, c in zip(Z, self.columns)])
+        return np.array([c.slopes(z) for z, c in zip(Z, self.columns)])
 
 
 class ColumnComposite(MarginComposite):
@@ -184,26 +185,4 @@ class ColumnComposite(MarginComposite):
         (column,) = self.columns
         z, d = column.y * look.scores[:, 0], self.rows.shape[1]
         b = float(W[d, 0]) if self.bias != "none" else 0.0
-        beta = np.array([t.slopes(z, column.counts) for t in column.terms]).reshape(-1, z.shape[0])
-        return Point(beta, column.spread(z), np.ascontiguousarray(W[:d, 0]), b)
-
-
-def _reach(term: Term) -> float:
-    """Largest margin, on either side, at which a term's slope still changes."""
-    return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
-
-
-def _numbers(term: Term) -> tuple[float, float, float, float, float]:
-    """A term as the kernel knows it."""
-    logistic = term.kind == "logistic"
-    return float(logistic), term.weight, float(term.side), term.threshold, getattr(term, "alpha", 1.0)
-
-
-def _bend_bound(column: Column) -> float:
-    """Largest second derivative at any margin, per unit of count."""
-    logistic = sum(t.steepest for t in column.terms if t.kind == "logistic")
-    squared = [t for t in column.terms if t.kind == "squared"]
-    # Piecewise constant: largest next to some threshold.
-    places = [t.threshold - t.side * 1e-9 * (1.0 + abs(t.threshold)) for t in squared]
-    most = max((sum(t.steepest for t in squared if t.side * (t.threshold - z) > 0) for z in places), default=0.0)
-    return logistic + most + column.kappa
+        return Point(column.slopes(z), column.spread(z), np.ascontiguousarray(W[:d, 0]), b)

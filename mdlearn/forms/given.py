@@ -21,6 +21,8 @@ FAR = np.geomspace(8.5, 1e100, 600)
 FARTHEST = 1e4
 """Margin up to which a conjugate is checked."""
 EPS = float(np.finfo(float).eps)
+ENDLESS = 1e6
+"""Depth, in units of the values at margins of NEAR, from which a loss is taken to fall without end."""
 ROUNDS = 60
 """Most steps towards the margin of a slope: halvings alone get there."""
 
@@ -154,6 +156,34 @@ class GivenLoss:
             raise ValueError("a given loss needs to depend on the margin; its derivative is 0 everywhere")
         self.bottom = float(self.margins_of(np.zeros(1))[0]) if all(self.limits.values()) else None
         self.lowest = float(self.value(np.array([self.bottom]))[0]) if self.bottom is not None else 0.0
+        self.floor = self._least_value(first, last)
+        self._find_bends()
+
+    def _least_value(self, first: float, last: float) -> float:
+        """What no margin has less than, -inf for losses that fall without end.
+
+        Between `first` and `last` the loss is finite at all margins of the table.
+        """
+        size = float(np.abs(self.value(NEAR)).max())
+        if self.bottom is not None:
+            floor = float(self.least(np.zeros(1))[0])
+        else:
+            end, broken = (-1, last) if self.limits[1] > 0 else (0, first)
+            beyond = abs(broken - self.grid[end]) if np.isfinite(broken) else 0.0
+            floor = float(self.value(self.grid[[end]])[0]) - abs(self.slopes[end]) * beyond
+        if floor < -ENDLESS * size:
+            return -np.inf
+        return floor if floor < -4.0 * EPS * size else max(floor, 0.0)  # rounding alone makes no loss negative
+
+    def _find_bends(self) -> None:
+        """Note up to which margin slopes have begun to change, at least 8, and how fast they do at most up to there."""
+        ends = np.maximum(np.abs(self.grid[1:]), np.abs(self.grid[:-1]))
+        with np.errstate(over="ignore"):
+            rates = np.diff(self.slopes) / np.diff(self.grid)
+        self.reach = float(NEAR[-1])
+        if (rates > 0).any():
+            self.reach = max(self.reach, float(ends[rates > 0].min()))
+            self.steepest = max(self.steepest, float(rates[(ends > NEAR[-1]) & (ends <= self.reach)].max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +216,18 @@ class GivenTerm:
 
     @property
     def steepest(self) -> float:
-        """Largest second derivative at margins up to 8, per unit of sample weight."""
+        """Largest second derivative at margins up to `reach`, per unit of sample weight."""
         return self.weight * self.loss.steepest
+
+    @property
+    def reach(self) -> float:
+        """Margin up to which slopes have begun to change, on either side; at least 8."""
+        return self.loss.reach
+
+    @property
+    def floor(self) -> float:
+        """What no margin has less than, without weights; -inf where that is not known."""
+        return 0.0 if self.side < 0 and self.loss.bottom is not None else self.loss.floor
 
     def each(self, z: np.ndarray) -> np.ndarray:
         """This side of the loss at every margin, without weights."""

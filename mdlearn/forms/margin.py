@@ -5,7 +5,8 @@ Per column (class or pair)::
     minimise  unit * ( ridge (1/2 |w|^2 [+ 1/2 b^2])  +  v Var(z)  -  a mean(z)  +  sum_i c_i sum_t loss_t(z_i) )
 
 with margins z_i = y_i (w.phi(x_i) + b), and mean and variance weighted by the counts c_i: a weight is a number of
-repetitions, in every formula.
+repetitions, in every formula. Regression has y_i = 1 and margins less an offset, the target: z_i is then the residual.
+Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in `Column`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.rows import locked
 from mdlearn.forms.losses import Term
 
 BIASES = ("none", "regularized", "free")
@@ -39,6 +41,8 @@ class Column:
         The declared loss; may be empty.
     unit : float
         Value of the objective for one unit of this problem, times the form's `unit`.
+    offset : ndarray of shape (m,), or None
+        What margins are less than y_i f(x_i); None: nothing.
     """
 
     y: np.ndarray
@@ -47,12 +51,17 @@ class Column:
     mean: float
     terms: tuple[Term, ...]
     unit: float = 1.0
+    offset: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
             raise ValueError(
                 f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
             )
+        if self.offset is not None and self.hard:
+            raise ValueError("a problem of regression needs a loss of finite weight; lower C")
+        for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
+            object.__setattr__(self, name, locked(getattr(self, name)))
 
     @cached_property
     def total(self) -> float:
@@ -66,38 +75,58 @@ class Column:
 
     @cached_property
     def pull(self) -> np.ndarray:
-        """a c_i / m: what the mean term adds to every multiplier."""
-        return self.mean / self.total * self.counts
+        """a c_i / m, what the mean term adds to every multiplier; with an offset, what its variance adds as well."""
+        pull = self.mean / self.total * self.counts
+        return locked(pull if self.offset is None else pull - self.spread(self.deviations))
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
+        assert self.offset is not None
+        return locked(self.centre(self.centre(self.offset)))
 
     @cached_property
     def label_mean(self) -> float:
         """Weighted mean of the signs."""
-        return float(self.counts @ self.y) / self.total
+        # Signs of regression are all 1, which sums of weights in another order need not give.
+        return float(self.counts @ self.y) / self.total if self.offset is None else 1.0
 
     @cached_property
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
-        return np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
+        return locked(np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0]))
 
     @cached_property
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
-        return np.array([t.softness(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
+        softness = [t.softness(self.counts) for t in self.terms]
+        return locked(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
     @cached_property
     def sides(self) -> np.ndarray:
         """Sides of the terms, shape (T,)."""
-        return np.array([float(t.side) for t in self.terms])
+        return locked(np.array([float(t.side) for t in self.terms]))
 
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Thresholds of the terms, shape (T,)."""
-        return np.array([t.threshold for t in self.terms])
+        return locked(np.array([t.threshold for t in self.terms]))
+
+    @cached_property
+    def kinks(self) -> np.ndarray:
+        """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
+        return locked(self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset))
 
     @property
     def hard(self) -> bool:
         """True when some term is a constraint (C = inf)."""
         return any(t.hard for t in self.terms)
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether residuals that are all raised by the same gain more by their mean than their loss costs."""
+        held = float(self.caps[self.sides < 0].sum())
+        return self.offset is not None and self.mean > held * (1.0 + 1e-12)
 
     def centre(self, z: np.ndarray) -> np.ndarray:
         """Return z minus its weighted mean."""
@@ -107,13 +136,39 @@ class Column:
         """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
         return -self.kappa * self.counts * self.centre(z)
 
-    def distribution_value(self, z: np.ndarray) -> float:
-        """v Var(z) - a mean(z) + losses: everything but the ridge."""
+    def distribution_value(self, scores: np.ndarray) -> float:
+        """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
+        z = self._margins(scores)
         mean = float(self.counts @ z) / self.total
         value = -self.mean * mean
         if self.variance > 0:  # 0 times an overflow is no number
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
         return value + sum(t.value(z, self.counts) for t in self.terms)
+
+    def slopes(self, scores: np.ndarray) -> np.ndarray:
+        """Multipliers of all terms at scores y f, shape (T, m)."""
+        z = self._margins(scores)
+        return np.array([t.slopes(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+
+    def curvatures(self, scores: np.ndarray) -> np.ndarray:
+        """Second derivatives of all terms at scores y f, shape (T, m)."""
+        z = self._margins(scores)
+        return np.array([t.curvatures(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+
+    def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
+        """What multipliers within their caps say about the objective from below, but for the ridge's share."""
+        value = sum(t.bound(b, self.counts) for t, b in zip(self.terms, beta))
+        if self.kappa > 0:
+            used = self.counts > 0
+            value -= float((sigma[used] ** 2 / self.counts[used]).sum()) / (2.0 * self.kappa)
+        if self.offset is not None:
+            mean = float(self.counts @ self.offset) / self.total
+            value += float(self.offset @ (self.sides @ beta)) + self.mean * mean
+            value -= 0.5 * float(self.spread(self.deviations) @ self.deviations)
+        return value
+
+    def _margins(self, scores: np.ndarray) -> np.ndarray:
+        return scores if self.offset is None else scores - self.offset
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +201,23 @@ class MarginForm:
     joint: bool = False
 
     def __post_init__(self) -> None:
+        if self.ridge == 0 and self.offsets:
+            raise ValueError("a problem of regression needs the squared norm in its objective")
+        if self.bias == "free" and any(column.runs_away for column in self.columns):
+            raise ValueError(
+                "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
+                "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
+            )
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:
             raise ValueError(
                 "a form needs ridge 0 or 1, a finite unit > 0 and a finite penalty >= 0; got "
                 f"{self.ridge!r}, {self.unit!r} and {self.penalty!r}"
             )
+
+    @property
+    def offsets(self) -> bool:
+        """Whether margins have an offset (regression)."""
+        return any(column.offset is not None for column in self.columns)
 
     @property
     def scaled(self) -> bool:

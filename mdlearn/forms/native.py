@@ -27,20 +27,22 @@ class NativeFunction:
         ``noexcept nogil``. It is called from several threads and without the interpreter's lock.
     params : sequence of float, default ()
         What its second argument points to, as doubles; kept here. A null pointer when empty.
+    owner : object, optional
+        What else is kept as long. A function of cffi needs its library here, which is unloaded when nobody holds it.
 
     Raises
     ------
     TypeError
-        For anything else: another signature, data of its own, a Python function behind ctypes or cffi, or a bare
-        address, which nothing keeps alive.
+        For anything else: another signature, data of its own, a Python function behind ctypes or cffi, a bare address,
+        which nothing keeps alive, or a function of cffi without its library.
     """
 
-    def __init__(self, function: Any, params: Sequence[float] = ()) -> None:
+    def __init__(self, function: Any, params: Sequence[float] = (), owner: Any = None) -> None:
         from scipy import LowLevelCallable
 
-        owner = None
+        compiled = None
         if hasattr(function, "address") and hasattr(function, "ctypes"):  # numba
-            owner, function = function, LowLevelCallable(function.ctypes)
+            compiled, function = function, LowLevelCallable(function.ctypes)
         if not isinstance(function, LowLevelCallable):
             raise TypeError(f"a native function needs to be a scipy.LowLevelCallable; got {function!r}")
         if function.signature != SIGNATURE:
@@ -50,13 +52,13 @@ class NativeFunction:
         source = function.function
         while isinstance(source, LowLevelCallable):
             source = source.function
-        if owner is None:
-            _check_owner(source)
+        if compiled is None:
+            _check_owner(source, owner)
         self.params = np.array(params, dtype=np.float64)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
             raise ValueError(f"params of a native function need to be a list of finite numbers; got {params!r}")
         capsule = tuple.__getitem__(function, 0)
-        self.callback = Callback(capsule, self.params, (owner, function))
+        self.callback = Callback(capsule, self.params, (compiled, function, owner))
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
         """Return the function's value at every entry of a float64 array (n,)."""
@@ -67,7 +69,7 @@ class NativeFunction:
         return out
 
 
-def _check_owner(function: Any) -> None:
+def _check_owner(function: Any, owner: Any) -> None:
     """Raise TypeError for what runs Python or has nobody to keep it alive, as far as the object tells."""
     python = TypeError(
         "a native function cannot be a Python function behind ctypes or cffi: it would run without the interpreter's "
@@ -82,8 +84,11 @@ def _check_owner(function: Any) -> None:
                 "a native function that is a bare address is kept alive by nobody; take it from its library "
                 "(ctypes.CDLL), or give the capsule or numba function itself"
             )
-    elif type(function).__module__ == "_cffi_backend" and " calling " in repr(function):
-        raise python
+    elif type(function).__module__ == "_cffi_backend":
+        if " calling " in repr(function):
+            raise python
+        if owner is None:
+            raise TypeError("a function of cffi does not keep its library loaded; give the library as owner=lib")
 
 
 def _kept(one: Any, seen: set[int]) -> Any:

@@ -9,6 +9,15 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 
+SAME_ELEMENT = 1e-12
+"""Relative difference of two elements of the feature space that counts as rounding."""
+MOST_STEPS = 500
+"""Most steps towards dual coefficients of a given element."""
+LONGEST = 1e30
+"""Step length beyond which a direction is rounding."""
+RUNAWAY = 1e8
+"""Growth of a squared error beyond the least so far that ends the steps."""
+
 
 def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
     """Return (objective, factor) at margins z and with `squares` as `MarginForm.norm` gives it.
@@ -75,6 +84,8 @@ def _without_rounding_losses(
 def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
     """Factor that takes margins to their thresholds where they miss them by `slack`, relative, at most; else 1."""
     factor = 1.0
+    if column.offset is not None:
+        return factor  # longer coefficients do not make residuals smaller
     for term in column.terms:
         if term.kind == "logistic":
             return 1.0
@@ -96,9 +107,9 @@ def best_shift(column: Column, z: np.ndarray) -> float:
     if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
         return 0.0
     knots, jumps, slope = [], [], -column.mean * column.label_mean
-    for term in terms:
+    for term, kink in zip(terms, column.kinks):
         # z_i(shift) = z_i + y_i shift: the hinge is active below (or above) its knot, depending on side * y.
-        knots.append(column.y * (term.threshold - z))
+        knots.append(column.y * (kink - z))
         jumps.append(term.weight * column.counts)
         slope -= term.weight * float(column.counts[column.y * term.side > 0].sum())
     at, jump = np.concatenate(knots), np.concatenate(jumps)
@@ -116,13 +127,18 @@ def best_shift(column: Column, z: np.ndarray) -> float:
 
 
 def representer(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
-    """Dual coefficients nearest to `alpha` with sum alpha_i phi(x_i) = coef (and sum alpha = a regularized bias)."""
+    """Dual coefficients nearest to `alpha` with sum alpha_i phi(x_i) = coef (and sum alpha = a regularized bias).
+
+    Craig's method (conjugate gradients on the normal equations of the second kind), columns scaled to equal length: two
+    passes over the rows a step.
+    """
     features = form.features
     if not isinstance(features, LinearFeatures):
         return coef
-    from scipy.sparse.linalg import LinearOperator, lsqr
-
     bias = form.bias == "regularized"
+    target = np.append(coef, intercept) if bias else coef
+    if not target.any():
+        return np.zeros_like(alpha)  # nearer ones would leave rounding of their own size behind
 
     def expand(v: np.ndarray) -> np.ndarray:
         return np.append(features.expand(v), v.sum()) if bias else features.expand(v)
@@ -131,9 +147,27 @@ def representer(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
-    target = np.append(coef, intercept) if bias else coef
-    shape = (target.shape[0], features.n_rows)
-    operator = LinearOperator(shape, matvec=expand, rmatvec=adjoint, dtype=np.float64)
-    for _ in range(2):
-        alpha = alpha + lsqr(operator, target - expand(alpha), atol=1e-15, btol=1e-15, iter_lim=500)[0]
-    return alpha
+    ones = np.ones(features.n_rows)
+    lengths = features.rows.column_squares(ones)
+    lengths = lengths if features.ridge is None else lengths / features.ridge**2
+    lengths = np.append(lengths, features.n_rows) if bias else lengths
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    start = expand(alpha)
+    rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
+    square, enough = float(scale @ np.square(rest)), SAME_ELEMENT**2 * float(scale @ np.square(largest))
+    step, last, best, least = np.zeros_like(alpha), math.inf, alpha, square
+    for _ in range(MOST_STEPS):
+        if square < least:
+            best, least = alpha, square
+        # Errors do not fall evenly; where they run away, rounding rules.
+        if not enough < square < RUNAWAY * least:
+            break
+        step = adjoint(scale * rest) + (square / last) * step
+        size = float(step @ step)
+        if not square < LONGEST * size:
+            break  # what is left of the element is no combination of rows
+        length = square / size
+        alpha = alpha + length * step
+        rest = rest - length * expand(step)
+        last, square = square, float(scale @ np.square(rest))
+    return best if least < square else alpha

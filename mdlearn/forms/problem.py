@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
-from mdlearn.forms.certificate import TINY, Solution, certify, certify_as_is, certify_best, value_at_zero
-from mdlearn.forms.margin import Column, MarginForm, zero_point
+import numpy as np
+
+from mdlearn.forms.certificate import certify, certify_as_is, certify_best, value_at_zero
+from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
+from mdlearn.forms.points import array_fault
+from mdlearn.forms.proof import Solution, gap_between
 from mdlearn.forms.separability import check_by_program, check_separable
 
 
@@ -25,12 +28,15 @@ class Problem(ABC):
         Value at w = 0, b = 0.
     hard : bool
         Whether there are constraints.
+    engine : str
+        Name of the engine that ``solver="auto"`` takes, for a problem that needs one of its own; else "".
     """
 
     part: Any
     unit: float
     at_zero: float
     hard: bool = False
+    engine: str = ""
 
     @abstractmethod
     def start(self) -> Any:
@@ -56,12 +62,17 @@ class Problem(ABC):
     def explain(self) -> None:
         """Raise ValueError when there is no finite objective, as the last resort."""
 
+    def fault(self, point: Any) -> str | None:
+        """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
+        return None
+
+    def values(self, objective: float, lower: float) -> tuple[float, float]:
+        """Objective and bound of an engine's own estimates, as the certificate states them."""
+        return self.unit * objective, self.unit * lower
+
     def gap(self, objective: float, lower: float) -> float:
         """Relative gap of an engine's own estimates, as the certificate defines it."""
-        if math.isinf(objective) or math.isinf(lower):
-            return math.inf
-        scale = abs(lower) if self.hard else 0.01 * abs(self.at_zero)
-        return max((objective - lower) / max(abs(objective), scale, TINY), 0.0)
+        return gap_between(objective, lower, self.at_zero, self.hard)
 
 
 class ColumnProblem(Problem):
@@ -87,6 +98,24 @@ class ColumnProblem(Problem):
         """Certify the engine's own coefficients."""
         return certify_as_is(self.form, self.part, point, tol)
 
+    def fault(self, point: Any) -> str | None:
+        """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
+        if not isinstance(point, Point):
+            return f"it yielded {type(point).__name__} as a point, a Point is needed"
+        m = self.part.y.shape[0]
+        shapes = {"beta": (len(self.part.terms), m), "sigma": (m,), "coef": (self.form.features.width,), "alpha": (m,)}
+        arrays = {name: getattr(point, name) for name in shapes}
+        faults = [
+            array_fault(name, value, shapes[name])
+            for name, value in arrays.items()
+            if value is not None or name in ("beta", "sigma")
+        ]
+        if not isinstance(point.intercept, (int, float, np.floating)):
+            faults.append(f"its point has as intercept {type(point.intercept).__name__}, a number is needed")
+        elif not np.isfinite(point.intercept):
+            faults.append("its point has NaN or infinity in intercept")
+        return next((fault for fault in faults if fault), None)
+
     def examine(self, point: Any) -> None:
         """Raise ValueError once multipliers prove that constraints cannot be met."""
         if self.hard:
@@ -97,14 +126,28 @@ class ColumnProblem(Problem):
         check_by_program(self.form, self.part)
 
 
+class Several(ABC):
+    """A form that says itself which problems it consists of; it has `features` and `bias`.
+
+    A MarginForm can be such a form as well: engines take its columns as they are, and what is certified and told is
+    the business of its own problems.
+    """
+
+    @abstractmethod
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems: at least one."""
+
+
 Form = Any
-"""A MarginForm, or a Problem that is its own form: both have `features` and `bias`."""
+"""A MarginForm, a Problem that is its own form, or a form of Several: all have `features` and `bias`."""
 
 
 def problems_of(form: Form) -> tuple[Problem, ...]:
-    """Return the problems of a form: its columns, all of them as one, or itself when it is one."""
+    """Return the problems of a form: its columns, all of them as one, its own, or itself when it is one."""
     if isinstance(form, Problem):
         return (form,)
+    if isinstance(form, Several):
+        return form.problems()
     if form.joint or form.penalty > 0:
         from mdlearn.forms.coupled import MarginComposite  # composites are Problems
 

@@ -16,6 +16,7 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.composite import Composite, Look, Product
 from mdlearn.forms.primal import representer
+from mdlearn.forms.rounding import to_type
 
 NARROW = 1500
 """Columns up to which the second moments of the rows are worth a matrix."""
@@ -225,9 +226,30 @@ class Scores(Composite):
         self.slopes(look.W, A)
         ridge = float(self.ridge[0] / self.weights[0])
         b = look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
-        pairs = zip(-A.T / ridge, look.W[:d].T, b)
+        return np.array([[self._combined(-a / ridge, w, float(c))] for a, w, c in zip(A.T, look.W[:d].T, b)])
+
+    def _combined(self, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+        """Dual coefficients of given ones, near `alpha`; the shortest where these lose too many digits in the sum.
+
+        With a small ridge alpha is long, and nearly all of it cancels: more than the rows' type may hold.
+        """
         like: Any = self  # it has the features and the bias of a form
-        return np.array([[representer(like, alpha, w, float(shift))] for alpha, w, shift in pairs])
+        features, nothing = self.features, np.zeros_like(alpha)
+        eps = float(np.finfo(features.dtype).eps)
+        enough = eps ** (2.0 / 3.0) * float(np.abs(features.decision(coef)).max())
+        found = []
+        for start in (alpha, nothing):
+            near = representer(like, start, coef, intercept)
+            for _ in range(2):
+                kept = to_type(near, features.dtype).astype(np.float64)
+                miss = float(np.abs(features.decision(coef - features.expand(kept))).max())
+                if miss <= enough:
+                    return near
+                found.append((miss, near))
+                # What is left, as a problem of its own: it is told from rounding by its own size.
+                rest = coef - features.expand(near), intercept - float(near.sum())
+                near = near + representer(like, nothing, *rest)
+        return min(found, key=lambda one: one[0])[1]
 
 
 def largest(times: Callable[[np.ndarray], np.ndarray], n: int) -> float:

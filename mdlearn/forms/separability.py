@@ -1,17 +1,21 @@
-"""Recognising that constraints cannot be met: the dual of a hard margin is unbounded on inseparable data."""
+"""Whether rows can be separated: constraints of a hard margin that cannot be met, and how far margins can be raised."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 
 RELATIVE_MARGIN = 1e-7
 """Geometric margin, in units of the largest row, below which separability is rounding (a kernel's |w| is a root)."""
-LARGEST_PROGRAM = 4e6
-"""Entries of the constraint matrix up to which a linear program is asked."""
+LARGEST_PROGRAM, LARGEST_ROWS = 4e6, 2e7
+"""Non-zero entries of the rows up to which a linear program is asked, and entries in all of rows that are dense."""
+ACCURACY = 1e-10
+"""Feasibility tolerance of linear programs, the smallest that HiGHS takes; entries are scaled to at most 1."""
 
 
 def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
@@ -50,20 +54,68 @@ def check_by_program(form: MarginForm, column: Column) -> None:
 
     An interior point method can lose its digits before its multipliers prove anything (equal rows of both classes).
     """
-    from scipy.optimize import linprog
-
-    used = np.flatnonzero(column.counts > 0)
-    m, width = used.shape[0], form.features.width
-    if m * width > LARGEST_PROGRAM or not form.features.ready:
+    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    if signed is None:
         return
-    rows = form.features.matrix()[used]
-    rows = rows / max(float(np.abs(rows).max()), np.finfo(float).tiny)
-    if form.bias != "none":
-        rows = np.hstack([rows, np.ones((m, 1))])
-    signed = column.y[used, None] * rows
-    answer = linprog(np.zeros(rows.shape[1]), A_ub=-signed, b_ub=-np.ones(m), bounds=(None, None), method="highs")
-    if answer.status == 2:
+    m = signed.shape[0]
+    # Multipliers that prove the opposite can be scaled until the largest is 1.
+    if reach(signed, np.ones(m), np.zeros(m)) < m - 0.5:
         raise _inseparable()
+
+
+def signed_rows(form: MarginForm, column: Column, largest: float) -> Any:
+    """Rows y_i (x_i, 1) of positive count as a CSR matrix, each column divided by its largest entry.
+
+    None where the Gram matrix is not known yet, or where there are too many entries: more than `largest` that are not
+    zero, or more than LARGEST_ROWS of dense rows.
+    """
+    from scipy.sparse import csr_matrix, diags, hstack
+
+    features, used = form.features, np.flatnonzero(column.counts > 0)
+    if not features.ready:
+        return None
+    sparse = isinstance(features, LinearFeatures) and features.rows.sparse
+    if not sparse and used.shape[0] * features.width > LARGEST_ROWS:
+        return None
+    rows = csr_matrix(features.matrix()[used])
+    if rows.nnz > largest:
+        return None
+    rows = rows @ diags(1.0 / np.maximum(abs(rows).max(axis=0).toarray().ravel(), np.finfo(float).tiny))
+    if form.bias != "none":
+        rows = hstack([rows, np.ones((used.shape[0], 1))])
+    return (diags(column.y[used]) @ rows).tocsr()
+
+
+def reach(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
+    """Largest value of ``sum_i gain_i min(1, z_i) - price_i max(0, -z_i)`` over margins z = signed w; NaN: not found.
+
+    Parameters
+    ----------
+    signed : csr_matrix of shape (m, n)
+    gain, price : ndarray of shape (m,)
+        At least 0; a price may be infinite, so that no margin is negative.
+
+    Notes
+    -----
+    The dual is solved, because it has n equations and beside these only bounds: maximise ``sum p`` subject to
+    ``signed' (p + q) = 0``, ``0 <= p <= gain``, ``0 <= q <= price``; the value is ``sum gain - sum p``.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import hstack
+
+    m, n = signed.shape
+    finite = price[np.isfinite(price)]
+    unit = max(float(gain.max()), float(finite.max(initial=0.0)))
+    equations = signed.T.tocsc()
+    found = linprog(
+        np.repeat([-1.0, 0.0], m),
+        A_eq=hstack([equations, equations], format="csc"),
+        b_eq=np.zeros(n),
+        bounds=np.column_stack([np.zeros(2 * m), np.append(gain, price) / unit]),
+        method="highs",
+        options={"primal_feasibility_tolerance": ACCURACY, "dual_feasibility_tolerance": ACCURACY},
+    )
+    return float(gain.sum() + unit * found.fun) if found.status == 0 else math.nan
 
 
 def _inseparable() -> ValueError:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.separability import LARGEST_ROWS, reach, signed_rows
 
 ROUNDS = 3
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
@@ -22,8 +23,8 @@ SETTLED, RESTLESS, STEADY = 1e-4, 0.01, 0.7
 """Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
 MANY = 15
 """Steps after which a larger gap is strange, too."""
-LARGEST_PROGRAM, LARGEST_ROWS = 5e5, 2e7
-"""Non-zero entries of the rows up to which a linear program is asked (seconds), and entries in all."""
+LARGEST_PROGRAM = 5e5
+"""Non-zero entries of the rows up to which a linear program is asked (seconds)."""
 SURE = 1e-9
 """Margin, in units of the largest, above which a row is on its side in spite of rounding."""
 
@@ -152,43 +153,25 @@ def recedes(form: MarginForm, column: Column) -> bool:
     """Whether v Var(z) - a mean(z) + logistic terms falls along some direction without end.
 
     With a variance term, margins can only grow all alike: a least squares problem. Else a linear program says whether
-    margins z of some w, |z_i| <= 1, make ``sum caps max(0, -z) - a mean(z)``, the slope far out, negative; without a
-    mean term, whether some are positive and none is negative. False where the program would be too large.
+    ``sum caps max(0, -z) - a mean(z)``, the slope far out, is negative for some w; without a mean term, whether some
+    margins are positive and none is negative. False where the program would be too large.
     """
-    features = form.features
-    assert isinstance(features, LinearFeatures)
-    used = np.flatnonzero(column.counts > 0)
-    m, width = used.shape[0], features.width
-    if m * width > LARGEST_ROWS:
+    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    if signed is None:
         return False
-    rows = features.matrix()[used]
-    rows = rows / np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
-    if form.bias != "none":
-        rows = np.hstack([rows, np.ones((m, 1))])
-    signed = column.y[used, None] * rows
-    if np.count_nonzero(signed) > LARGEST_PROGRAM:
-        return False
+    m, used = signed.shape[0], column.counts > 0
     if column.variance > 0:
-        w = np.linalg.lstsq(signed, np.ones(m), rcond=None)[0]
-        return bool(np.abs(signed @ w - 1.0).max() < SURE)
-    return _program(signed, column.pull[used], column.caps[:, used].sum(axis=0))
-
-
-def _program(signed: np.ndarray, pull: np.ndarray, caps: np.ndarray) -> bool:
-    """The linear program of `recedes`, in w and the shortfalls s >= -z, s >= 0."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_matrix, eye, hstack, vstack
-
-    (m, n), tilted = signed.shape, bool(pull.any())
-    gain = pull if tilted else np.ones(m)
-    R, short = csr_matrix(signed), eye(m, format="csr")
-    A = vstack([hstack([-R, -short]), hstack([R, 0.0 * short]), hstack([-R, 0.0 * short])])
-    limits = np.concatenate([np.zeros(m), np.ones(2 * m)])
-    free, shortfall = [(None, None)] * n, [(0.0, None if tilted else 0.0)] * m
-    cost = np.append(-(gain @ signed), caps if tilted else np.zeros(m))
-    answer = linprog(cost, A_ub=A.tocsr(), b_ub=limits, bounds=free + shortfall, method="highs")
-    # Without a mean term, a direction that is possible at all takes some margin to 1.
-    return bool(answer.status == 0 and answer.fun < (-1e-7 * float(pull.sum()) if tilted else -0.5))
+        if signed.shape[0] * signed.shape[1] > LARGEST_ROWS:
+            return False
+        rows = signed.toarray()
+        w = np.linalg.lstsq(rows, np.ones(m), rcond=None)[0]
+        return bool(np.abs(rows @ w - 1.0).max() < SURE)
+    pull = column.pull[used]
+    if not pull.any():
+        # A direction that is possible at all takes some margin to 1.
+        return reach(signed, np.ones(m), np.full(m, np.inf)) > 0.5
+    # Gains are cut off at margin 1, so that the program is bounded: the sign of its value stays the same.
+    return reach(signed, pull, column.caps[:, used].sum(axis=0)) > 1e-7 * float(pull.sum())
 
 
 def _unattained() -> ValueError:

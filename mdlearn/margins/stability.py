@@ -96,7 +96,7 @@ def stability_bound(
     Raises
     ------
     TypeError, ValueError
-        If an argument is no number or out of range.
+        As for `stability`; also if ``risk`` is negative or ``delta`` is outside ``(0, 1)``.
 
     Notes
     -----

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import Data
+from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.maps import LandmarkMap
 from mdlearn.forms.rounding import to_type
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
+from mdlearn.model.regression import RegressionModel
 
 
 def build_model(
@@ -23,7 +24,7 @@ def build_model(
     kinds: tuple[str, str, bool],
     engine: tuple[str, str],
     outcome: Any,
-    mapping: LandmarkMap | None,
+    mapping: FeatureMap | None,
 ) -> Model:
     """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave.
 
@@ -41,7 +42,8 @@ def build_model(
     linear = solutions[0].coef is not None
     used = np.abs(beta if alpha is None else alpha[:, None]).max(axis=(0, 1), initial=0.0) > 0
     mine = np.flatnonzero(used[data.rows])
-    return Model(
+    kind = Model if data.targets is None else RegressionModel
+    return kind(
         objective=objective,
         params=params,
         kernel=kernel,
@@ -58,7 +60,7 @@ def build_model(
         intercept_=np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype),
         duals=duals[:, 0] if duals.shape[1] == 1 else duals,
         support_=np.flatnonzero(used),
-        n_support_=np.bincount(data.codes[mine], minlength=data.classes.shape[0]),
+        n_support_=np.bincount(data.codes[mine], minlength=max(data.classes.shape[0], 1)),
         _names=data.names,
         _coef=np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype) if linear else None,
         _alpha=alpha,

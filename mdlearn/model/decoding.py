@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mdlearn.data.kernels import PARAMETERS, Kernel
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.feature_map import FeatureMap
+from mdlearn.data.kernels import PARAMETERS, Kernel, brought_kernel
 from mdlearn.data.maps import LandmarkMap
-from mdlearn.data.rows import CsrRows, DenseRows, Rows
-from mdlearn.forms.certificate import Certificate
+from mdlearn.data.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
+from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, n_problems
+from mdlearn.model.regression import RegressionModel
 
 NUMBER = (int, float)
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
@@ -34,6 +37,10 @@ HISTORY = {
     "problem": (int,),
 }
 """Fields of both records and the types that they have in the header."""
+
+
+Lookup = Callable[[str, str], Any]
+"""lookup(kind, name) returns the class that has this name; ValueError says that none has."""
 
 
 class Unreadable(Exception):
@@ -66,13 +73,14 @@ class Arrays:
         return self.take(name, array.dtype.kind, *(None,) * array.ndim)
 
 
-def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
     """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
     rest = Arrays(arrays)
-    classes = _classes(rest.left.pop("classes"))
-    k = classes.shape[0]
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
-    multiclass = _among(header.get("multiclass", "ovr"), MULTICLASS)
+    multiclass = _among(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
+    kind = RegressionModel if multiclass == "none" else Model
+    classes = rest.take("classes", "f", 0) if multiclass == "none" else _classes(rest.left.pop("classes"))
+    k = classes.shape[0]
     problems = n_problems(k, multiclass)
     width = _typed(header, "n_features_in", (int,))
     if width < 1:
@@ -87,15 +95,21 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
     if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
         raise Unreadable("its support rows are out of order or out of range")
-    kernel = _kernel(given, rest, width)
+    kernel = _kernel(given, rest, width) if name in PARAMETERS else _brought_kernel(given, lookup)
     if name == "precomputed" and width != m:
         raise Unreadable("its number of kernel values is not that of its training rows")
     names = header["feature_names"]
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise Unreadable("its column names are not one string per column")
     extras = _extras(_check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
-    mapping = None if header.get("map") is None else _map(_typed(header, "map", (dict,)), extras, rest, width)
-    model = Model(
+    mapping = None if header.get("map") is None else _map(header, extras, rest, lookup)
+    if mapping is not None:
+        if mapping.columns != width:
+            raise Unreadable(f"its features are made of {mapping.columns} columns, and X had {width}")
+        if not linear:
+            mapping.over(kernel)
+        extras |= mapping.attributes()
+    model = kind(
         objective=_typed(header, "objective", (str,)),
         params=_params(_typed(header, "params", (dict,)), rest),
         kernel=kernel,
@@ -112,11 +126,11 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         intercept_=rest.take("intercept", "f", problems),
         duals=duals,
         support_=support,
-        n_support_=rest.take("n_support", "i", k).astype(np.intp, copy=False),
+        n_support_=rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False),
         _names=None if names is None else tuple(names),
-        _coef=rest.take("coef", "f", problems, math.prod(mapping.shape) if mapping else width) if linear else None,
+        _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
         _alpha=alpha,
-        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name in ("rbf", "poly")),
+        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name not in ("linear", "precomputed")),
         _norms=rest.take("norms", "f", problems),
         extras=extras,
         _map=mapping,
@@ -127,7 +141,7 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
 
 
 def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
-    """Parameters; those that are arrays are in the file under the name that the header gives."""
+    """Values by name; those that are arrays are in the file under the name that the header gives."""
     return {
         name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
         for name, value in given.items()
@@ -145,23 +159,31 @@ def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any
     return extras
 
 
-def _map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays, width: int) -> LandmarkMap:
-    """The way of new rows to a landmark space; centres and landmarks are attributes of the model too."""
-    points = []
-    for name in ("centers_", "landmarks_"):
-        array = extras.get(name)
-        if (
-            not isinstance(array, np.ndarray)
-            or array.dtype != np.float64
-            or array.shape[1:] != (width,)
-            or not len(array)
-        ):
-            raise Unreadable("its centres and landmarks are not points with the columns of X")
-        points.append(array)
-    spread = _check_type(given["width"], (*NUMBER, type(None)), "width")
-    mix = rest.take("map_mix", "f", len(points[0]), len(points[0])) if "map_mix" in rest.left else None
-    projection = _kernel(_typed(given, "projection", (dict,)), rest, width, "map_centre")
-    return LandmarkMap(points[0], points[1], projection, spread, mix)
+def _map(header: dict[str, Any], extras: dict[str, Any], rest: Arrays, lookup: Lookup) -> FeatureMap:
+    """The way of new rows to features, by the class that the objective names for it."""
+    given = _typed(header, "map", (dict,))
+    if header["version"] < 3:
+        return _old_map(given, extras, rest)
+    objective = _found(lookup, "objective", header["objective"])
+    if objective.feature_map is None:
+        raise Unreadable(f"it needs a feature map, and the objective {objective.name!r} has none")
+    found: FeatureMap = objective.feature_map.decoded(_params(given, rest))
+    return found
+
+
+def _old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays) -> LandmarkMap:
+    """Formats 1 and 2 knew landmarks alone; these and the centres were attributes of the model only."""
+    projection = _typed(given, "projection", (dict,))
+    values = {
+        "centers": extras["centers_"],
+        "landmarks": extras["landmarks_"],
+        "projection": projection["name"],
+        "gamma": projection["params"].get("gamma"),
+        "centre": rest.take("map_centre", "f", None) if "map_centre" in rest.left else None,
+        "spread": given["width"],
+        "mix": rest.take("map_mix", "f", None, None) if "map_mix" in rest.left else None,
+    }
+    return LandmarkMap.decoded(values)
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
@@ -173,15 +195,28 @@ def _classes(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def _kernel(given: dict[str, Any], rest: Arrays, width: int, at: str = "centre") -> Kernel:
+def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
     name = _among(given["name"], tuple(PARAMETERS))
     params = _typed(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
     for key in params:
         _typed(params, key, NUMBER)
-    centre = rest.take(at, "f", width) if name == "rbf" and at in rest.left else None
+    centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
     return Kernel(name, params, None, centre)
+
+
+def _brought_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
+    """The kernel of a plugin, with the parameters of the file."""
+    cls = _found(lookup, "kernel", given["name"])
+    params = _typed(given, "params", (dict,))
+    if sorted(params) != sorted(cls.parameters):
+        taken = sorted(cls.parameters)
+        raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
+    try:
+        return brought_kernel(cls, {key: _typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
+    except (TypeError, ValueError) as error:
+        raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 
 
 def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | None:
@@ -224,6 +259,15 @@ def _history(given: dict[str, Any]) -> list[Any]:
     if len({len(given[name]) for name in HISTORY}) != 1:
         raise Unreadable("its history is incomplete")
     return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
+
+
+def _found(lookup: Lookup, kind: str, name: Any) -> Any:
+    """The class that brings what a model needs; Unreadable when its plugin is missing."""
+    name = _check_type(name, (str,), kind)
+    try:
+        return lookup(kind, name)
+    except ValueError as error:
+        raise Unreadable(f"it needs the {kind} {name!r} of a plugin; {error}") from None
 
 
 def _typed(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows import CsrRows, DenseRows
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.rows import DenseRows
 from mdlearn.model.decoding import CERTIFICATE, HISTORY
 from mdlearn.model.model import Model
 
 FORMAT = "mdlearn model"
-VERSION = 2
+VERSION = 3
 LABEL_KINDS = "biufSUMm"
-KERNEL = ("name", "params")
 
 
 def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return header and arrays of a model; ValueError for what a file cannot hold."""
     kernel, certificate = model.kernel, model.certificate
-    if kernel.function is not None:
+    if kernel.name == "callable":
         raise ValueError(
             "a model with a callable kernel cannot be saved, because a model file holds no code; fit with "
             "kernel='precomputed' and save that model"
@@ -57,14 +57,14 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         rows, arrays["rows"] = "dense", model._rows.X
     if kernel.centre is not None:
         arrays["centre"] = kernel.centre
-    place = model._map
-    if place is not None:
-        arrays |= {"map_centre": place.projection.centre} if place.projection.centre is not None else {}
-        arrays |= {"map_mix": place.mix} if place.mix is not None else {}
-    params, extras = {}, {}
+    place, params, extras = None, {}, {}
     for name, value in model.params.items():
         params[name] = _stored(arrays, f"param_{name}", value)
+    if model._map is not None:
+        place = {name: _stored(arrays, f"map_{name}", value) for name, value in model._map.encoded().items()}
     for name, value in model.extras.items():
+        if model._map is not None and name in model._map.attributes():
+            continue
         several = isinstance(value, tuple)
         extras[name] = len(value) if several else None
         for i, array in enumerate(value if several else [value]):
@@ -79,7 +79,7 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         "objective": model.objective,
         "params": params,
         "extras": extras,
-        "map": None if place is None else {"projection": _fields(place.projection, KERNEL), "width": place.width},
+        "map": place,
         "kernel": {"name": kernel.name, "params": kernel.params, "rows": rows},
         "bias": model.bias,
         "multiclass": model.multiclass,
@@ -98,7 +98,7 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def _stored(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
-    """A parameter as the header holds it: an array goes among the arrays, and the header says where."""
+    """A value as the header holds it: an array goes among the arrays, and the header says where."""
     if not isinstance(value, np.ndarray):
         return value
     arrays[name] = value

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.checks import check_labels, check_weights, column_names
+from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.maps import ClusterKernel, LandmarkMap, Scorer
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
-from mdlearn.forms.certificate import Certificate
+from mdlearn.forms.proof import Certificate
 from mdlearn.model.pairs import PAIRWISE, class_probabilities, class_scores
 
 
@@ -66,6 +66,8 @@ class Model:
         tuples of arrays with one per pair of classes.
     """
 
+    measure: ClassVar[str] = "accuracy"
+    """What `score` returns."""
     objective: str
     params: dict[str, Any]
     kernel: Kernel
@@ -89,7 +91,7 @@ class Model:
     _rows: Rows | None
     _norms: np.ndarray
     extras: dict[str, Any] = field(default_factory=dict)
-    _map: LandmarkMap | None = None
+    _map: FeatureMap | None = None
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(type(self), name, None)
@@ -117,10 +119,13 @@ class Model:
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of shape (p, d), or theta of shape (p, K, L); AttributeError unless the kernel is linear."""
+        """Weights of shape (p, d), or what the objective's features show; AttributeError unless the kernel is linear.
+
+        Landmark models: theta of shape (p, K, L).
+        """
         if self._coef is None:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
-        return self._coef if self._map is None else self._map.theta(self._coef)
+        return self._coef if self._map is None else self._map.shown(self._coef)
 
     @property
     def folded_coef_(self) -> np.ndarray:
@@ -128,9 +133,10 @@ class Model:
 
         AttributeError for models without landmarks, with another projection than "dot" or another kernel than linear.
         """
-        if self._map is None or self._coef is None or not self._map.folds:
+        folded = None if self._map is None or self._coef is None else self._map.folded(self._coef)
+        if folded is None or self._coef is None:
             raise AttributeError("folded_coef_ exists for landmark models with dot projections and linear kernel only")
-        return self._map.folded(self._coef).astype(self._coef.dtype)
+        return folded.astype(self._coef.dtype)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -259,19 +265,19 @@ class Model:
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
         if self._coef is not None:
-            return A.dot(self._coef.T) if self._scorer is None else self._scorer.scores(A)
+            return A.dot(self._coef.T) if self._scorer is None else self._scorer(A)
         if self._rows is None:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
         F, kernel, support = np.empty((A.shape[0], alpha.shape[1])), self.kernel, self._rows
         if self._map is not None:
-            kernel, support = ClusterKernel.over(kernel, self._map).eased(support)
+            kernel, support = self._map.over(kernel).eased(support)
         for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
             F[rows] = kernel.block(A.take(rows), support) @ alpha
         return F
 
     @cached_property
-    def _scorer(self) -> Scorer | None:
-        """What predicts with coefficients in a landmark space."""
+    def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
+        """What predicts with coefficients of features."""
         return None if self._map is None or self._coef is None else self._map.scorer(self._coef)

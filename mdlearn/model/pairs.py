@@ -15,8 +15,8 @@ def pairs_of(k: int) -> list[tuple[int, int]]:
 
 
 def n_problems(k: int, multiclass: str) -> int:
-    """Rows of coefficients that a model of k classes has."""
-    if k == 2:
+    """Rows of coefficients that a model of k classes has; a regression has no classes and one."""
+    if k in (0, 2):
         return 1
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
 

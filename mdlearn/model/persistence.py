@@ -20,13 +20,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from mdlearn.model.decoding import Unreadable, decode
+from mdlearn.model.decoding import Lookup, Unreadable, decode
 from mdlearn.model.encoding import FORMAT, LABEL_KINDS, VERSION, encode
 from mdlearn.model.model import Model
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
-    """Write a model to one file that `load` reads.
+    """Write a model to one file that `mdlearn.load` reads.
 
     The file is complete or not there: it is written beside `path`, brought to disk, then renamed. A crash leaves an
     older file of that name as it was.
@@ -53,37 +53,27 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
     _write(target, {"header": text, "digest": _digest(text, arrays), **arrays})
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `Model.save` wrote; it predicts the same bits.
-
-    Nothing in the file is executed: no pickle, no names to import.
+def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
+    """Read a model and the notes that were saved with it.
 
     Parameters
     ----------
     path : path
-
-    Returns
-    -------
-    Model
+    lookup : callable
+        lookup(kind, name) returns the class that has a name; ValueError when none has. It is asked for kernels that are
+        not built in, and for objectives that make features of their own.
 
     Raises
     ------
-    ValueError
-        When the file is no model, damaged, changed after it was saved, or of a newer format.
-    OSError
-        When the file cannot be opened.
+    ValueError, OSError
+        As for `mdlearn.load`.
     """
-    return load_with_notes(path)[0]
-
-
-def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
-    """Read a model and the notes that were saved with it; errors as for `load`."""
     with open(path, "rb") as file:
         try:
             header, arrays = _read(file)
             if not isinstance(header["notes"], dict):
                 raise Unreadable("its notes are no mapping")
-            return decode(header, arrays), header["notes"]
+            return decode(header, arrays, lookup), header["notes"]
         except MemoryError:
             raise
         except Unreadable as error:

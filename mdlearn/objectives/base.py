@@ -10,17 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.checks import Data, check_number
+from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.forms.certificate import Solution
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
+from mdlearn.forms.proof import Solution
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
     "random_state n_threads callback verbose warm_start gamma degree coef0".split()
 )
+
+TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,10 @@ class Objective:
         Whether it needs the rows themselves: then a precomputed kernel will not do.
     probabilities : bool
         Whether sigma(f) is a probability: models then have `predict_proba`.
+    feature_map : type or None
+        Class of the feature map that `features` makes, which model files are read with; None: it makes none.
+    task : str
+        "classification", or "regression": y then holds numbers, and z in `terms` is the residual f(x) - y.
     """
 
     name: ClassVar[str]
@@ -162,11 +169,20 @@ class Objective:
     kernels: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = False
     probabilities: ClassVar[bool] = False
+    task: ClassVar[str] = "classification"
+    feature_map: ClassVar[type[FeatureMap] | None] = None
 
     def __init__(self, **given: Any) -> None:
         clash = FIT_ARGUMENTS.intersection(self.parameters)
         if clash:
             raise TypeError(f"objective {self.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
+        if self.task not in TASKS:
+            raise TypeError(f"objective {self.name!r} has the task {self.task!r}; known tasks: {', '.join(TASKS)}")
+        if self.feature_map is not None and not {"ovr", "joint"}.issuperset(self.multiclass):
+            raise TypeError(
+                f"objective {self.name!r} has a feature_map, and a model has one map, not one per pair of classes; "
+                "declare multiclass = ('ovr',)"
+            )
         for key in given:
             if key not in self.parameters:
                 raise ValueError(
@@ -213,14 +229,11 @@ class Objective:
         """Raise ValueError when the problem has no optimum for these signs and counts."""
 
     def form(self, data: Data, features: Features, bias: str, params: dict[str, Any]) -> Form:
-        """Write the form: one column for two classes, one per class against the rest for more."""
+        """Write the form: one column for two classes or for numbers, one per class against the rest for more."""
         terms = self.terms(params, data.total)
-        k = data.classes.shape[0]
-        positives = [1] if k == 2 else range(k)
         columns = []
-        for positive in positives:
-            y = np.where(data.codes == positive, 1.0, -1.0)
-            columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss))
+        for y in data.signs():
+            columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets))
             self.check_column(params, columns[-1], bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
 

@@ -11,14 +11,15 @@ import numpy as np
 from mdlearn.data.checks import Data, check_number
 from mdlearn.data.clusters import bandwidth
 from mdlearn.data.distinct import distinct
+from mdlearn.data.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features import Features, KernelFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, make_projection
-from mdlearn.data.maps import BlockFeatures, ClusterKernel, LandmarkMap
+from mdlearn.data.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
+from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.tied import smoothing
-from mdlearn.forms.certificate import Solution
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.problem import Form
+from mdlearn.forms.proof import Solution
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
 
 SUPPORT = 1e-4
@@ -117,6 +118,7 @@ class L3SVM(Objective):
     formula: ClassVar[str] = "1/2 |theta|^2 + C/m sum max(0, 1 - z), f(x) = theta_k(x) . mu(x) + b"
     multiclass: ClassVar[tuple[str, ...]] = ("ovr",)
     needs_rows: ClassVar[bool] = True
+    feature_map: ClassVar[type[FeatureMap] | None] = LandmarkMap
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
         "n_clusters": Setting(10, "number of clusters; as many as centers has", _some),
@@ -158,7 +160,7 @@ class L3SVM(Objective):
         for points, number, how, seed in CHOICES:
             if rows is not None and found[points] is None:
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
-                found[points] = yield from _in_time(work)
+                found[points] = yield from in_time(work)
         centers, landmarks = found["centers"], found["landmarks"]
         width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
         mix = smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
@@ -198,26 +200,11 @@ def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> 
     return int(array.shape[0])
 
 
-def _in_time(work: Generator[np.ndarray | None, None, np.ndarray]) -> Generator[None, Any, np.ndarray]:
-    """Run a choice of points to its end; told that the time is up, stop with the best points so far."""
-    best = None
-    while True:
-        try:
-            found = next(work)
-        except StopIteration as done:
-            points: np.ndarray = done.value
-            return points
-        best = best if found is None else found
-        if (yield) and best is not None:
-            work.close()
-            return best
-
-
 def _features_of(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
     """Explicit features for a linear kernel, else the kernel on the landmark space."""
     if kernel.name != "linear":
-        return KernelFeatures(data.X, ClusterKernel.over(kernel, place))
-    return BlockFeatures((yield from place.rows(data.X)), map=place)
+        return KernelFeatures(data.X, place.over(kernel))
+    return MappedFeatures((yield from place.rows(data.X)), map=place)
 
 
 def _support(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:

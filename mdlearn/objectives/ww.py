@@ -10,10 +10,10 @@ import numpy as np
 from mdlearn.data.checks import Data
 from mdlearn.data.expansion import ContrastRows, contrasts
 from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.forms.certificate import Solution
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
+from mdlearn.forms.proof import Solution
 from mdlearn.objectives.base import Objective, Parameter, Terms
 
 

@@ -1,4 +1,4 @@
-"""The two hooks through which objectives and solvers arrive, built-in ones included."""
+"""The hooks through which objectives and solvers arrive, built-in ones included, and kernels."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def mdlearn_objectives() -> Iterable[type]:  # type: ignore[empty-body]
 @hookspec
 def mdlearn_solvers() -> Iterable[type]:  # type: ignore[empty-body]
     """Return subclasses of `mdlearn.Solver`."""
+
+
+@hookspec
+def mdlearn_kernels() -> Iterable[type]:  # type: ignore[empty-body]
+    """Return subclasses of `mdlearn.KernelFunction`."""

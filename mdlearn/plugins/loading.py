@@ -10,12 +10,13 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.objectives.base import Objective, Parameter, Setting
+from mdlearn.data.kernels import DEFAULTS, KernelFunction
+from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
 from mdlearn.plugins.discovery import Source
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
-KINDS: dict[str, type] = {"objective": Objective, "solver": Solver}
+KINDS: dict[str, type] = {"objective": Objective, "solver": Solver, "kernel": KernelFunction}
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 LONGEST = 300
@@ -46,21 +47,23 @@ class Plugin:
     faults: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
 
-    def record(self, objectives: Mapping[str, Any], solvers: Mapping[str, Any]) -> PluginRecord:
-        """What became of it; `objectives` and `solvers` are those of the registry."""
+    def record(self, known: Mapping[str, Mapping[str, Any]]) -> PluginRecord:
+        """What became of it; `known` is the registry's: kind -> name -> class."""
         state = "error" if self.faults else "conflict" if self.clashes else "disabled" if self.disabled else "ok"
         return PluginRecord(
             self.source.distribution,
             self.source.version,
             self.source.entry,
-            self._served("objective", objectives),
-            self._served("solver", solvers),
+            self._served("objective", known),
+            self._served("solver", known),
+            self._served("kernel", known),
             state,
             "; ".join([*self.faults, *self.clashes]) or None,
         )
 
-    def _served(self, kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(cls.name for cls in self.offered[kind] if cls.name in known and known[cls.name] is cls)
+    def _served(self, kind: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+        names = known[kind]
+        return tuple(cls.name for cls in self.offered[kind] if cls.name in names and names[cls.name] is cls)
 
 
 def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
@@ -149,7 +152,7 @@ def _examine(kind: str, classes: list[Any], plugin: Plugin) -> None:
             wrong = f"which is no subclass of mdlearn.{base.__name__}"
             plugin.faults.append(f"hook mdlearn_{kind}s returned {cls!r}, {wrong}")
             continue
-        fault = _name_fault(kind, cls) or (_objective_fault(cls) if kind == "objective" else _solver_fault(cls))
+        fault = _name_fault(kind, cls) or OWN_FAULTS[kind](cls)
         if fault:
             plugin.faults.append(f"{kind} class {cls.__name__} {fault}")
         elif not any(cls is other for other in plugin.offered[kind]):
@@ -164,6 +167,8 @@ def _name_fault(kind: str, cls: Any) -> str | None:
         return f"is named {name!r}; a name needs lower-case letters, digits, '_' and '-', a letter first"
     if kind == "solver" and name == "auto":
         return "is named 'auto', which stands for the choice among all solvers"
+    if kind == "kernel" and name == "callable":
+        return "is named 'callable', which stands for a function k(A, B)"
     return None
 
 
@@ -196,3 +201,21 @@ def _instance_fault(cls: Any) -> str | None:
     except BaseException as error:
         return f"cannot be made without arguments ({told(error)})"
     return None
+
+
+def _kernel_fault(cls: Any) -> str | None:
+    if not isinstance(cls.summary, str):
+        return "needs a text as summary"
+    parameters = cls.parameters
+    # Model files hold numbers, so a Setting will not do.
+    if not isinstance(parameters, Mapping) or not all(
+        isinstance(name, str) and isinstance(declared, Parameter) for name, declared in parameters.items()
+    ):
+        return "needs parameters that map names to Parameter"
+    taken = sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(parameters))
+    if taken:
+        return f"declares {taken}, which are names of fit's own arguments"
+    return _instance_fault(cls)
+
+
+OWN_FAULTS = {"objective": _objective_fault, "solver": _solver_fault, "kernel": _kernel_fault}

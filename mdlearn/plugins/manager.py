@@ -1,14 +1,16 @@
-"""The registry: asks every plugin once, keeps objectives and solvers by name, and says what was refused and why."""
+"""The registry: asks every plugin once, keeps what they bring by name, and says what was refused and why."""
 
 from __future__ import annotations
 
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pluggy
 
+from mdlearn.data.kernels import PARAMETERS, KernelFunction
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.discovery import DISABLE, disabled, sources
@@ -17,12 +19,14 @@ from mdlearn.plugins.records import PluginRecord
 
 
 class Registry:
-    """Objectives and solvers by name.
+    """Objectives, solvers and kernels by name.
 
     Attributes
     ----------
     objectives, solvers : dict
         Name -> class, built-in ones first. A name that two plugins offer is in neither.
+    kernels : dict
+        The same; a built-in name stands for itself, because those kernels are no classes.
     records : list of PluginRecord
         One per entry point, built-in ones not included.
     conflicts : dict
@@ -37,6 +41,7 @@ class Registry:
         self._register_builtins()
         self.objectives = self._builtins("objective")
         self.solvers = self._builtins("solver")
+        self.kernels: dict[str, Any] = dict(zip(PARAMETERS, PARAMETERS))
         self.conflicts: dict[tuple[str, str], str] = {}
         off = disabled()
         plugins = [Plugin(source, off(source.distribution)) for source in sources()]
@@ -45,7 +50,7 @@ class Registry:
                 load(self.manager, plugin)
         for kind in KINDS:
             self._settle(kind, plugins)
-        self.records = [plugin.record(self.objectives, self.solvers) for plugin in plugins]
+        self.records = [plugin.record({kind: self.known(kind) for kind in KINDS}) for plugin in plugins]
         faults = [f"plugin {plugin.source}: {'; '.join(plugin.faults)}" for plugin in plugins if plugin.faults]
         self.unreported = deque([*faults, *self.conflicts.values()])
 
@@ -60,9 +65,14 @@ class Registry:
         implementations = getattr(self.manager.hook, f"mdlearn_{kind}s").get_hookimpls()
         return {cls.name: cls for one in implementations for cls in one.function()}
 
+    def known(self, kind: str) -> dict[str, Any]:
+        """Everything of a kind by name."""
+        found: dict[str, Any] = getattr(self, kind + "s")
+        return found
+
     def _settle(self, kind: str, plugins: list[Plugin]) -> None:
         """Give every name that one class alone has to that class; built-in ones keep theirs."""
-        known = getattr(self, kind + "s")
+        known = self.known(kind)
         offers: dict[str, list[tuple[Plugin, Any]]] = {}
         for plugin in plugins:
             for cls in plugin.offered[kind]:
@@ -98,7 +108,7 @@ class Registry:
         """The sentence for a name that is not here: the known names, and what became of plugins that are not whole."""
         if (kind, name) in self.conflicts:
             return self.conflicts[kind, name]
-        known = ", ".join(getattr(self, kind + "s")) or "none"
+        known = (", ".join(self.known(kind)) or "none") + (" or a callable k(A, B)" if kind == "kernel" else "")
         refused = [str(record) for record in self.records if record.state != "ok"]
         plugins = f"; plugins with something missing: {'; '.join(refused)}" if refused else ""
         return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}"
@@ -150,14 +160,25 @@ def list_plugins() -> list[PluginRecord]:
     Returns
     -------
     list of PluginRecord
-        distribution, version, entry, objectives, solvers, state ("ok", "error", "conflict", "disabled"), error.
-        Built-in objectives and solvers are not among them.
+        distribution, version, entry, objectives, solvers, kernels, state ("ok", "error", "conflict", "disabled"),
+        error. What is built in is not among them.
     """
     return list(registry().records)
 
 
 def find(kind: str, given: Any) -> Any:
-    """Return the class (or instance) that `given` names; `kind` is "objective" or "solver".
+    """Return what `given` names or is.
+
+    Parameters
+    ----------
+    kind : {"objective", "solver", "kernel"}
+    given : object
+        A name; for objectives and solvers also a class or an instance, for kernels a callable k(A, B).
+
+    Returns
+    -------
+    object
+        The class or instance; the name itself of a built-in kernel; the callable.
 
     Raises
     ------
@@ -166,11 +187,34 @@ def find(kind: str, given: Any) -> Any:
         several plugins offer; the message names them.
     """
     found = registry()
-    known = getattr(found, kind + "s")
+    known = found.known(kind)
     if isinstance(given, str):
         if given not in known:
             raise ValueError(found.unknown(kind, given))
         return known[given]
-    if hasattr(given, "name") and hasattr(given, "terms" if kind == "objective" else "iterate"):
+    usable, told = _FORMS[kind]
+    if usable(given):
         return given
-    raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), a class or an instance; got {given!r}")
+    raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {given!r}")
+
+
+def origin(solver: Any) -> str | None:
+    """Distribution and version that bring an engine's class; None: it is built in, or no plugin has registered it."""
+    found, cls = registry(), type(solver)
+    if found.solvers.get(solver.name) is not cls:
+        return None
+    names = [f"{record.distribution} {record.version}" for record in found.records if solver.name in record.solvers]
+    return names[0] if names else None
+
+
+def _function(given: Any) -> bool:
+    # A class of a plugin goes by its name, by which a saved model finds it again.
+    return callable(given) and not (isinstance(given, type) and issubclass(given, KernelFunction))
+
+
+_FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "objective": (lambda given: hasattr(given, "name") and hasattr(given, "terms"), "a class or an instance"),
+    "solver": (lambda given: hasattr(given, "name") and hasattr(given, "iterate"), "a class or an instance"),
+    "kernel": (_function, "or a callable k(A, B)"),
+}
+"""Kind -> whether something that is no name can be used, and what else can be given."""

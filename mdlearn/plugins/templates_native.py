@@ -1,6 +1,6 @@
 """The files of a new plugin with a compiled loss: path -> text with $-placeholders."""
 
-from mdlearn.plugins.templates import PYPROJECT
+from mdlearn.plugins.templates import PYPROJECT, TESTS
 
 SETUP = '''\
 """The compiled part; everything else is declared in pyproject.toml."""
@@ -83,25 +83,7 @@ def mdlearn_objectives():
     return [$cls]
 '''
 
-TESTS = '''\
-"""The objective is registered, keeps every promise of an objective, and has the value that its formula says."""
-
-import mdlearn
-import numpy as np
-import pytest
-from mdlearn.testing import parametrize_with_checks
-
-
-def test_registered():
-    (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "$distribution"]
-    assert (record.objectives, record.state, record.error) == (("$objective",), "ok", None)
-    assert "$objective" in mdlearn.list_objectives()
-
-
-@parametrize_with_checks(["$objective"])
-def test_conformance(objective, check):
-    check(objective)
-
+VALUE_TEST = """
 
 @pytest.mark.parametrize("solver", ["auto", "asgd"])
 def test_the_value_is_that_of_the_formula(solver):
@@ -115,7 +97,7 @@ def test_the_value_is_that_of_the_formula(solver):
     loss = np.where(z < 0.6, 0.8 - z, np.maximum(0, 1 - z) ** 2 / 0.8)
     assert model.certificate.objective == pytest.approx(0.5 * w @ w + 0.1 * np.sum(loss), rel=1e-9)
     assert model.certificate.converged
-'''
+"""
 
 README = """\
 # $distribution
@@ -147,5 +129,5 @@ NATIVE_FILES = {
     "README.md": README,
     "src/$module/__init__.py": MODULE,
     "src/$module/_loss.pyx": LOSS,
-    "tests/test_$module.py": TESTS,
+    "tests/test_$module.py": TESTS + VALUE_TEST,
 }

@@ -6,7 +6,8 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.solvers.base import Steps, relative_gap
+from mdlearn.forms.certificate import relative_gap
+from mdlearn.solvers.base import Steps
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
 
@@ -60,6 +61,7 @@ class ActiveSet:
         stiffness = STIFFNESS * state.typical_multiplier
         rows = np.flatnonzero(free.any(axis=0))
         chosen, y, soft = free[:, rows], column.y[rows], column.softness[:, rows]
+        kinks = column.kinks if column.offset is None else column.kinks[:, rows]
         decision, adjoint = system.restrict(rows)
         d = np.where(chosen, 1.0 / (1.0 / stiffness + soft), 0.0)
         weights = np.zeros_like(column.y)
@@ -69,7 +71,7 @@ class ActiveSet:
         size = np.inf
         for _ in range(20):
             z = y * decision(element)
-            miss = column.sides[:, None] * (column.thresholds[:, None] - z[None, :]) - soft * inner
+            miss = column.sides[:, None] * (kinks - z) - soft * inner
             miss = np.where(chosen, miss, 0.0)
             dw = system.solve(adjoint(y * (column.sides @ (d * miss))) - rw)
             db = d * (miss - column.sides[:, None] * (y * decision(dw))[None, :])
@@ -86,7 +88,7 @@ class ActiveSet:
     def _correct(self, z: np.ndarray, beta: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Free rows whose multiplier left the box go to the bound; bound rows on the wrong side of a kink come free."""
         column, caps = self.state.column, self.state.column.caps
-        a = column.sides[:, None] * (z[None, :] - column.thresholds[:, None]) + column.softness * beta
+        a = column.sides[:, None] * (z - column.kinks) + column.softness * beta
         low, high = free & (beta < 0.0), free & (beta > caps)
         rounding = 1e-12 * (1.0 + np.abs(z)[None, :])
         enter = ~free & (caps > 0) & (((beta <= 0.0) & (a < -rounding)) | ((beta >= caps) & (a > rounding)))

@@ -6,7 +6,6 @@ paper prints it, or its stochastic version.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from mdlearn.data.checks import check_number
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.coupled import ColumnComposite
+from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.scores import Scores
 from mdlearn.solvers.apg_batches import batches
@@ -23,17 +23,19 @@ from mdlearn.solvers.apg_fista import Accelerated
 from mdlearn.solvers.apg_paper import paper
 from mdlearn.solvers.base import Solver, Steps
 
+LARGEST = float(np.finfo(float).max)
+
 
 class APG(Solver):
     """Accelerated proximal gradient (``solver="apg"``)."""
 
     name: ClassVar[str] = "apg"
     purpose: ClassVar[str] = (
-        "L1 and L2,1 penalties, squared and logistic terms, explicit rows, and problems with a gradient of their own"
+        "L1 and L2,1 penalties, all but hinges, explicit rows, and problems with a gradient of their own"
     )
     options: ClassVar[dict[str, Any]] = {"paper": False, "l0": 1.0, "sigma": 2.0, "batch": None, "epochs": 20}
     default_max_iter: ClassVar[int] = 20000
-    kinds: ClassVar[frozenset[str]] = frozenset({"squared", "logistic"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     needs_ridge: ClassVar[bool] = False
 
     def refusal(self, form: Any) -> str | None:
@@ -44,6 +46,8 @@ class APG(Solver):
             return "it needs margins or a gradient; this problem brings neither"
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
+        if form.offsets:
+            return "it knows no targets of regression"
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 
@@ -57,8 +61,8 @@ class APG(Solver):
         options = super().check_options(given)
         if not isinstance(options["paper"], (bool, np.bool_)):
             raise TypeError(f"solver option paper needs to be True or False; got {options['paper']!r}")
-        options["l0"] = check_number(options["l0"], "solver option l0", low=0.0, strict=True)
-        options["sigma"] = check_number(options["sigma"], "solver option sigma", low=1.0, strict=True)
+        options["l0"] = check_number(options["l0"], "solver option l0", low=0.0, high=LARGEST, strict=True)
+        options["sigma"] = check_number(options["sigma"], "solver option sigma", low=1.0, high=LARGEST, strict=True)
         options["epochs"] = check_number(options["epochs"], "solver option epochs", low=1, integer=True)
         if options["batch"] is not None:
             options["batch"] = check_number(options["batch"], "solver option batch", low=1, integer=True)
@@ -69,11 +73,6 @@ class APG(Solver):
     def ends_itself(self, options: dict[str, Any]) -> bool:
         """With batches, the end is the last epoch."""
         return options["batch"] is not None
-
-    def prepare(self, form: Any, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Nothing is shared between columns."""
-        return None
-        yield  # what makes this a generator
 
     def iterate(self, form: Any, part: Any, shared: Any, options: dict[str, Any], rng: np.random.Generator) -> Steps:
         """Yield a report per step (with batches: per epoch)."""

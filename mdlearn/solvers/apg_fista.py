@@ -29,6 +29,8 @@ STEADY = 5
 """Steps without a change of the rows that are 0 after which Newton steps are worth a try."""
 FORGET = 20
 """Steps between two tries."""
+STEEPER = 8.0
+"""Factor of L when a step led astray."""
 PATIENCE = 500
 """Steps without a smaller gap or objective after which rounding is taken to be reached."""
 
@@ -75,7 +77,7 @@ class Accelerated:
         """Find the step, and where bounds need one, the anchor: by steps with a smaller penalty."""
         problem, state = self.problem, self.state
         yield from problem.prepare()
-        state.L = max(problem.lipschitz(), np.finfo(float).tiny)
+        state.L = problem.lipschitz() or 1.0  # a linear h bends nowhere, and steps of any length will do
         yield None
         if not problem.needs_anchor:
             return
@@ -89,6 +91,7 @@ class Accelerated:
     def _loosely(self, share: float) -> Steps:
         """Solve with a share of the penalty until the tangent is half-way less steep; there may be no optimum."""
         problem, left, least = self.problem, LONGEST_LOOSE, LESS_STEEP
+        depth = FALLEN * abs(problem.at_zero) or math.inf
         lighter = Accelerated(problem.lighter(share))
         lighter.state = self.state
         self.state.Q, self.state.t = self.state.W, 1.0
@@ -102,8 +105,7 @@ class Accelerated:
             if steep < least:
                 self.anchor, least = look, steep
             left -= 1
-            fallen = report.objective < -FALLEN * problem.at_zero
-            if steep <= 0.5 * (1.0 + share) or left == 0 or fallen:
+            if steep <= 0.5 * (1.0 + share) or left == 0 or report.objective < -depth:
                 return
 
     def _descend(self) -> Steps:
@@ -112,6 +114,9 @@ class Accelerated:
         steady, next_try = 0, STEADY
         while True:
             look = problem.settle(state.Q)
+            if self._astray(look):
+                yield None
+                continue
             self._raise(look)
             yield self.report(look)
             before = state.W.any(axis=1)
@@ -128,7 +133,8 @@ class Accelerated:
         """Objective, bound and point of a look."""
         problem, anchor, self.last = self.problem, self.anchor, look
         point = problem.point(look.W, None if anchor is None else anchor.W, look)
-        return Report(problem.objective(look), problem.bound(look, anchor)[0], point)
+        lower, residual = problem.estimate(look, anchor)
+        return Report(problem.objective(look), lower, point, residual)
 
     def _advance(self, look: Look) -> None:
         """Take a step from a look at Q (its intercepts settled)."""
@@ -139,6 +145,18 @@ class Accelerated:
         t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.t**2))
         state.Q = W + ((state.t - 1.0) / t) * (W - state.W)
         state.W, state.t = W, t
+
+    def _astray(self, look: Look) -> bool:
+        """Go back where a step led far above W = 0, or to no finite objective: h bends more there than L allows.
+
+        No single L serves a loss that bends ever more; one that two gradients far out tell would be too large for good.
+        """
+        problem, state, last = self.problem, self.state, self.last
+        if last is None or problem.objective(look) <= max(2.0 * abs(problem.at_zero), problem.objective(last)):
+            return False
+        state.W = state.Q = last.W
+        state.t, state.L = 1.0, STEEPER * state.L
+        return True
 
     def _raise(self, look: Look) -> None:
         """Raise L to what two gradients in a row show, beyond rounding: |dG|^2 <= L dG.dW for a smooth convex f."""

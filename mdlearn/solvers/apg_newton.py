@@ -176,7 +176,7 @@ def _conjugate(
         H = times(P)
         yield None
         bend = float((P * H).sum())
-        if bend <= 1e-16 * float(np.linalg.norm(P)) * float(np.linalg.norm(H)):
+        if not bend > 1e-16 * float(np.linalg.norm(P)) * float(np.linalg.norm(H)):  # or no number
             if not X.any():
                 X = P * (rho / max(bend, 1e-300)) if bend > 0 else P
             break

@@ -8,12 +8,16 @@ from mdlearn.forms.composite import Composite
 from mdlearn.solvers.apg_fista import Accelerated
 from mdlearn.solvers.base import Steps
 
+ROUNDING = 1e-10
+"""Difference of two values, in units of the larger one and that at W = 0, that counts as rounding."""
+
 
 def paper(problem: Composite, l0: float, sigma: float) -> Steps:
     """Yield a report per iteration.
 
-    Near the optimum the test of the line search is below rounding, and l would grow without end: it stops at the
-    Lipschitz constant, where the test holds in exact arithmetic.
+    Near the optimum the test of the line search is below rounding, and l would grow without end: from the Lipschitz
+    constant on, where the test holds in exact arithmetic, it is taken to hold but for rounding. A given loss can bend
+    more than that far out; then l grows on.
     """
     bounds = Accelerated(problem)
     yield from bounds.begin()
@@ -31,8 +35,9 @@ def paper(problem: Composite, l0: float, sigma: float) -> Steps:
             yield None
             step = found.W - look.W
             model = value + float((step * gradient).sum()) + 0.5 * l * float((step * step).sum())
-            if l >= cap or problem.smooth(found) <= model:
+            miss = problem.smooth(found) - model
+            if miss <= (ROUNDING * (abs(value) + abs(problem.at_zero)) if l >= cap else 0.0):
                 break
-            l = min(sigma * l, cap)
+            l = min(sigma * l, cap) if l < cap else sigma * l
         W, before = found.W, W
         yield bounds.report(found)

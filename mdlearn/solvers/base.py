@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.forms.certificate import TINY, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm
 
 
@@ -23,11 +21,15 @@ class Report:
         The engine's own estimates; the certificate is computed elsewhere.
     point : Point, or what the certificate of another Problem takes
         The point that these values belong to.
+    residual : float, optional
+        For a problem that is not convex: what first-order conditions leave open, as its certificate takes it (see
+        `mdlearn.forms.proof.judge_residual`). lower_bound is -inf then.
     """
 
     objective: float
     lower_bound: float
     point: Any
+    residual: float | None = None
 
 
 Steps = Generator["Report | None", None, None]
@@ -59,6 +61,8 @@ class Solver:
         Kinds of loss terms that it takes (see `mdlearn.forms.losses`).
     needs_ridge : bool
         Whether it needs the squared norm in the objective.
+    offsets : bool
+        Whether it takes margins with an offset (regression).
     """
 
     name: ClassVar[str]
@@ -68,11 +72,12 @@ class Solver:
     exact: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
     needs_ridge: ClassVar[bool] = True
+    offsets: ClassVar[bool] = False
 
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.
 
-        Here: what follows from `kinds` and `needs_ridge`. Engines with further needs ask this one first.
+        Here: what follows from `kinds`, `needs_ridge` and `offsets`. Engines with further needs ask this one first.
         """
         if not isinstance(form, MarginForm):
             return "it needs an objective declared by margins; this one brings its own gradient"
@@ -82,6 +87,8 @@ class Solver:
             return "it solves one class at a time; give multiclass='ovr'"
         if form.ridge == 0 and self.needs_ridge:
             return "it needs the squared norm in the objective"
+        if form.offsets and not self.offsets:
+            return "it knows no targets of regression"
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 
@@ -109,19 +116,12 @@ class Solver:
         return False
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Compute what all columns share (Gram matrix, factorisations) and return it."""
-        raise NotImplementedError
+        """Compute what all columns share (Gram matrix, factorisations) and return it; here nothing."""
+        return None
+        yield  # what makes this a generator
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield reports of ever better points of one column; end when rounding allows no better one."""
         raise NotImplementedError
-
-
-def relative_gap(column: Column, objective: float, lower: float) -> float:
-    """The certificate's gap for an engine's own estimates."""
-    if math.isinf(objective) or math.isinf(lower):
-        return math.inf
-    scale = abs(lower) if column.hard else 0.01 * abs(value_at_zero(column))
-    return (objective - lower) / max(abs(objective), scale, TINY)

@@ -18,8 +18,8 @@ from mdlearn.forms.margin import Column, MarginForm
 WIDTH = 0.2
 """Half the width of the band around a threshold in which a guess from given margins lies between 0 and its cap."""
 
-LENGTHS = tuple(2.0**-k for k in range(8))
-"""Lengths tried towards a guess where the dual value is no quadratic."""
+LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
+"""Lengths tried towards a guess where the dual value is no quadratic, the shortest first: most guesses are crude."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +92,25 @@ class DualBound:
                     total += t.bound(mixed, self.column.counts) - t.side * t.threshold * float(mixed.sum())
             return total
 
-        return max((0.0, *LENGTHS), key=value)
+        length, most = 0.0, value(0.0)
+        for longer in LENGTHS:
+            now = value(longer)
+            if not now > most:  # concave along the line: this is beyond the maximum
+                break
+            length, most = longer, now
+        return length
 
     def _guess(self, z: np.ndarray, width: float) -> np.ndarray:
         c = self.column
-        excess = c.sides[:, None] * (c.thresholds[:, None] - z)
+        excess = c.sides[:, None] * (c.kinks - z)
         share = np.clip(0.5 + 0.5 * excess / width, 0.0, 1.0) if width > 0 else (excess > 0).astype(np.float64)
         soft = c.softness > 0
         squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
         # A squared term has no cap; rows without counts have softness and cap 0.
         beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
-        for i, term in enumerate(c.terms):
-            if term.kind in CURVED:
-                beta[i] = term.slopes(z, c.counts)
+        if self.curved:
+            own = np.array([t.kind in CURVED for t in c.terms])
+            beta[own] = c.slopes(z)[own]
         return beta
 
     def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> Multipliers:
@@ -114,7 +120,10 @@ class DualBound:
         return Multipliers(beta, sigma, self.form.features.expand(alpha), intercept)
 
     def _linear(self, p: Multipliers) -> float:
-        return float((self.column.sides * self.column.thresholds) @ p.beta.sum(axis=1))
+        linear = float((self.column.sides * self.column.thresholds) @ p.beta.sum(axis=1))
+        if self.column.offset is not None:
+            linear += float(self.column.offset @ (self.column.sides @ p.beta))
+        return linear
 
     def _inner(self, p: Multipliers, q: Multipliers) -> float:
         c = self.column

@@ -16,14 +16,18 @@ from mdlearn.data import memory
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
+from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Report, Solver, Steps, relative_gap
+from mdlearn.solvers.base import Report, Solver, Steps
+from mdlearn.solvers.constant import Folded, folded
 from mdlearn.solvers.dual_centred import CentredDual
 from mdlearn.solvers.dual_gram import GramDual
 from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.gauss_seidel import descend, lossless
+from mdlearn.solvers.interior import Interior
+from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.proximal import Proximal
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
 from mdlearn.solvers.state import Margins
@@ -36,6 +40,8 @@ SMALL = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
 PATIENCE = 20
 """Rounds without progress after which rounding is taken to be reached."""
+SHORT = 5
+"""Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
 
 
 class Dual(Protocol):
@@ -62,19 +68,25 @@ class CoordinateDescent(Solver):
 
     name: ClassVar[str] = "cd"
     purpose: ClassVar[str] = (
-        "declared hinge terms: every kernel, dense rows, sparse rows in O(nnz); a free bias on sparse rows only"
+        "declared hinge terms: every kernel, dense rows, sparse rows in O(nnz); a free bias not on many dense rows"
     )
     options: ClassVar[dict[str, Any]] = {"shrinking": True}
+    offsets: ClassVar[bool] = True
 
     def refusal(self, form: MarginForm) -> str | None:
-        """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge."""
+        """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.
+
+        Sweeps over a Gram matrix take it too; where it makes them go round in circles, interior point steps follow.
+        """
         general = super().refusal(form)
         if general is not None:
             return general
-        if form.bias == "free" and not _centred(form):
+        if form.bias == "free" and not (_centred(form) or _through_gram(form)):
             return "it cannot keep the equality constraint of bias='free'"
         if _centred(form) and any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
+        if _centred(form) and form.offsets:
+            return "its sweeps over sparse rows know no targets of regression"
         return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.scaled else None
 
     def reaches(self, form: MarginForm) -> bool:
@@ -117,14 +129,19 @@ class CoordinateDescent(Solver):
         return options
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the Gram matrix and the reduced one of the first column; nothing for explicit rows."""
+        """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
         if _primal(form) and isinstance(form.features, LinearFeatures):
             yield from form.features.computed()
             return None
-        if _centred(form) or not _through_gram(form):
+        if _centred(form):
+            return folded(form)
+        if not _through_gram(form):
             return None
         G, constant, first = (yield from form.features.gram()), float(form.bias == "regularized"), form.columns[0]
-        R = yield from reduce_gram(G, constant, first.kappa, first.counts)
+        try:
+            R = yield from reduce_gram(G, constant, first.kappa, first.counts)
+        except NotPositiveDefinite:
+            return _Shared(G, constant, None, None)
         return _Shared(G, constant, _key(first), R)
 
     def iterate(
@@ -135,18 +152,23 @@ class CoordinateDescent(Solver):
             yield from descend(form, column, rng)
             return
         if _centred(form):
-            yield from _sparse(form, column, rng)
+            yield from _sparse(form, column, shared, rng)
             return
         dual: Dual
         if shared is not None:
-            hessian = yield from shared.hessian(column)
+            try:
+                hessian = yield from shared.hessian(column)
+            except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
+                yield from _by_steps(form, column, shared, rng)
+                return
             dual = GramDual(form, column, hessian)
         else:
             dual = yield from RowDual.start(form, column)
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = INNER_SWEEPS if options["shrinking"] else 0
         best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
-        while stalled < PATIENCE:
+        free = form.bias == "free"
+        while stalled < (SHORT if free else PATIENCE):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))
             active = _can_move(dual)
@@ -158,20 +180,30 @@ class CoordinateDescent(Solver):
             if not movable.shape[0]:
                 return
             gap = relative_gap(column, report.objective, report.lower_bound)
-            # Sweeps never lower the dual value: as long as it rises, the gap will follow.
-            rising = report.lower_bound > highest + 1e-10 * abs(highest)
-            stalled = 0 if rising or gap < 0.99 * best else stalled + 1
+            # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
+            rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)
+            stalled = 0 if rising or gap < (0.5 if free else 0.99) * best else stalled + 1
             best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
             rounds += 1
-        if isinstance(form.features, LinearFeatures) and form.features.width <= FINISH_WIDTH:
+        explicit = isinstance(form.features, LinearFeatures)
+        if free:
+            yield from _by_steps(form, column, shared, rng)
+        elif explicit and form.features.width <= FINISH_WIDTH:
             yield from _finish(form, column, report.point)
 
 
-def _sparse(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
+def _by_steps(form: MarginForm, column: Column, shared: Any, rng: np.random.Generator) -> Steps:
+    """Interior point steps where sweeps are of no use."""
+    explicit = isinstance(form.features, LinearFeatures)
+    yield from Interior().iterate(form, column, None if explicit else shared.G, {}, rng)
+
+
+def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
     """Sweeps go over the multipliers of a loss: a problem without one gets one that weighs nothing."""
     known = len(column.terms)
     if not known:
         column = replace(column, terms=(HingeTerm(0.0),))
+    form = form if other is None else other.form
     first = CentredDual(form, column)
 
     def work() -> Steps:
@@ -180,7 +212,8 @@ def _sparse(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps
 
     for report in work():
         if report is not None:
-            report = replace(report, point=replace(report.point, beta=report.point.beta[:known]))
+            point = replace(report.point, beta=report.point.beta[:known])
+            report = replace(report, point=point if other is None else other.unfolded(point))
         yield report
 
 
@@ -227,7 +260,7 @@ class _Shared:
     Never written to, because columns may be in work at the same time; a column with another key computes its own R.
     """
 
-    def __init__(self, G: np.ndarray, constant: float, key: tuple[float, bytes], R: np.ndarray | None) -> None:
+    def __init__(self, G: np.ndarray, constant: float, key: tuple[float, bytes] | None, R: np.ndarray | None) -> None:
         self.G, self.constant, self.key, self.R = G, constant, key, R
 
     def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:

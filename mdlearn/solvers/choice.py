@@ -9,7 +9,7 @@ from mdlearn.data.expansion import ContrastRows
 from mdlearn.data.features import KernelFeatures, LinearFeatures
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.problem import Form, Problem
+from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.apg import APG
 from mdlearn.solvers.cd import CoordinateDescent
 from mdlearn.solvers.direct import Direct
@@ -19,16 +19,12 @@ from mdlearn.solvers.system_choice import blockwise
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
-
-
 NARROW = 500
 """Columns of sparse rows, or of blocks of rows, up to which their dense row blocks are cheap."""
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
-
-
 STEEP = 1e8
 """The same for squared hinges: beyond, margins from a Gram matrix lack the digits that Newton steps need."""
 
@@ -43,11 +39,12 @@ class Rule:
 
 
 def _moderate(form: MarginForm) -> bool:
-    return isinstance(form.features, KernelFeatures) or _dense_small(form) or _sparse_narrow(form) or _wide_blocks(form)
+    explicit = _dense_small(form) or _sparse_narrow(form) or _blocks(form, WIDE)
+    return explicit or isinstance(form.features, KernelFeatures)
 
 
 def _penalised(form: Form) -> bool:
-    return (isinstance(form, Problem) or form.joint or form.penalty > 0) and APG().refusal(form) is None
+    return isinstance(form, Problem) or ((form.joint or form.penalty > 0) and APG().refusal(form) is None)
 
 
 def _program(form: MarginForm) -> bool:
@@ -89,12 +86,8 @@ def _sparse_narrow(form: MarginForm) -> bool:
     return isinstance(features, LinearFeatures) and features.rows.sparse and features.width <= NARROW
 
 
-def _wide_blocks(form: MarginForm) -> bool:
-    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= WIDE
-
-
-def _blocks(form: MarginForm) -> bool:
-    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= NARROW
+def _blocks(form: MarginForm, most: int = NARROW) -> bool:
+    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
 
 
 def _constrained(form: MarginForm) -> bool:
@@ -134,13 +127,16 @@ RULES = (
     Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),
     Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
-    Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("interior", f"C k(x, x) beyond {STIFF:g}: nearly a hard margin, where sweeps crawl", _stiff),
     Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),
+    Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("cd", "explicit rows with many columns: matrices of that size cost too much", lambda form: True),
 )
 
 
 def choose(form: MarginForm) -> Rule:
-    """Return the first rule that fits."""
+    """Return the first rule that fits, unless the form names its engine."""
+    engine = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
+    if engine:
+        return Rule(engine, "the engine that this kind of problem names", lambda form: True)
     return next(rule for rule in RULES if rule.fits(form))

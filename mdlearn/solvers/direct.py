@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.base import Steps, relative_gap
+from mdlearn.solvers.base import Steps
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.orthogonal import solve_stacked, worthwhile
-from mdlearn.solvers.smooth import slopes
 from mdlearn.solvers.state import Margins, make_report
 from mdlearn.solvers.system_choice import by_rows, system_of
 
@@ -41,7 +41,7 @@ def own_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndar
     Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
     than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
     """
-    beta, D = slopes(column, z), steepness(column)
+    beta, D = column.slopes(z), steepness(column)
     extra = column.y * alpha[: z.shape[0]] - column.spread(z) - column.pull - column.sides @ beta
     used = D.sum(axis=0) > 0
     ordered = sorted((t.side, t.threshold, t.weight, i) for i, t in enumerate(column.terms) if t.weight > 0)
@@ -59,6 +59,7 @@ class Direct(Factoring):
     name: ClassVar[str] = "direct"
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
     needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
     purpose: ClassVar[str] = "no loss or squared loss: one factorisation; dense rows with moderate d, or a Gram matrix"
 
     def refusal(self, form: MarginForm) -> str | None:
@@ -91,14 +92,14 @@ class Direct(Factoring):
         element = np.zeros_like(system.adjoint(column.y))
         size = np.inf
         for _ in range(1 + REFINEMENTS):
-            residual = state.residual(element, slopes(column, state.margins(element)))
+            residual = state.residual(element, column.slopes(state.margins(element)))
             now = float(np.abs(residual).max())
             if not now < 0.5 * size:
                 return
             size = now
             element = element - system.solve(residual)
             z = state.margins(element)
-            report = make_report(state, element, slopes(column, z), z)
+            report = make_report(state, element, column.slopes(z), z)
             if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED:
                 own = make_report(state, element, own_multipliers(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)

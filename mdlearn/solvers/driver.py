@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.certificate import TINY, Certificate, Solution, combine
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.solvers.base import Report, Solver
+from mdlearn.forms.proof import TINY, Certificate, Solution, combine
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.progress import Progress
+from mdlearn.solvers.supervised import Supervised
 from mdlearn.solvers.threads import one_by_one, side_by_side
 
 EXTRA = 6
@@ -26,10 +27,14 @@ There (huge C, separable data) the gap's denominator is the value at 0, and a fe
 relative to the objective itself.
 """
 
+LEVEL = 1e-12
+"""Relative difference of two objective values that counts as none, where there are no bounds."""
 
 Maker = Callable[[], Generator[None, None, Form]]
 """What makes a form when its turn comes, in interruptible pieces."""
 
+NOTHING = "it handed in no point"
+"""Why the answer is w = 0."""
 END = object()
 """What `next` gives when an engine has no more to say."""
 
@@ -73,8 +78,9 @@ class _Solved:
 class Driver:
     """Runs one engine over the problems of one form, or of several."""
 
-    def __init__(self, solver: Solver, options: dict[str, Any], limits: Limits, seed: int) -> None:
-        self.solver, self.options, self.limits, self.seed = solver, options, limits, seed
+    def __init__(self, engine: Supervised, options: dict[str, Any], limits: Limits, seed: int) -> None:
+        self.engine, self.options, self.limits, self.seed = engine, options, limits, seed
+        self.solver = solver = engine.solver
         self.history: list[State] = []
         self.stopped = ""  # why the whole run ends early
         self.reason = ""  # why some problem ended early
@@ -115,11 +121,14 @@ class Driver:
         if not exact:
             advice = "raise tol or give float64 rows"
         if self.stopped or self.reason:
-            reason, advice = self.stopped or self.reason, "allow more"
+            reason = self.stopped or self.reason
+            advice = "use another solver" if reason == NOTHING else "allow more"
         elif at_its_end:
             reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
+        unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
+        measure = "relative first-order residual" if unbounded else "relative gap"
         warnings.warn(
-            f"solver {self.solver.name!r} stopped at relative gap {certificate.gap:.2g} instead of "
+            f"{self.engine.title} stopped at {measure} {certificate.gap:.2g} instead of "
             f"{self.limits.tol:.2g} ({reason}); {advice}",
             ConvergenceWarning,
             stacklevel=5,
@@ -131,7 +140,7 @@ class Driver:
         return bool(self.stopped)
 
     def _prepare(self, form: Form) -> Any:
-        work = self.solver.prepare(form, self.options)
+        work = self.engine.prepare(form, self.options)
         try:
             while not self._late():
                 next(work)
@@ -164,7 +173,7 @@ class Driver:
         shared = None
         if not self.stopped:
             self.solver.check_memory(form)
-            shared = yield from self.solver.prepare(form, self.options)
+            shared = yield from self.engine.prepare(form, self.options)
         return (yield from self._problem(form, problem, j, shared))
 
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, _Solved]:
@@ -177,7 +186,7 @@ class Driver:
         if self.stopped:
             return problem.certify_best(best.point, self.limits.tol)
         rng = np.random.default_rng([self.seed, j])
-        steps = self.solver.iterate(form, problem.part, shared, self.options, rng)
+        steps = self.engine.reports(form, problem, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
         iteration, extra = 0, EXTRA
         published = self.solver.ends_itself(self.options)
@@ -189,8 +198,7 @@ class Driver:
                 problem.examine(report.point)
                 better = best.take(report, latest=published)
                 elapsed = time.perf_counter() - self.limits.started
-                values = problem.unit * best.objective, problem.unit * best.lower_bound
-                yield State(iteration, *values, best.gap, elapsed, j)
+                yield State(iteration, *problem.values(best.objective, best.lower_bound), best.gap, elapsed, j)
                 if best.gap <= self.limits.tol and not published:
                     extra -= 1
                     # Once more than a few reports old, any point within the gap will do; before that, a sharp one.
@@ -205,6 +213,8 @@ class Driver:
             if self.stopped:
                 break
         steps.close()
+        if not iteration and not self.stopped:
+            self.reason = NOTHING
         judged = problem.certify_as_is if published and iteration else problem.certify_best
         solution = judged(best.point, self.limits.tol)
         if np.isinf(solution.certificate.objective) and not self.stopped:
@@ -225,22 +235,31 @@ def _made(form: Form) -> Generator[None, None, Form]:
 
 
 class _Best:
-    """The point of smallest gap so far."""
+    """The point of smallest gap so far; where there are no bounds, that of smallest objective.
+
+    A small residual says nothing about the objective: without bounds it decides only where objectives are the same.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.point = problem, problem.start()
-        self.objective, self.lower_bound, self.gap = np.inf, -np.inf, np.inf
+        self.objective, self.lower_bound, self.gap, self.excess = np.inf, -np.inf, np.inf, np.inf
 
     @property
     def sharp_gap(self) -> float:
         """Gap relative to the objective alone."""
-        return (self.objective - self.lower_bound) / max(abs(self.objective), TINY)
+        return self.excess / max(abs(self.objective), TINY)
 
     def take(self, report: Report, latest: bool) -> bool:
         """Keep a report's point if it is the best so far, or anyway when the `latest` counts; say whether it was."""
-        objective, lower = report.objective, report.lower_bound
-        gap = self.problem.gap(objective, lower)
-        if latest or gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound):
-            self.point, self.objective, self.lower_bound, self.gap = report.point, objective, lower, gap
-            return True
-        return False
+        objective, lower, residual = report.objective, report.lower_bound, report.residual
+        excess = objective - lower if residual is None else residual
+        gap = self.problem.gap(objective, lower if residual is None else objective - residual)
+        better = gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound)
+        if residual is not None and np.isfinite(self.objective):
+            level = LEVEL * abs(self.objective)
+            better = objective < self.objective - level or (objective <= self.objective + level and gap < self.gap)
+        if not (latest or better):
+            return False
+        self.point, self.objective, self.lower_bound = report.point, objective, lower
+        self.gap, self.excess = gap, excess
+        return True

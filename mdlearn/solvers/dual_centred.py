@@ -6,7 +6,8 @@ move. Variance multipliers never meet a bound; an update is skipped when its exa
 Where the gap stops falling, a regularized bias becomes part of every update again, which is monotone.
 
 With a strong variance term nearly all is a matter of s, and the dual is close to one quadratic: while hinge multipliers
-stand still, every sweep is extrapolated (`mdlearn.solvers.extrapolation`), which places the bias too.
+stand still, every sweep is extrapolated (`mdlearn.solvers.extrapolation`), which places the bias too. During such a
+sweep the bias follows Y by a small share: updates hardly shrink, and Y cannot run away.
 """
 
 from __future__ import annotations
@@ -35,17 +36,23 @@ their errors, but these move the margins of free rows, which count in the first:
 shrinks."""
 PATIENCE = 10
 """Full sweeps without a smaller gap after which the bias joins the updates."""
+AGAIN = 30
+"""Full sweeps after which sums are computed anew from the multipliers, against drift."""
 FEW = 3000
 """Free multipliers up to which second-order steps are cheap beside more sweeps."""
 SHORT, LONG = 4, 300
 """Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
-STIFF = 0.5
+STIFF = 0.02
 """kappa |x|^2 from which variance multipliers can set the pace."""
 QUIET = 0.01
 """Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
-TOGETHER = 4
-"""Neighbouring rows that an extrapolated sweep visits one after the other: memory likes it. Long runs of neighbours
-would cost sweeps where rows have much in common; without extrapolation even short ones do."""
+HOLD = 0.02
+"""How firmly extrapolated sweeps hold Y: weight of half its squared change, in units of the mean |x|^2. Without it Y
+runs away, with much more sweeps are slow."""
+FEWEST, MOST, SHARED = 4, 16, 0.15
+"""Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
+and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
+without extrapolation even short ones do."""
 LEAST = 0.05
 """Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
@@ -84,9 +91,13 @@ class CentredDual:
         )
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
         self.bias = _Bias(form.bias, self)
-        stiff = column.kappa * float(self.squares.mean()) > STIFF
-        self.ahead = Extrapolation(form, column, self.rows) if stiff else None
-        self.quiet = False
+        square = float(self.squares.mean())
+        stiff = column.kappa * square > STIFF
+        self.ahead = Extrapolation(form, column, self.rows, self.v) if stiff else None
+        common = self.ahead.common / square if self.ahead is not None else 1.0
+        self.together = int(np.clip(SHARED / max(common, 1e-300), FEWEST, MOST))
+        self.hold = 0.0 if form.bias == "none" else min(1.0, HOLD * square)
+        self.quiet = self.joined = False
         self.problem.tau = column.mean
         self.problem.total = column.mean * column.label_mean
 
@@ -107,6 +118,7 @@ class CentredDual:
                 self._extrapolate(self.ahead)
                 return
             self.ahead.forget()
+            self._place(self.intercept(), 0.0)
         self.bias.move()
 
     def _order(self, coordinates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -114,8 +126,8 @@ class CentredDual:
         if not self.quiet:
             return rng.permutation(coordinates)
         n = coordinates.shape[0]
-        runs = rng.permutation(-(-n // TOGETHER))
-        places = (runs[:, None] * TOGETHER + np.arange(TOGETHER)).ravel()
+        runs = rng.permutation(-(-n // self.together))
+        places = (runs[:, None] * self.together + np.arange(self.together)).ravel()
         return coordinates[places[places < n]]
 
     def _extrapolate(self, ahead: Extrapolation) -> None:
@@ -123,11 +135,16 @@ class CentredDual:
         self.centre()
         e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
         w, p.total, self.s[:] = ahead.parts(e)
-        self.beta[:], w = beta, w - p.tau * self.v
-        self.u[:] = self.visits.kept(w)
+        self.beta[:], self.u[:], p.tau = beta, self.visits.kept(w), 0.0
         p.along = float(self.v @ w)
-        p.offset = 0.0 if p.live else ahead.offset(e)
+        self._place(ahead.offset(e), self.hold)
         self.bias.step = 0.0  # no secant over a move that is not its own
+
+    def _place(self, intercept: float, hold: float) -> None:
+        """Take margins at a bias that begins there and follows Y by the share `hold`, unless it is Y itself."""
+        p = self.problem
+        if not self.joined:
+            p.live, p.offset = hold, intercept - hold * p.total
 
     def centre(self) -> None:
         """Give s the sum 0: leaves w where it is and raises the dual value."""
@@ -188,9 +205,9 @@ class CentredDual:
             halved = best if since == 0 else halved
             stuck = self.ahead.stuck if self.ahead is not None and self.quiet else stalled >= PATIENCE
             if stuck and self.bias.weight > 0:
-                p.live, p.offset = 1.0, 0.0
+                self.joined, p.live, p.offset = True, 1.0, 0.0
             p.lazy = lazy * best / self.s.shape[0]
-            if sweeps % 10 == 0:
+            if sweeps % AGAIN == 0:
                 self.restart()
             if sweeps >= FIRST_SWEEPS:
                 patience = SHORT if self.free() <= FEW else LONG

@@ -1,4 +1,9 @@
-"""Sweeps, Newton steps and reports of coordinate descent on a Gram matrix."""
+"""Sweeps, Newton steps and reports of coordinate descent on a Gram matrix.
+
+A free bias b stands still during a sweep. Newton steps move it, to where the free multipliers would take sum alpha to
+0: the step of a bordered system, within a reach that shrinks when sum alpha changes sign. With a variance term margins
+feel b twice: z = y (f + b), and alpha gives way by `tilt` for every unit of b.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +23,17 @@ from mdlearn.solvers.state import report_of
 PIECE = 1 << 24
 """Entries that one call of a kernel touches: about 10 ms."""
 HALVINGS = 40
+FIRST_REACH = 0.5
+"""Longest first move of a free bias, in units of margins."""
 
 
 def problem_of(
     column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
 ) -> kernels.Problem:
     """Bundle a column for the compiled loop."""
-    terms = np.array([column.sides, column.thresholds])
+    kinks = np.ascontiguousarray(np.broadcast_to(column.kinks, column.caps.shape))
     caps, softness = np.ascontiguousarray(column.caps), np.ascontiguousarray(column.softness)
-    return kernels.Problem(column.y, terms, caps, softness, diagonal, border, omega, beta, S)
+    return kernels.Problem(column.y, column.sides, kinks, caps, softness, diagonal, border, omega, beta, S)
 
 
 class GramDual:
@@ -39,8 +46,18 @@ class GramDual:
         self.kept = np.zeros(column.y.shape[0])
         self.rows = GramRows(reduced.R, self.kept)
         self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
-        q = column.y * (column.sides @ self.beta + column.pull)
+        self.bias: FreeBias | None = FreeBias(self) if form.bias == "free" else None
+        q = self.weights()
         self._keep(reduced.representer(q)[1], q)
+
+    def weights(self) -> np.ndarray:
+        """Signed weights of the linear part, less what a bias takes."""
+        q = self.column.y * (self.column.sides @ self.beta + self.column.pull)
+        return q if self.bias is None else q - self.problem.offset * self.bias.tilt
+
+    def decision(self) -> np.ndarray:
+        """f on the training rows, without the bias."""
+        return self.kept + self.reduced.border * (self.reduced.omega * self.S[0])
 
     def _keep(self, f: np.ndarray, q: np.ndarray) -> None:
         self.S[0] = self.reduced.border @ q
@@ -55,8 +72,8 @@ class GramDual:
 
     def _gradient(self) -> np.ndarray:
         column = self.column
-        z = column.y * (self.kept + self.reduced.border * (self.reduced.omega * self.S[0]))
-        return column.sides[:, None] * (column.thresholds[:, None] - z) - column.softness * self.beta
+        z = column.y * (self.decision() + self.problem.offset)
+        return column.sides[:, None] * (column.kinks - z) - column.softness * self.beta
 
     def violations(self) -> np.ndarray:
         """Projected gradient, shape (T, m)."""
@@ -66,9 +83,11 @@ class GramDual:
 
     def newton(self, steps: int) -> Generator[None, None, None]:
         """Newton steps on the free coordinates along the path projected on the box, halved until the dual gains."""
-        for _ in range(steps):
+        for step in range(steps):
             t, i = np.nonzero((self.beta > 0) & (self.beta < self.column.caps))
             if t.shape[0] == 0:
+                if self.bias is not None and step == 0:
+                    self.bias.move(0.0, 0.0)
                 return
             s = self.column.sides[t] * self.column.y[i]
             H = yield from self._face(i, s, self.column.softness[t, i])
@@ -78,6 +97,12 @@ class GramDual:
                 L = yield from linalg.cholesky_shifted(H)
             except linalg.NotPositiveDefinite:
                 return
+            # Multipliers have to answer a move of the bias before the next one.
+            if self.bias is not None and step == 0:
+                rise = s * self.bias.rise[i]
+                v = linalg.solve(L, rise)
+                self.bias.move(float(v @ g), float(v @ rise))
+                g = self._gradient()[t, i]
             p = linalg.solve(L, g)
             if not np.isfinite(p).all():
                 return
@@ -92,9 +117,9 @@ class GramDual:
                 return
             self.beta[t, i] = np.clip(beta + 0.5**halving * p, 0.0, caps)
             change = yield from self._product(i, s * move)
-            step = float(self.reduced.border[i] @ (s * move))
-            self.kept += change - self.reduced.border * (self.reduced.omega * step)
-            self.S[0] += step
+            along = float(self.reduced.border[i] @ (s * move))
+            self.kept += change - self.reduced.border * (self.reduced.omega * along)
+            self.S[0] += along
             if halving == 0 and np.all(move == p):
                 return
 
@@ -127,10 +152,46 @@ class GramDual:
     def report(self) -> Report:
         """Exact margins from the true Gram matrix; the kept vector restarts from them."""
         column = self.column
-        q = column.y * (column.sides @ self.beta + column.pull)
+        q, b = self.weights(), self.problem.offset
         alpha, f = self.reduced.representer(q)
         self._keep(f, q)
-        intercept = self.reduced.constant * float(alpha.sum())
+        intercept = self.reduced.constant * float(alpha.sum()) + b
         coef = self.form.features.expand(alpha)
-        point = Point(self.beta.copy(), column.y * (alpha - q), coef, intercept)
-        return report_of(self.form, column, point, column.y * f)
+        sigma = column.y * alpha - (column.sides @ self.beta + column.pull)
+        return report_of(self.form, column, Point(self.beta.copy(), sigma, coef, intercept), column.y * (f + b))
+
+
+class FreeBias:
+    """Moves the bias of a `GramDual` towards sum alpha = 0.
+
+    Attributes
+    ----------
+    tilt : ndarray of shape (m,)
+        What alpha loses for a unit of bias through the variance term: kappa c (1 - y mean y).
+    rise : ndarray of shape (m,)
+        What decision values gain for a unit of bias.
+    """
+
+    def __init__(self, dual: GramDual) -> None:
+        self.dual, column, reduced = dual, dual.column, dual.reduced
+        self.tilt = column.kappa * column.counts * (1.0 - column.y * column.label_mean)
+        self.plain, self.along = reduced.R @ self.tilt, float(reduced.border @ self.tilt)
+        self.rise = 1.0 - reduced.hessian(self.tilt)
+        self.held = float(self.tilt @ self.rise)
+        self.reach, self.last, self.held_back = FIRST_REACH, 0.0, False
+
+    def move(self, answer: float, response: float) -> None:
+        """Go where sum alpha would be 0, if free multipliers give `answer` by themselves and -`response` per unit."""
+        dual, response = self.dual, response + self.held
+        total = float(dual.weights().sum() - self.tilt @ dual.decision())
+        if total * self.last < 0:
+            self.reach *= 0.5
+        elif self.held_back:
+            self.reach *= 2.0
+        self.last = total
+        wanted = (total + answer) / response if response > 0 else float(np.copysign(np.inf, total))
+        step = float(np.clip(wanted, -self.reach, self.reach)) if total or answer else 0.0
+        self.held_back = step != wanted
+        dual.problem.offset += step
+        dual.kept -= step * self.plain
+        dual.S[0] -= step * self.along

@@ -16,10 +16,11 @@ import mdlearn._solvers.cd as kernels
 import mdlearn._solvers.rows as compiled
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, steps
+from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers import linalg
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Report, relative_gap
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.dual_gram import problem_of
 from mdlearn.solvers.state import Margins, report_of
 from mdlearn.solvers.systems import RowSystem
@@ -94,7 +95,7 @@ class RowDual:
     def violations(self) -> np.ndarray:
         """Projected gradient, shape (T, m); one pass over the rows."""
         column = self.column
-        g = column.sides[:, None] * (column.thresholds[:, None] - self._margins()) - column.softness * self.beta
+        g = column.sides[:, None] * (column.kinks - self._margins()) - column.softness * self.beta
         blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= column.caps))
         return np.where(blocked, 0.0, g)
 

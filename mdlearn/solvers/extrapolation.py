@@ -13,8 +13,10 @@ import numpy as np
 from mdlearn.data.rows import COPY_BYTES, Rows
 from mdlearn.forms.margin import Column, MarginForm
 
-MOVES = 5
+MOVES = 4
 """Earlier moves that are taken up again, at most. Orders are random, so one would not do as in conjugate gradients."""
+NOTHING = 1e-12
+"""Length of a move, in units of e, that is rounding: w and multipliers belong together only up to that."""
 
 
 class Extrapolation:
@@ -23,7 +25,7 @@ class Extrapolation:
     A bias is settled first: s moves along c (y - mean y), which changes Y alone, to the best Y; 0 for a free bias.
     """
 
-    def __init__(self, form: MarginForm, column: Column, rows: Rows) -> None:
+    def __init__(self, form: MarginForm, column: Column, rows: Rows, v: np.ndarray) -> None:
         self.column, self.rows, self.bias = column, rows, form.bias
         self.m, self.d = rows.shape
         self.roots = np.sqrt(np.divide(1.0, column.kappa * column.counts, out=np.ones(self.m), where=column.counts > 0))
@@ -32,12 +34,15 @@ class Extrapolation:
         self.gain = np.repeat(column.sides * column.thresholds, self.m)
         tilt = column.counts * (column.y - column.label_mean)
         self.reach = float(tilt @ column.y)
-        self.tilt = self.element(rows.adjoint(column.y * tilt), self.reach, tilt, np.zeros(column.caps.shape))
+        mean = rows.adjoint(column.counts) / column.total
+        self.common = float(mean @ mean)  # mean inner product of two rows
+        w = column.total * (mean - column.label_mean * v)
+        self.tilt = self.element(w, self.reach, tilt, np.zeros(column.caps.shape))
         self.stiffness = float(self.tilt @ self.tilt)
         size, n = self.tilt.shape[0], self.gain.shape[0]
         self.most = max(1, min(MOVES, int(COPY_BYTES / (8 * (size + n)))))
         self.moves, self.steps = np.zeros((self.most, size)), np.zeros((self.most, n))
-        self.gram = np.zeros((self.most, self.most))
+        self.gram, self.rest = np.zeros((self.most, self.most)), np.zeros(self.most)
         self.forget()
 
     def forget(self) -> None:
@@ -68,43 +73,56 @@ class Extrapolation:
     def advance(self, w: np.ndarray, total: float, s: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Take the point that a sweep has left; return the best (e, beta) of the span."""
         e, beta = self._settled(self.element(w, total, s, beta), total), beta.ravel().copy()
-        if self.last is not None:
+        if self.last is not None and float(np.linalg.norm(e - self.last[0])) > NOTHING * float(np.linalg.norm(e)):
             e, beta = self._best(e, beta, *self.last)
         self.last = e, beta
         return e, beta.reshape(self.column.caps.shape)
 
     def _settled(self, e: np.ndarray, total: float) -> np.ndarray:
-        if self.bias == "none":
-            return e
-        amount = total / self.reach if self.bias == "free" else float(e @ self.tilt) / self.stiffness
-        settled: np.ndarray = e - amount * self.tilt
-        return settled
+        """Take s along c (y - mean y), in place."""
+        if self.bias != "none":
+            e -= (total / self.reach if self.bias == "free" else float(e @ self.tilt) / self.stiffness) * self.tilt
+        return e
 
     def _best(
         self, e: np.ndarray, beta: np.ndarray, start: np.ndarray, start_beta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Maximise over the span, within the box; keep the move from the start for next time."""
-        k = min(self.count, self.most)
-        moves, steps, move, step = self.moves[:k], self.steps[:k], e - start, beta - start_beta
+        """Maximise over the span, within the box; keep the move from the start for next time.
+
+        `rest` are the slopes of the dual value at the start along earlier moves: 0, unless the box or rounding stopped
+        the step before. They and the inner products follow a step without a look at the moves themselves.
+        """
+        k, j = min(self.count, self.most), self.count % self.most
+        move, step = e - start, beta - start_beta
         gram = np.empty((k + 1, k + 1))
         gram[:k, :k], gram[k, k] = self.gram[:k, :k], move @ move
-        gram[:k, k] = gram[k, :k] = moves @ move
-        slope = np.append(steps @ self.gain - moves @ e, self.gain @ step - move @ e)
-        scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-        t = scale * np.linalg.lstsq(gram * np.multiply.outer(scale, scale), scale * slope, rcond=1e-12)[0]
-        trial, inside = self._within(e + t[k] * move + t[:k] @ moves, beta + t[k] * step + t[:k] @ steps)
+        gram[:k, k] = gram[k, :k] = self.moves[:k] @ move
+        slope = np.append(self.rest[:k], float(self.gain @ step) - float(start @ move))
         # A sweep holds the bias, so it can lower the dual value; part of the way is then still a way up.
-        part = min(max((float(self.gain @ step) - float(move @ start)) / max(float(move @ move), 1e-300), 0.0), 1.0)
+        part = min(max(float(slope[k]) / max(float(gram[k, k]), 1e-300), 0.0), 1.0)
         self.stuck = part == 0.0
-        if self.value(trial, inside) > self.value(e, beta):
-            e, beta = trial, inside
-        if self.value(e, beta) < self.value(start, start_beta):
-            e, beta = start + part * move, start_beta + part * step
-        j = self.count % self.most
-        self.moves[j], self.steps[j] = e - start, beta - start_beta
-        k = min(k + 1, self.most)
-        self.gram[j, :k] = self.gram[:k, j] = self.moves[:k] @ self.moves[j]
+        straight = np.append(np.zeros(k), part)
+        t = max(straight, _solved(gram, slope), key=lambda t: float(t @ slope - 0.5 * (t @ gram @ t)))
+        move_t, step_t = t[:k] @ self.moves[:k], t[:k] @ self.steps[:k]
+        move_t += t[k] * move
+        step_t += t[k] * step
+        target = start + move_t
+        e, beta = self._within(target, start_beta + step_t)
         self.count += 1
+        if e is target:
+            flow = gram @ t
+            self.moves[j], self.steps[j] = move_t, step_t
+            self.gram[:k, j] = self.gram[j, :k] = flow[:k]
+            self.rest[:k] = (slope - flow)[:k]
+            self.gram[j, j], self.rest[j] = t @ flow, t @ (slope - flow)
+            return e, beta
+        shorter = start + part * move, start_beta + part * step
+        if self.value(e, beta) < self.value(*shorter):
+            e, beta = shorter
+        k = min(self.count, self.most)
+        self.moves[j], self.steps[j] = e - start, beta - start_beta
+        self.gram[j, :k] = self.gram[:k, j] = self.moves[:k] @ self.moves[j]
+        self.rest[:k] = self.steps[:k] @ self.gain - self.moves[:k] @ e
         return e, beta
 
     def _within(self, e: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,3 +137,10 @@ class Extrapolation:
         weights = column.y[at] * (column.sides @ cuts[:, at])
         change = self.element(self.rows.take(at).adjoint(weights), float(weights.sum()), np.zeros(self.m), cuts)
         return self._settled(e + change, float(weights.sum())), inside
+
+
+def _solved(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Maximiser of slope.t - t'gram t / 2, however small some moves are beside others."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    solution: np.ndarray = np.linalg.lstsq(gram * np.multiply.outer(scale, scale), scale * slope, rcond=1e-12)[0]
+    return scale * solution

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.forms.certificate import relative_gap, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Steps, relative_gap
+from mdlearn.solvers.base import Steps
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
@@ -35,6 +36,7 @@ class Interior(Factoring):
     purpose: ClassVar[str] = "declared hinge terms, dense rows with moderate d, or a Gram matrix; every bias"
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200
+    offsets: ClassVar[bool] = True
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
@@ -45,6 +47,11 @@ class Interior(Factoring):
         state = Margins(form, column, system)
         if not column.caps.any():
             yield from _without_loss(state)
+            return
+        if column.mean == 0 and value_at_zero(column) == 0:
+            # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
+            element = np.zeros_like(state.system.adjoint(column.y))
+            yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
             return
         path = CentralPath(state)
         finish = ActiveSet(state)
@@ -92,24 +99,24 @@ class CentralPath:
         self.element = np.zeros_like(state.system.adjoint(column.y))
         self.z = np.zeros_like(column.y)
         # Multipliers start inside their box, but no larger than what one row could want on its own.
-        scale = state.typical_multiplier
+        scale = state.typical_multiplier * state.typical_kink
         # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
         self.refinements = 2 if column.caps.max() > STIFF * scale else 0
         self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
         a = self._slope(self.z) + column.softness * self.beta
-        self.s = np.maximum(a, 0.0) + 1.0
-        self.xi = np.where(self.boxed, np.maximum(-a, 0.0) + 1.0, 0.0)
+        self.s = np.maximum(a, 0.0) + state.typical_kink
+        self.xi = np.where(self.boxed, np.maximum(-a, 0.0) + state.typical_kink, 0.0)
         # Kept apart from caps - beta, which would round to 0 close to the cap.
         self.upper = np.where(self.boxed & self.used, column.caps - self.beta, 1.0)
 
     def _slope(self, z: np.ndarray) -> np.ndarray:
         column = self.state.column
-        return column.sides[:, None] * (z[None, :] - column.thresholds[:, None])
+        return column.sides[:, None] * (z - column.kinks)
 
     def free(self) -> np.ndarray:
         """Rows that look as if they sat on a kink: multiplier closer to the middle of its box than its slack to 0."""
         upper = np.where(self.boxed, self.upper, np.inf)
-        scale = np.median(self.beta[self.used]) + 1e-300
+        scale = np.median(self.beta[self.used]) / self.state.typical_kink + 1e-300
         inside = (self.beta / scale > self.s) & (upper / scale > self.xi)
         return inside & self.used
 

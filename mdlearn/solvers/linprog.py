@@ -27,6 +27,7 @@ import numpy as np
 from mdlearn.data import memory
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.separability import ACCURACY
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.state import report_of
 
@@ -34,8 +35,6 @@ FIRST, LONGER = 10.0, 3.0
 """Seconds that the first call may take, and how many times longer each further one may take than the one before."""
 HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
-ACCURACY = 1e-10
-"""Feasibility tolerance, the smallest that HiGHS takes; equations and boxes are scaled to entries of at most 1."""
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
 SOLVED, LATE, INFEASIBLE = 0, 1, 2
@@ -67,11 +66,6 @@ class LinearProgram(Solver):
         """Ask for the matrix of the program, which HiGHS copies and factors."""
         entries = max(len(column.terms) for column in form.columns) * _entries(form.features)
         memory.require(at_once * 60.0 * entries, f"a linear program of {entries} entries", "use fewer rows", at_once)
-
-    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Nothing is shared."""
-        return None
-        yield  # what makes this a generator
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator

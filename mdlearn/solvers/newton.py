@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.unridged import Attainment
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Steps, relative_gap
+from mdlearn.solvers.base import Steps
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smooth import SmoothTerms
@@ -44,6 +45,7 @@ class Newton(Factoring):
     default_max_iter: ClassVar[int] = 200
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Without a ridge, w is not kept as a combination of rows."""

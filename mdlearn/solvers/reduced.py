@@ -63,7 +63,9 @@ def reduce_gram(
 
 def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
     """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2), to a few per cent."""
-    v = root / np.linalg.norm(root)
+    # Not the ones: on centred rows they can be an eigenvector of the eigenvalue 0.
+    v = root * np.random.default_rng(0).uniform(0.5, 1.5, root.shape[0])
+    v /= np.linalg.norm(v)
     value = 0.0
     for _ in range(5):
         v = root * v
@@ -73,7 +75,7 @@ def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None
         if value == 0:
             break
         v /= value
-    return value
+    return max(value, float((root * root * (np.diagonal(G) + constant)).max()))
 
 
 class ColumnGram:

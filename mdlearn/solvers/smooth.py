@@ -16,16 +16,6 @@ LONG = 0.3
 """Step length from which a step says how far margins will still move."""
 
 
-def slopes(column: Column, z: np.ndarray) -> np.ndarray:
-    """Multipliers of all terms at margins z, shape (T, m)."""
-    return np.array([t.slopes(z, column.counts) for t in column.terms]).reshape(-1, z.shape[0])
-
-
-def curvatures(column: Column, z: np.ndarray) -> np.ndarray:
-    """Second derivatives of all terms at margins z, shape (T, m)."""
-    return np.array([t.curvatures(z, column.counts) for t in column.terms]).reshape(-1, z.shape[0])
-
-
 class SmoothTerms:
     """The loss of a column whose terms all have a continuous slope.
 
@@ -36,16 +26,16 @@ class SmoothTerms:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        self.reach = float(np.abs(column.thresholds).max(initial=1.0))
+        self.reach = float(np.abs(column.kinks).max(initial=1.0))
         self.steepest = max((t.steepest * float(column.counts.max()) for t in column.terms), default=0.0)
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
-        return slopes(self.column, z)
+        return self.column.slopes(z)
 
     def model(self, z: np.ndarray) -> np.ndarray:
         """Second derivatives for a step from margins z, shape (T, m)."""
-        D = curvatures(self.column, z)
+        D = self.column.curvatures(z)
         # Below this distance rounding would show in the difference.
         if self.reach > 1e-5 * (1.0 + float(np.abs(z).max())):
             change = self.column.sides[:, None] * (self.slopes(z - self.reach) - self.slopes(z + self.reach))
@@ -69,7 +59,7 @@ class SmoothTerms:
             if value < 0 and t > FAR:
                 return np.inf
             low, high = (t, high) if value < 0 else (low, t)
-            rise = bend + float((curvatures(column, z + t * dz).sum(axis=0) * dz) @ dz)
+            rise = bend + float((column.curvatures(z + t * dz).sum(axis=0) * dz) @ dz)
             t = min(t - value / rise, 8.0 * t) if rise > 0 else 8.0 * t
             if not low < t < high:
                 t = 0.5 * (low + high) if np.isfinite(high) else 8.0 * low

@@ -17,7 +17,7 @@ class SquaredTerms:
 
     def _excess(self, z: np.ndarray) -> np.ndarray:
         """How far each margin is on the punished side of each threshold, shape (T, m)."""
-        return self.column.sides[:, None] * (self.column.thresholds[:, None] - z)
+        return self.column.sides[:, None] * (self.column.kinks - z)
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""

@@ -46,6 +46,11 @@ class Margins:
         """Multiplier with which one average row would reach margin 1 on its own."""
         return typical_multiplier(self.form)
 
+    @cached_property
+    def typical_kink(self) -> float:
+        """Size of margins: 1 for signs, as thresholds are; that of the targets where they are larger."""
+        return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
+
 
 def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
     """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""

@@ -9,7 +9,8 @@ from scipy.linalg import solve_triangular
 
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.blocks import BlockRows
-from mdlearn.data.rows import CsrRows, Rows
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.rows import Rows
 from mdlearn.data.tied import TiedRows
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.data.checks import check_data
 from mdlearn.forms.margin import BIASES
-from mdlearn.objectives.base import Parameter, Setting
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.choice import choose
+from mdlearn.solvers.supervised import takes
+from mdlearn.testing.declared import check_bounds, check_declaration, check_params, check_unknown_parameter
+from mdlearn.testing.features import check_features
 from mdlearn.testing.judging import (
     CLOSE,
     GAMMA,
@@ -27,94 +25,11 @@ from mdlearn.testing.judging import (
     rbf_matrix,
     require,
     require_close,
-    require_terms,
     sample,
     task_of,
     tight_fit,
 )
 from mdlearn.testing.own import check_own_certificate, has_terms
-
-
-def check_declaration(objective: Any) -> None:
-    """Name, texts, parameters, default bias and terms are declared as the listing and the engines need them."""
-    task = task_of(objective)
-    require(
-        re.fullmatch(r"[a-z][a-z0-9_-]*", task.name) is not None,
-        f"name is {task.name!r}; use lower-case letters, digits, '_' and '-'",
-    )
-    for text in ("summary", "formula"):
-        lines = str(getattr(task, text)).splitlines()
-        require(len(lines) == 1, f"{task.name}: {text} needs to be one line of text; `objectives` prints it")
-    for name, parameter in task.parameters.items():
-        declared = isinstance(parameter, (Parameter, Setting))
-        require(declared, f"{task.name}: parameters[{name!r}] needs to be a Parameter or a Setting")
-        require(bool(parameter.doc), f"{task.name}: parameter {name} has no doc; say what it is")
-    require(task.default_bias in BIASES, f"{task.name}: default_bias needs to be one of {', '.join(BIASES)}")
-    require_terms(task)
-
-
-def check_unknown_parameter(objective: Any) -> None:
-    """A parameter that was not declared is refused, and the message lists the declared ones."""
-    task = task_of(objective)
-    X, y, _ = sample()
-    calls: dict[str, Callable[[], Any]] = {
-        "fit": lambda: fit(objective, X, y, no_such_parameter=1.0),
-        "the constructor": lambda: type(task)(no_such_parameter=1.0),
-    }
-    for place, call in calls.items():
-        accepted = f"{task.name}: {place} accepts no_such_parameter; let Objective.__init__ refuse it"
-        message = message_of(ValueError, call, accepted)
-        missing = [name for name in task.parameters if name not in message]
-        require(not missing, f"{task.name}: the message of {place} does not list {missing}: {message}")
-
-
-def check_bounds(objective: Any) -> None:
-    """Values outside a parameter's bounds are refused by name; the bounds themselves are usable."""
-    task = task_of(objective)
-    X, y, _ = sample()
-    for name, parameter in task.parameters.items():
-        if not isinstance(parameter, Parameter):
-            continue
-        low, high = parameter.low, parameter.high
-        outside = (low if parameter.strict else low - 1.0, high + 1.0)
-        wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
-        for value in [*wrong, math.inf] if parameter.finite else wrong:
-            refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
-            message = message_of(ValueError, partial(fit, objective, X, y, **_given(name, value)), refuse)
-            require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
-        refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
-        message_of(TypeError, partial(fit, objective, X, y, **_given(name, "text")), refuse)
-        for end in (high,) if parameter.strict else (low, high):
-            if math.isfinite(end) or (end > 0 and not parameter.finite):
-                require_terms(task_of(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
-
-
-def _given(name: str, value: Any) -> dict[str, Any]:
-    return {name: value}
-
-
-def check_params(objective: Any) -> None:
-    """The model's params are the given values and the defaults for m = sum of the weights; all within bounds."""
-    task = task_of(objective)
-    X, y, counts = sample()
-    model = tight_fit(objective, X, y, sample_weight=counts)
-    want = task.complete(task.resolve(float(counts.sum())), check_data(X, y, counts, None, square=False))
-    require(
-        model.params == want and list(want) == list(task.parameters),
-        f"{task.name}: model.params is {model.params}, but resolve(sum of the weights) gives {want}; let "
-        "resolve() return every declared parameter and depend on nothing else",
-    )
-    for name, value in want.items():
-        unfit = f"{task.name}: the default {name}={value!r} is outside its own bounds; change one of them"
-        try:
-            task.parameters[name].check(name, value)
-        except (TypeError, ValueError) as error:
-            raise AssertionError(unfit) from error
-    explicit = tight_fit(objective, X, y, sample_weight=counts, **want)
-    require(
-        np.array_equal(explicit.coef_, model.coef_),
-        f"{task.name}: the defaults given explicitly make another model; terms() needs to use its argument params only",
-    )
 
 
 def check_certificate(objective: Any) -> None:
@@ -123,7 +38,7 @@ def check_certificate(objective: Any) -> None:
         check_own_certificate(objective)
         return
     for settings in kernels_of(objective):
-        X, y, counts = sample()
+        X, y, counts = sample(objective)
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         judge, certificate = Judge(objective, model, X, y, counts), model.certificate
         held, where = judge.held(0), f"{model.objective}, {settings['kernel']} kernel"
@@ -148,7 +63,7 @@ def check_perturbations(objective: Any) -> None:
         return  # part of the check before
     rng = np.random.default_rng(0)
     for settings in kernels_of(objective):
-        X, y, counts = sample()
+        X, y, counts = sample(objective)
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         judge, low = Judge(objective, model, X, y, counts), model.certificate.lower_bound
         coef, b = judge.coefs[0], float(model.intercept_[0])
@@ -168,7 +83,7 @@ def check_weights(objective: Any) -> None:
     """Integer weights equal repeated rows; weight 0 equals a row left out."""
     for settings in kernels_of(objective):
         for k in (2, 3):
-            X, y, counts = sample(k)
+            X, y, counts = sample(objective, k)
             weighted = tight_fit(objective, X, y, sample_weight=counts, **settings)
             repeated = tight_fit(objective, np.repeat(X, counts, axis=0), np.repeat(y, counts), **settings)
             require_close(
@@ -182,7 +97,7 @@ def check_weights(objective: Any) -> None:
 def check_row_order(objective: Any) -> None:
     """The order of the rows does not matter."""
     for settings in kernels_of(objective):
-        X, y, counts = sample(3)
+        X, y, counts = sample(objective, 3)
         order = np.argsort(X[:, 0])
         straight = tight_fit(objective, X, y, sample_weight=counts, **settings)
         mixed = tight_fit(objective, X[order], y[order], sample_weight=counts[order], **settings)
@@ -192,7 +107,7 @@ def check_row_order(objective: Any) -> None:
 def check_engines_agree(objective: Any) -> None:
     """Engine "auto" takes the problem, and all engines that take it give the same decision values."""
     task = task_of(objective)
-    X, y, _ = sample()
+    X, y, _ = sample(objective)
     for settings in kernels_of(objective):
         for bias in BIASES:
             try:
@@ -203,7 +118,7 @@ def check_engines_agree(objective: Any) -> None:
                 continue
             # The others promise no optimum, or not in reasonable time.
             exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
-            able = [name for name, cls in exact.items() if cls().refusal(form) is None and cls().reaches(form)]
+            able = [name for name, cls in exact.items() if takes(cls, form) and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
             require(choose(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
             models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
@@ -215,7 +130,7 @@ def check_engines_agree(objective: Any) -> None:
 def check_determinism(objective: Any) -> None:
     """The same call gives the same bits; random_state=None is 0."""
     for settings in kernels_of(objective):
-        X, y, counts = sample()
+        X, y, counts = sample(objective)
         first, *others = (
             tight_fit(objective, X, y, sample_weight=counts, random_state=s, **settings) for s in (None, 0, 0)
         )
@@ -224,9 +139,14 @@ def check_determinism(objective: Any) -> None:
 
 
 def check_string_labels(objective: Any) -> None:
-    """Strings and booleans serve as labels: only their order counts."""
-    X, y, counts = sample()
+    """Strings and booleans serve as labels: only their order counts; a regression refuses strings."""
+    X, y, counts = sample(objective)
     number = tight_fit(objective, X, y, sample_weight=counts)
+    if task_of(objective).task == "regression":
+        words = np.where(y > 0, "yes", "no")
+        accepted = f"{number.objective}: strings are accepted as numbers; leave y to mdlearn"
+        message_of(TypeError, lambda: fit(objective, X, words), accepted)
+        return
     for classes in (np.array(["no", "yes"]), np.array([False, True])):
         named = tight_fit(objective, X, classes[y], sample_weight=counts)
         require(
@@ -241,34 +161,38 @@ def check_precomputed(objective: Any) -> None:
     """The kernel rbf and its matrix given as precomputed make the same model; where such a matrix will do."""
     if not task_of(objective).kernels or task_of(objective).needs_rows:
         return
-    X, y, counts = sample()
+    X, y, counts = sample(objective)
     rbf = tight_fit(objective, X, y, sample_weight=counts, kernel="rbf", gamma=GAMMA)
     given = tight_fit(objective, rbf_matrix(X, X), y, sample_weight=counts, kernel="precomputed")
-    Z = sample()[0][:7] + 0.1
+    Z = sample(objective)[0][:7] + 0.1
     told = "kernel rbf and its precomputed matrix disagree; form() needs to pass on `features` as it is"
     require_close((rbf, Z), (given, rbf_matrix(Z, X)), told)
 
 
 def check_model(objective: Any) -> None:
-    """Shapes and meaning of what a model of two classes offers."""
-    X, y, counts = sample()
+    """Shapes and meaning of what a model of two classes, or of numbers, offers."""
+    X, y, counts = sample(objective)
     d, total = X.shape[1], int((counts > 0).sum())
     for settings in kernels_of(objective):
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         f, name = model.decision_function(X), f"{model.objective}, {settings['kernel']} kernel: "
-        shapes = {"intercept_": (1,), "n_support_": (2,), "classes_": (2,)}
+        k = {"classification": 2, "regression": 0}[task_of(objective).task]
+        shapes = {"intercept_": (1,), "n_support_": (max(k, 1),), "classes_": (k,)}
         for attribute, shape in shapes.items():
             require(np.shape(getattr(model, attribute)) == shape, f"{name}{attribute} needs the shape {shape}")
         linear = settings["kernel"] == "linear"
         require(hasattr(model, "coef_") == linear, f"{name}coef_ exists for the linear kernel, and only there")
-        wanted = (1, d) if model._map is None else (1, *model._map.shape)
+        wanted = (1, d) if model._map is None else (1, *np.shape(getattr(model, "coef_", ()))[1:])
         require(not linear or model.coef_.shape == wanted, f"{name}coef_ needs the shape {wanted}")
         judge = Judge(objective, model, X, y, counts) if has_terms(objective) else None
         if judge is not None and judge.terms.ridge > 0:
             _check_combination(model, X, judge.F, counts, name)
         require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
-        require(np.array_equal(model.predict(X), (f >= 0).astype(int)), f"{name}predict is not the sign of f")
-        require(np.array_equal(model.margins(X, y), np.where(y == 1, f, -f)), f"{name}margins are not y f")
+        if k == 0:
+            require(np.array_equal(model.predict(X), f), f"{name}predict is not f")
+        else:
+            require(np.array_equal(model.predict(X), (f >= 0).astype(int)), f"{name}predict is not the sign of f")
+            require(np.array_equal(model.margins(X, y), np.where(y == 1, f, -f)), f"{name}margins are not y f")
         require(bool(model.history) and model.n_iter == len(model.history), f"{name}n_iter and history do not fit")
 
 
@@ -284,15 +208,18 @@ def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndar
 
 def check_three_classes(objective: Any) -> None:
     """Three classes make three problems, each with a certificate that holds; not for objectives of joint problems."""
-    if "ovr" not in task_of(objective).multiclass:
+    task = task_of(objective)
+    if task.task == "regression" or "ovr" not in task.multiclass:
         return
-    X, y, counts = sample(3)
+    X, y, counts = sample(objective, 3)
     for settings in kernels_of(objective):
         model = tight_fit(objective, X, y, sample_weight=counts, multiclass="ovr", **settings)
         f, parts, name = model.decision_function(X), model.certificate.parts, f"{model.objective}, three classes: "
         require(f.shape == (X.shape[0], 3), f"{name}decision_function needs one column per class; form() makes them")
         require(np.array_equal(model.predict(X), f.argmax(axis=1)), f"{name}predict is not the largest score")
         require(len(parts) == 3, f"{name}the certificate has {len(parts)} parts; form() needs one column per class")
+        if not has_terms(objective):
+            continue
         judge = Judge(objective, model, X, y, counts)
         for j, part in enumerate(parts):
             require(
@@ -317,5 +244,6 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_precomputed,
     check_model,
     check_three_classes,
+    check_features,
 )
 """All checks, in the order in which they run."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.api import fit
-from mdlearn.data.checks import Data, check_data
+from mdlearn.api import READERS, fit
+from mdlearn.data.arrays import check_rows
+from mdlearn.data.checks import Data
 from mdlearn.data.kernels import Kernel
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.given import GivenTerm
@@ -39,25 +40,24 @@ class Judge:
         task, linear = task_of(objective), model.kernel.name == "linear"
         self.model, self.counts, self.total = model, counts, float(counts.sum())
         self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
-        k = model.classes_.shape[0]
-        self.signs = [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)]
+        self.signs, self.offset = SIGNS[task.task](model, y)
         self.F = X if linear else rbf_matrix(X, X)
         if model._map is not None:
-            self.F = landmark_matrix(model, X)
+            self.F = landmark_matrix(model, X) if hasattr(model, "landmarks_") else mapped_matrix(model, X)
         self.M = np.eye(self.F.shape[1]) if linear else self.F
         if not linear and hasattr(model, "basis_indices_"):
             # |w| is the length of the coefficients of these rows; there are no others.
-            features = features_of(task, check_data(X, y, counts, None, square=False), "rbf")
+            features = features_of(task, data_of(task, X, y, counts), "rbf")
             self.M = np.zeros(self.F.shape)
             at = model.basis_indices_
             self.M[at, at] = 1.0 if getattr(features, "ridge", None) is None else features.ridge
-        self.coefs = model.coef_.reshape(model.coef_.shape[0], -1) if linear else model.dual_coef_
+        self.coefs = model._coef if model._coef is not None else model.dual_coef_
         self.at_zero = self.value(0, np.zeros_like(self.coefs[0]), 0.0)
         self.scale = max(abs(model.certificate.objective), abs(self.at_zero))
 
     def value(self, j: int, coef: np.ndarray, b: float) -> float:
         """The full objective of problem j at other coefficients."""
-        z = self.signs[j] * (self.F @ coef + b)
+        z = self.signs[j] * (self.F @ coef + b) - self.offset
         mean = float(self.counts @ z) / self.total
         value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
         value *= self.terms.ridge
@@ -72,6 +72,19 @@ class Judge:
     def held(self, j: int) -> float:
         """The objective of problem j at the model's own coefficients."""
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
+
+
+def _signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    k = model.classes_.shape[0]
+    return [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)], 0.0
+
+
+def _signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    return [np.ones(y.shape[0])], y
+
+
+SIGNS = {"classification": _signs_of_classes, "regression": _signs_of_numbers}
+"""Signs of each problem and the offset of margins, by the objective's task."""
 
 
 def _losses(term: Term, z: np.ndarray) -> np.ndarray:
@@ -103,14 +116,19 @@ def title_of(objective: Any) -> str:
     return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
 
 
-def sample(k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, labels 0 ... k-1 and repetition counts 0 ... 3: overlapping classes, one row with two labels."""
+def sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, y for the objective's task and repetition counts 0 ... 3; one row stands there with two y.
+
+    y are labels 0 ... k-1 of overlapping classes, or numbers.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((36, 3))
-    y = np.argmax(X[:, :k] + rng.standard_normal((36, k)), axis=1)
-    X[1], y[1] = X[0], (y[0] + 1) % k
+    noise = rng.standard_normal((36, k))
+    classes = np.argmax(X[:, :k] + noise, axis=1)
+    X[1], classes[1] = X[0], (classes[0] + 1) % k
     counts = rng.integers(0, 4, 36)
     counts[:2] = 1, 2
+    y = {"classification": classes, "regression": 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0]}[task_of(objective).task]
     return X, y, counts
 
 
@@ -129,11 +147,23 @@ def landmark_matrix(model: Model, X: np.ndarray) -> np.ndarray:
     return (np.eye(len(model.centers_))[k][:, :, None] * mu[:, None, :]).reshape(len(X), -1)
 
 
+def mapped_matrix(model: Model, X: np.ndarray) -> np.ndarray:
+    """The features that a model of explicit rows makes of its own, shape (n, width)."""
+    assert model._map is not None
+    F: np.ndarray = model._map.checked(check_rows(X)).block(slice(None))
+    return F
+
+
 def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
     """The form that an objective writes for these rows, with the linear or the rbf kernel."""
-    data = check_data(X, y, None, None, square=False)
+    data = data_of(task, X, y, None)
     params = task.complete(task.resolve(data.total), data)
     return task.form(data, features_of(task, data, kernel), bias, params)
+
+
+def data_of(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
+    """The training data of an objective, as fit makes them."""
+    return READERS[task.task](X, y, counts, None, square=False)
 
 
 def features_of(task: Objective, data: Data, kernel: str) -> Any:

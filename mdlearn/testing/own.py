@@ -57,7 +57,7 @@ def check_own_certificate(objective: Any) -> None:
 
 def _fitted(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
     """A model, its form and its coefficients (p, k); None for forms of other kinds."""
-    X, y, _ = sample()
+    X, y, _ = sample(objective)
     model = tight_fit(objective, X, y)
     form = form_of(task_of(objective), X, y, model.bias, "linear")
     if not isinstance(form, Composite):

@@ -1,0 +1,61 @@
+"""The fitted model of an objective whose task is regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.checks import check_targets, check_weights
+from mdlearn.model.model import Model
+
+
+class RegressionModel(Model):
+    """A fitted regression: as `Model`, but predictions are numbers, and there are no classes and no margins.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (0,)
+        There are none.
+    n_support_ : ndarray of shape (1,)
+        Number of training rows with a non-zero dual coefficient.
+    """
+
+    measure: ClassVar[str] = "R^2"
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x), shape (n,); the same as `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; for a precomputed kernel the values (n, m) against all training rows.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than at fit, or other column names.
+        """
+        return np.asarray((self._scores(self._check(X)) + self.intercept_)[:, 0])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x), shape (n,), float64."""
+        return self.decision_function(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0."""
+        f = self.predict(X)
+        y, counts = check_targets(y, f.shape[0]), check_weights(sample_weight, f.shape[0])
+        missed = float(counts @ np.square(y - f))
+        spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))
+        return 1.0 - missed / spread if spread > 0 else float(missed == 0)
+
+    def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
+        """Raise TypeError: margins belong to classes."""
+        raise TypeError(f"{self.objective!r} is a regression, which has no margins; residuals are predict(X) - y")
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """AttributeError: probabilities belong to classes."""
+        raise AttributeError(f"predict_proba does not exist: {self.objective!r} is a regression")

@@ -1,0 +1,40 @@
+"""Models from files: what a file names and mdlearn itself does not bring is looked up among the plugins."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mdlearn.model import persistence
+from mdlearn.model.model import Model
+from mdlearn.plugins.manager import find
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` wrote; it predicts the same bits.
+
+    Nothing in the file is executed: no pickle, no names to import. Where a model needs a plugin to predict (a kernel
+    or an objective with features of its own), the file has its name, which is looked up among the installed ones.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        When the file is no model, damaged, changed after it was saved, of a newer format, or needs a plugin that is
+        not installed.
+    OSError
+        When the file cannot be opened.
+    """
+    return load_with_notes(path)[0]
+
+
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
+    """Read a model and the notes that were saved with it; errors as for `load`."""
+    return persistence.load_with_notes(path, find)

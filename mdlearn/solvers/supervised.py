@@ -1,0 +1,100 @@
+"""What engines hand in is looked at here, once for all of them: an engine of a plugin may be wrong in any way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mdlearn.forms.problem import Form, Problem
+from mdlearn.solvers.base import Report, Solver
+
+
+class Supervised:
+    """An engine whose faults are told by its name.
+
+    Parameters
+    ----------
+    solver : Solver
+    origin : str or None
+        The distribution that brings it; None for a built-in engine, or where that is not known.
+    """
+
+    def __init__(self, solver: Solver, origin: str | None) -> None:
+        self.solver, self.origin = solver, origin
+        self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
+
+    def refusal(self, form: Form) -> str | None:
+        """Why it cannot take a form, or None."""
+        with self._noted():
+            refusal = self.solver.refusal(form)
+        if refusal is not None and not isinstance(refusal, str):
+            raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
+        return refusal
+
+    def prepare(self, form: Form, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """What columns share, in interruptible pieces."""
+        work = self._passed("prepare", lambda: self.solver.prepare(form, options))
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                return done.value
+            yield None
+
+    def reports(
+        self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[Report | None, None, None]:
+        """Reports of one problem, each with a point that its certificate can take; None as a heartbeat."""
+        for report in self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng)):
+            if report is not None:
+                self._check(report, problem)
+            yield report
+
+    def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
+        """The engine's own generator; an error inside comes through as it is."""
+        with self._noted():
+            work = begin()
+        if not isinstance(work, Generator):
+            raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
+        with self._noted():
+            return (yield from work)
+
+    @contextmanager
+    def _noted(self) -> Generator[None, None, None]:
+        """An error from within gets a note of the plugin that it comes from."""
+        try:
+            yield
+        except Exception as error:
+            if self.origin:
+                error.add_note(f"(from {self.title})")
+            raise
+
+    def _check(self, report: Any, problem: Problem) -> None:
+        if not isinstance(report, Report):
+            raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
+        numbers = {"objective": report.objective, "lower_bound": report.lower_bound}
+        if report.residual is not None:
+            numbers["residual"] = report.residual
+        for name, value in numbers.items():
+            if not isinstance(value, (int, float, np.floating)) or math.isnan(value):
+                raise ValueError(self._fault(f"its report has as {name} {value!r}, a number is needed"))
+        fault = problem.fault(report.point)
+        if fault:
+            raise ValueError(self._fault(fault))
+
+    def _fault(self, what: str) -> str:
+        return f"{self.title} is faulty: {what}; use another solver"
+
+
+def takes(cls: type[Solver], form: Form) -> bool:
+    """Whether an engine takes a form; one that cannot answer does not."""
+    try:
+        return cls().refusal(form) is None
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False

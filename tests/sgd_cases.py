@@ -1,0 +1,84 @@
+"""Losses, problems, the objective by its formula and Algorithm 2 line by line, for the tests of asgd and sgd."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from scipy import sparse
+
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers import sgd_task
+
+HINGE = (HingeTerm(2.0),)
+SQUARED_HINGE = (HingeTerm(0.7, power=2),)
+BAND = (HingeTerm(0.5, threshold=0.5, power=2), HingeTerm(1.5, side=-1, threshold=1.5, power=2))
+MIXED = (HingeTerm(1.0, threshold=0.3), HingeTerm(0.25, side=-1, threshold=0.8), HingeTerm(0.4, power=2))
+LOSSES = {"hinge": HINGE, "squared hinge": SQUARED_HINGE, "band": BAND, "mixed": MIXED, "none": ()}
+NEVER = sys.maxsize
+
+
+def points(m=60, d=4, seed=0, noise=0.7):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    return X, np.where(X[:, 0] - 0.4 * X[:, 1] + noise * rng.standard_normal(m) > 0.2, 1, -1)
+
+
+def task_of(X, y, terms, variance=0.0, mean=0.0, bias="none", counts=None):
+    rows = CsrRows(X) if sparse.issparse(X) else DenseRows(X)
+    counts = np.ones(len(y)) if counts is None else np.asarray(counts, dtype=float)
+    column = Column(np.asarray(y, dtype=float), counts, variance, mean, terms)
+    return sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), bias), column)
+
+
+def g(w, X, y, counts, terms, variance, mean):
+    """The objective by its formula, in extended precision; a bias is a column of ones in X."""
+    X, w, c = (np.asarray(a, dtype=np.longdouble) for a in (X, w, counts))
+    z, m = y * (X @ w), c.sum()
+    average = c @ z / m
+    loss = sum(t.weight * (c @ np.maximum(0, t.side * (t.threshold - z)) ** t.power) for t in terms)
+    return w @ w / 2 + variance * (c @ (z - average) ** 2) / m - mean * average + loss
+
+
+def with_ones(X, bias):
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return np.hstack([X, np.full((len(X), 1), 1.0 if bias == "regularized" else 0.0)])
+
+
+def step_scale(terms, counts):
+    """m C, or 1 without a loss."""
+    return np.sum(counts) * max((t.weight for t in terms), default=0.0) or 1.0
+
+
+def transcription(X, y, terms, variance, mean, counts, eta0, t0, i, j):
+    """Algorithm 2, dense, line by line, on g / (m C); returns the last iterate and the average."""
+    m, scale = np.sum(counts), step_scale(terms, counts)
+    w, average = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for t, (a, b) in enumerate(zip(i, j), start=1):
+        r_a, r_b = y[a] * X[a], y[b] * X[b]
+        z = r_a @ w
+        gradient = 2 * variance * (r_a * z - r_a * (r_b @ w)) + w - mean * r_a
+        for term in terms:
+            excess = term.side * (term.threshold - z)
+            if excess > 0:
+                slope = 1.0 if term.power == 1 else 2.0 * excess
+                gradient = gradient - m * term.weight * slope * term.side * r_a
+        w = w - eta0 * (1 + eta0 * t / scale) ** -0.75 * gradient / scale
+        average = average + (w - average) / max(1, t - t0)
+    return w, average
+
+
+def near(actual, wanted):
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+KINDS = {
+    "dense": lambda X: X,
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "CSR": sparse.csr_matrix,
+}

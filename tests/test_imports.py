@@ -1,0 +1,133 @@
+"""Imports run one way, as docs/architecture.md says, and load no more than they need."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+
+from documents import ARCHITECTURE, PACKAGE, PROJECT, ROOT, blocks
+
+import mdlearn
+
+THIRD_PARTY = {"numpy", "scipy", "pluggy", "threadpoolctl"}
+
+
+def modules():
+    """Name -> tree of every module; of the kernels, the file with their annotations."""
+    found = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
+        parts = ["mdlearn", *path.relative_to(PACKAGE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = modules()
+
+
+def imports(nodes):
+    """Absolute names that import statements ask for; a name taken from a package may be a module of it."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in MODULES else node.module
+
+
+def component(name):
+    """Entry of the table of layers that a module belongs to: the longest one that fits."""
+    short = name.removeprefix("mdlearn.")
+    fits = [entry for line in LAYERS for entry in line if f"{short}.".startswith(f"{entry}.")]
+    assert fits, f"docs/architecture.md has no layer for {name}"
+    return max(fits, key=len)
+
+
+LAYERS = [line.split(", ") for line in blocks(ARCHITECTURE.split("<!-- layers -->")[1], "")[0].splitlines()]
+HEIGHT = {entry: -i for i, line in enumerate(LAYERS) for entry in line}
+
+
+def crossings():
+    """(importing module, imported module) over the borders of components, imports inside functions included."""
+    for name, tree in MODULES.items():
+        if name == "mdlearn":
+            continue
+        for asked in imports(ast.walk(tree)):
+            if asked.split(".")[0] == "mdlearn" and component(asked) != component(name):
+                yield name, asked
+
+
+def test_the_table_of_layers_is_complete():
+    entries = {entry.split(".")[0] for entry in HEIGHT}
+    assert entries == {name.split(".")[1] for name in MODULES if "." in name}
+    assert {"data", "forms", "solvers", "api"} <= entries
+
+
+def test_imports_run_one_way():
+    pairs = list(crossings())
+    assert len(pairs) > 30
+    wrong = [(name, asked) for name, asked in pairs if HEIGHT[component(asked)] >= HEIGHT[component(name)]]
+    assert not wrong, f"imports against the order of docs/architecture.md: {wrong}"
+
+
+def test_the_package_itself_loads_the_last_layer_only():
+    eager = [asked for asked in imports(MODULES["mdlearn"].body) if asked.startswith("mdlearn")]
+    assert {component(asked) for asked in eager} == {"errors", "plugins.hookspecs"}
+
+
+def test_kernels_import_nothing_of_the_rest():
+    sources = [*(ROOT / "mdlearn" / "_solvers").glob("*.pyx"), *(ROOT / "mdlearn" / "_solvers").glob("*.pxd")]
+    assert sources
+    for path in sources:
+        asked = re.findall(r"^\s*(?:from|import|cimport)\s+(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        own = ("mdlearn._solvers", "libc", "cpython", "cython")
+        assert all(name.startswith(own) for name in asked), (path.name, asked)
+
+
+def top_level(tree):
+    """Statements that run at import: everything outside functions."""
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def test_module_level_imports_are_the_declared_dependencies():
+    declared = {re.match(r"[\w-]+", requirement).group() for requirement in PROJECT["dependencies"]}
+    assert declared == THIRD_PARTY
+    allowed = THIRD_PARTY | sys.stdlib_module_names | {"mdlearn"}
+    for name, tree in MODULES.items():
+        strange = {asked.split(".")[0] for asked in imports(top_level(tree))} - allowed
+        assert not strange, f"{name} imports {strange} at module level"
+
+
+def test_import_mdlearn_loads_numpy_and_pluggy_only():
+    code = (
+        "import sys, numpy, pluggy; before = set(sys.modules); import mdlearn; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)); "
+        "print(*sorted(name for name in sys.modules if name.startswith('mdlearn')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    packages, ours = done.stdout.splitlines()
+    assert packages == "mdlearn"
+    assert ours.split() == ["mdlearn", "mdlearn.errors", "mdlearn.plugins", "mdlearn.plugins.hookspecs"]
+
+
+def test_no_module_hides_a_public_name():
+    for found in pkgutil.walk_packages(mdlearn.__path__, "mdlearn."):
+        if found.name != "mdlearn.__main__":
+            importlib.import_module(found.name)
+    assert callable(mdlearn.fit) and not inspect.ismodule(mdlearn.fit)
+    assert mdlearn.list_objectives() and mdlearn.list_solvers()
+    model = mdlearn.fit("svm", [[0.0], [1.0]], [0, 1])
+    assert isinstance(model, mdlearn.Model) and isinstance(model.certificate, mdlearn.Certificate)
+    assert all(hasattr(mdlearn, name) for name in mdlearn.__all__)
+    assert sorted(mdlearn.__all__) == mdlearn.__all__
