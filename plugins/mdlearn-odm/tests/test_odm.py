@@ -18,7 +18,7 @@ def test_conformance(objective, check):
 
 def test_registered():
     (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "mdlearn-odm"]
-    assert (record.objectives, record.solvers, record.state) == (("odm",), (), "ok")
+    assert (record.objectives, record.solvers, record.state) == (("odm", "mcodm"), ("ccp",), "ok")
 
 
 def sample():

@@ -1,66 +1,21 @@
-"""The Optimal margin Distribution Machine, an objective for mdlearn."""
-
-import math
-from dataclasses import dataclass
-from numbers import Real
-from typing import ClassVar
+"""The Optimal margin Distribution Machine and its multi-class form, objectives for mdlearn."""
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Terms
 
+from .ccp import CCP
+from .mcodm import McODM
+from .odm import ODM
 
-@dataclass(frozen=True)
-class BelowOne(Parameter):
-    """A number in [0, 1): the bound itself is refused, in words that say so."""
-
-    high: float = math.nextafter(1.0, 0.0)
-
-    def check(self, name, value):
-        """Return the value as a float."""
-        if isinstance(value, Real) and not isinstance(value, bool) and not 0.0 <= value < 1.0:
-            raise ValueError(f"{name} needs to be a number >= 0 and < 1; got {value!r}")
-        return super().check(name, value)
-
-
-class ODM(mdlearn.Objective):
-    """ODM: margins are drawn to 1; what falls outside the band 1 - theta <= z <= 1 + theta is squared.
-
-    ``1/2 |w|^2 + lam/(m (1 - theta)^2) sum [max(0, 1 - theta - z)^2 + mu max(0, z - 1 - theta)^2]``
-
-    Parameters
-    ----------
-    lam : float, default m
-        Weight of the mean loss, >= 0; m is the sum of the sample weights.
-    mu : float, default 0.5
-        Weight of margins beyond the band, relative to those short of it, >= 0.
-    theta : float, default 0.2
-        Half the width of the band, in [0, 1).
-
-    References
-    ----------
-    T. Zhang and Z.-H. Zhou, "Optimal margin distribution machine", IEEE TKDE 32(6), 2020 (arXiv:1604.03348).
-    """
-
-    name = "odm"
-    summary = "optimal margin distribution machine"
-    formula = "1/2 |w|^2 + lam/(m (1-theta)^2) sum [max(0, 1-theta-z)^2 + mu max(0, z-1-theta)^2]"
-    parameters: ClassVar = {
-        "lam": Parameter(lambda params, m: m, "weight of the mean loss (default m, the sum of the weights)"),
-        "mu": Parameter(0.5, "weight of margins beyond the band, relative to those short of it"),
-        "theta": BelowOne(0.2, "half the width of the band around 1, below 1"),
-    }
-
-    def terms(self, params, total):
-        """Two squared hinge terms; mdlearn sums them over rows, so the weight of a mean is divided by m."""
-        theta = params["theta"]
-        weight = params["lam"] / (total * (1.0 - theta) ** 2)
-        short = HingeTerm(weight, threshold=1.0 - theta, power=2)
-        beyond = HingeTerm(weight * params["mu"], side=-1, threshold=1.0 + theta, power=2)
-        return Terms(loss=(short, beyond))
+__all__ = ["CCP", "ODM", "McODM"]
 
 
 @mdlearn.hookimpl
 def mdlearn_objectives():
-    """What this package offers."""
-    return [ODM]
+    """The objectives of this package."""
+    return [ODM, McODM]
+
+
+@mdlearn.hookimpl
+def mdlearn_solvers():
+    """The engine that serves mcODM of three or more classes."""
+    return [CCP]
