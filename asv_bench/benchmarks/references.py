@@ -7,8 +7,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 
-def paired_ratio(ours, reference, repeats=3):
-    """Median of the ratios of wall times of two calls made in turn.
+def paired_times(ours, reference, repeats, clock=perf_counter):
+    """Seconds of two calls made in turn; which of the two comes first alternates.
 
     Parameters
     ----------
@@ -16,22 +16,28 @@ def paired_ratio(ours, reference, repeats=3):
         Called without arguments; both once unmeasured first.
     repeats : int
         Number of pairs.
+    clock : callable
+        ``perf_counter`` for wall time, ``process_time`` for the CPU time of all threads of the process.
 
     Returns
     -------
-    ratio : float
-        Time of `ours` divided by the time of `reference`.
+    own, others : list of float
+        Times of each side, `repeats` of them.
     """
     ours()
     reference()
-    ratios = []
-    for _ in range(repeats):
-        start = perf_counter()
-        ours()
-        middle = perf_counter()
-        reference()
-        ratios.append((middle - start) / (perf_counter() - middle))
-    return median(ratios)
+    own, others = [], []
+    for pair in range(repeats):
+        for call, times in ((ours, own), (reference, others))[:: 1 if pair % 2 == 0 else -1]:
+            start = clock()
+            call()
+            times.append(clock() - start)
+    return own, others
+
+
+def paired_ratio(ours, reference, repeats=3, clock=perf_counter):
+    """Median of the ratios of `paired_times`: time of `ours` divided by the time of `reference`."""
+    return median(a / b for a, b in zip(*paired_times(ours, reference, repeats, clock)))
 
 
 def gram_and_cholesky(X, gamma):

@@ -1,27 +1,15 @@
-"""Seeded data for the benchmarks: fresh draws, no files."""
+"""Seeded data for the benchmarks: fresh draws, no files.
+
+Every function takes the numbers of rows m and columns d, the share `noise` of labels that are flipped, and a `seed`. It
+returns X of shape (m, d) and labels -1 and 1 of shape (m,).
+"""
 
 import numpy as np
 import scipy.sparse as sp
 
 
 def ringnorm(m, d=20, noise=0.05, seed=20):
-    """Breiman's ringnorm: one Gaussian of twice the spread around a narrower, shifted one.
-
-    Parameters
-    ----------
-    m, d : int
-        Rows and columns.
-    noise : float
-        Share of the labels that are flipped.
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,)
-        Labels -1 and 1.
-    """
+    """Breiman's ringnorm: one Gaussian of twice the spread around a narrower, shifted one."""
     rng = np.random.default_rng([seed, m, d])
     y = rng.choice([-1.0, 1.0], m)
     spread = np.where(y > 0, 2.0, 1.0)
@@ -31,29 +19,17 @@ def ringnorm(m, d=20, noise=0.05, seed=20):
 
 
 def gaussians(m, d, distance=1.5, noise=0.05, factors=10, seed=21):
-    """Two overlapping Gaussians with correlated columns; the last column is constant 1.
+    """Two overlapping Gaussians with correlated columns; the last of the d columns is constant 1.
 
     The constant column makes the bias part of ``w``, so that every linear solver minimises the
     same function without an argument for the bias.
 
     Parameters
     ----------
-    m, d : int
-        Rows and columns, the constant one included.
     distance : float
         Half the distance between the two centres, in units of the uncorrelated spread.
-    noise : float
-        Share of the labels that are flipped.
     factors : int
         Number of shared factors that correlate the columns.
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,)
-        Labels -1 and 1.
     """
     rng = np.random.default_rng([seed, m, d])
     y = rng.choice([-1.0, 1.0], m)
@@ -70,24 +46,12 @@ def _with_noise(rng, y, share):
 
 
 def words(m, d=200_000, per_row=60, noise=0.05, seed=22):
-    """Text-like rows: columns drawn by a Zipf law, tf-idf-like values, unit rows, labels from a sparse plane.
+    """Text-like CSR rows: columns drawn by a Zipf law, tf-idf-like values, unit rows, labels from a sparse plane.
 
     Parameters
     ----------
-    m, d : int
-        Rows and columns.
     per_row : int
         Draws per row; repeated columns are merged.
-    noise : float
-        Share of the labels that are flipped.
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    X : csr_matrix of shape (m, d)
-    y : ndarray of shape (m,)
-        Labels -1 and 1.
     """
     rng = np.random.default_rng([seed, m, d])
     share = np.cumsum(1.0 / (np.arange(d) + 10.0))
@@ -99,3 +63,26 @@ def words(m, d=200_000, per_row=60, noise=0.05, seed=22):
     X = sp.csr_matrix(sp.diags(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X)
     score = X @ (rng.normal(size=d) * (rng.random(d) < 0.3))
     return X, _with_noise(rng, np.where(score > np.median(score), 1.0, -1.0), noise)
+
+
+def several_classes(m, d, k, informative=30, seed=23):
+    """Rows of independent normal columns; classes 0 ... k-1 by random linear scores of the first columns and noise."""
+    rng = np.random.default_rng([seed, m, d, k])
+    X = rng.normal(size=(m, d))
+    W = rng.normal(scale=0.7, size=(informative, k))
+    return X, (X[:, :informative] @ W + rng.gumbel(size=(m, k))).argmax(axis=1)
+
+
+def noisy_digits(m, n_test=5000, seed=24):
+    """scikit-learn's digits, split first, then drawn with noise: training rows and labels, test rows and labels."""
+    from sklearn.datasets import load_digits
+
+    rng = np.random.default_rng([seed, m])
+    X, labels = load_digits(return_X_y=True)
+    order = rng.permutation(labels.size)
+
+    def drawn(rows, n):
+        chosen = rng.choice(rows, n)
+        return X[chosen] / 16.0 + 0.15 * rng.normal(size=(n, X.shape[1])), labels[chosen]
+
+    return *drawn(order[:1300], m), *drawn(order[1300:], n_test)

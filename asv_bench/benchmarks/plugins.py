@@ -1,0 +1,190 @@
+"""What a plugin costs: an objective of a package, and a compiled loss, beside the same thing written into the core."""
+
+import ctypes
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from scipy import LowLevelCallable
+from scipy.special import xlogy
+
+import mdlearn
+from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import DenseRows
+from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.native import NativeFunction
+from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.plugins.manager import registry
+from mdlearn.solvers.sgd_task import Task
+
+from .references import paired_ratio
+from .workloads import gaussians, ringnorm, words
+
+PACKAGE = Path(__file__).resolve().parents[2] / "plugins" / "mdlearn-odm"
+PAIRS = 31
+
+
+class CoreODM(mdlearn.Objective):
+    """ODM as a module of the core would have it."""
+
+    name = "core_odm"
+    parameters = {
+        "lam": Parameter(lambda params, m: m, "weight of the mean loss"),
+        "mu": Parameter(0.5, "weight of margins beyond the band"),
+        "theta": Parameter(0.2, "half the width of the band", high=0.999),
+    }
+
+    def terms(self, params, total):
+        weight, theta = params["lam"] / (total * (1.0 - params["theta"]) ** 2), params["theta"]
+        beyond = HingeTerm(weight * params["mu"], -1, 1.0 + theta, 2)
+        return Terms(loss=(HingeTerm(weight, 1, 1.0 - theta, 2), beyond))
+
+
+@cache
+def installed():
+    """Make the package known to this process by its entry point, as pip would, before mdlearn looks for plugins."""
+    folder = tempfile.TemporaryDirectory()
+    info = Path(folder.name) / "mdlearn_odm-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mdlearn-odm\nVersion: 0\n")
+    (info / "entry_points.txt").write_text("[mdlearn]\nmain = mdlearn_odm\n")
+    sys.path += [folder.name, str(PACKAGE / "src")]
+    return folder  # kept, for it ends with its owner
+
+
+class ODMThroughItsPlugin:
+    """CPU time of a fit by the plugin's name, in units of a fit of the same loss registered as a built-in one.
+
+    Both pass every step from the name to the model; a factor of 1 says that nothing depends on where a class is from.
+    """
+
+    params = ["dense 200 x 11", "dense 20000 x 51", "kernel 400", "sparse 4000 x 20000"]
+    param_names = ["shape"]
+
+    def setup(self, shape):
+        installed()
+        if "odm" not in registry().objectives:
+            raise RuntimeError("mdlearn-odm was not found; see `python -m mdlearn plugins`")
+        registry().objectives["core_odm"] = CoreODM
+        kind, _, size = shape.partition(" ")
+        m, *d = (int(part) for part in size.split(" x "))
+        self.X, self.y = {"dense": gaussians, "kernel": ringnorm, "sparse": words}[kind](m, *d)
+        self.kernel = "rbf" if kind == "kernel" else "linear"
+        self.fits = {200: 20, 400: 4}.get(m, 1)  # short fits are timed several at a time
+
+    def fit(self, name):
+        for _ in range(self.fits):
+            model = mdlearn.fit(name, self.X, self.y, kernel=self.kernel, n_threads=1)
+        return model.certificate.objective
+
+    def track_ratio(self, shape):
+        if self.fit("odm") != self.fit("core_odm"):
+            raise RuntimeError("the two objectives differ")
+        return paired_ratio(lambda: self.fit("odm"), lambda: self.fit("core_odm"), PAIRS, process_time)
+
+    track_ratio.unit = "times the same in the core"
+
+
+# Hinge with the corner rounded over 1e-3; (1 - z)^2 for z < 1; ln(1 + exp(-z)).
+SOURCE = """
+#include <math.h>
+double hinge_value(double z, void *p) {
+    double h = *(double *)p, s = 1.0 - z;
+    return s <= 0.0 ? 0.0 : s < h ? s * s / (2.0 * h) : s - h / 2.0;
+}
+double hinge_slope(double z, void *p) {
+    double h = *(double *)p, s = 1.0 - z;
+    return s <= 0.0 ? 0.0 : s < h ? -s / h : -1.0;
+}
+double hinge_bend(double z, void *p) {
+    double h = *(double *)p, s = 1.0 - z;
+    return s <= 0.0 || s >= h ? 0.0 : 1.0 / h;
+}
+double squared_value(double z, void *p) { double s = 1.0 - z; return s <= 0.0 ? 0.0 : s * s; }
+double squared_slope(double z, void *p) { double s = 1.0 - z; return s <= 0.0 ? 0.0 : -2.0 * s; }
+double squared_bend(double z, void *p) { return z < 1.0 ? 2.0 : 0.0; }
+double logistic_value(double z, void *p) { return (z < 0.0 ? -z : 0.0) + log1p(exp(-fabs(z))); }
+double logistic_slope(double z, void *p) { return -1.0 / (1.0 + exp(z)); }
+double logistic_bend(double z, void *p) { double e = exp(-fabs(z)); return e / ((1.0 + e) * (1.0 + e)); }
+"""
+
+
+@cache
+def compiled_losses():
+    """The losses of the source, by name; NotImplementedError, which skips, without a C compiler."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "losses.c", Path(folder) / "losses.so"
+        source.write_text(SOURCE)
+        compiler = (sysconfig.get_config_var("CC") or "cc").split()
+        try:
+            subprocess.run([*compiler, "-O2", "-shared", "-fPIC", "-o", target, source, "-lm"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            raise NotImplementedError("no C compiler") from None
+        library = ctypes.CDLL(str(target))
+
+    def function(name, params):
+        found = library[name]
+        found.restype, found.argtypes = ctypes.c_double, [ctypes.c_double, ctypes.c_void_p]
+        return NativeFunction(LowLevelCallable(found), params)
+
+    def loss(name, params, conjugate):
+        return GivenLoss(*(function(f"{name}_{part}", params) for part in ("value", "slope", "bend")), conjugate)
+
+    return {
+        "hinge": loss("hinge", [1e-3], lambda s: s + 5e-4 * s * s),
+        "squared": loss("squared", [], lambda s: s + 0.25 * s * s),
+        "logistic": loss("logistic", [], lambda s: xlogy(-s, -s) + xlogy(1.0 + s, 1.0 + s)),
+    }
+
+
+class NativeAgainstBuiltIn:
+    """CPU time of stochastic steps at d = 10 with a compiled loss, in units of those with the declared one.
+
+    "steps" are the compiled steps alone, on rows drawn before; "fit" is all of `mdlearn.fit`, certificates included.
+    """
+
+    params = [["hinge", "squared", "logistic"], ["steps", "fit"]]
+    param_names = ["loss", "what"]
+
+    def setup(self, loss, what):
+        native = compiled_losses()[loss].terms(1.0)
+        declared = {
+            "hinge": HingeTerm(1.0),
+            "squared": HingeTerm(1.0, power=2),
+            "logistic": LogisticTerm(1.0, threshold=0.0),
+        }[loss]
+        X, y = gaussians(20_000, 10)
+        call = {"steps": self.steps, "fit": self.fitted}[what]
+        self.ours, self.reference = call(X, y, native), call(X, y, (declared,))
+
+    def steps(self, X, y, terms):
+        column = Column(y, np.ones(y.size), 0.0, 0.0, terms)
+        task = Task(MarginForm(LinearFeatures(DenseRows(X)), (column,), "none"), column)
+        i, j = np.random.default_rng(0).integers(0, y.size, (2, 400_000))
+
+        def run():
+            task.run(task.start(0.01, y.size), i, j)
+
+        return run
+
+    def fitted(self, X, y, terms):
+        class Loss(mdlearn.Objective):
+            name = "loss"
+
+            def terms(self, params, total):
+                return Terms(loss=terms)
+
+        options = {"epochs": 20, "eta0": 0.01}
+        return lambda: mdlearn.fit(Loss, X, y, solver="sgd", bias="none", solver_options=options, n_threads=1)
+
+    def track_ratio(self, loss, what):
+        return paired_ratio(self.ours, self.reference, PAIRS, process_time)
+
+    track_ratio.unit = "times the declared loss"
