@@ -36,6 +36,7 @@ def objective(name, params, z, counts, squares):
     [
         ("svm", {"C": 1e-2}),
         ("svm", {"C": 1e3}),
+        ("ldm", {"C": 0.0, "lambda1": 1.0, "lambda2": 1.0}),
         ("ldm", {"C": 1.0, "lambda1": 5.0, "lambda2": 1.0}),
         ("ldm", {"C": 100.0, "lambda1": 5000.0, "lambda2": 9000.0}),
         ("lsvm", {"nu": 10.0}),

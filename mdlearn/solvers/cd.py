@@ -178,6 +178,8 @@ class CoordinateDescent(Solver):
             report = dual.report()
             yield report
             if not movable.shape[0]:
+                if free:  # no multiplier answers a move of the bias
+                    break
                 return
             gap = relative_gap(column, report.objective, report.lower_bound)
             # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.

@@ -48,7 +48,7 @@ class Interior(Factoring):
         if not column.caps.any():
             yield from _without_loss(state)
             return
-        if column.mean == 0 and value_at_zero(column) == 0:
+        if not column.hard and column.mean == 0 and value_at_zero(column) == 0:
             # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
             element = np.zeros_like(state.system.adjoint(column.y))
             yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
