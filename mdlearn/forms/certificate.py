@@ -36,8 +36,15 @@ def value_at_zero(column: Column) -> float:
 
 def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return (lower bound, alpha, beta) after making the multipliers feasible."""
+    return _dual(form, column, beta, sigma)[:3]
+
+
+def _dual(
+    form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray | None]:
+    """`dual`, and sum alpha_i phi(x_i) where that was computed."""
     beta = np.clip(beta, 0.0, column.caps)
-    nothing = -math.inf, np.zeros_like(column.y), beta
+    nothing = -math.inf, np.zeros_like(column.y), beta, None
     if not form.features.ready:
         return nothing
     sigma = _feasible_sigma(column, sigma)
@@ -52,10 +59,11 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
             return nothing
         beta = balanced
     alpha = column.y * (column.sides @ beta + sigma + column.pull)
-    value = column.bound(beta, sigma)
+    value, element = column.bound(beta, sigma), None
     if form.ridge > 0:
-        value -= 0.5 * form.norm(form.features.expand(alpha), float(alpha.sum()))
-    return value, alpha, beta
+        element = form.features.expand(alpha)
+        value -= 0.5 * form.norm(element, float(alpha.sum()))
+    return value, alpha, beta, element
 
 
 def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
@@ -98,18 +106,19 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
-    lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    lower, alpha, beta, element = _dual(form, column, point.beta, point.sigma)
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
         assert point.coef is not None
         return _held(form, column, improved(form, column, point.coef, point.intercept), lower, None, beta, tol)
-    expanded = form.features.expand(alpha)
+    expanded = form.features.expand(alpha) if element is None else element
+    f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None:
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
     objective, coef, intercept = min(
-        (improved(form, column, expanded, b) for b in sorted(intercepts)), key=lambda found: found[0]
+        (improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda found: found[0]
     )
     if not column.terms and point.coef is not None:
         # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.

@@ -32,7 +32,14 @@ def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float
 
 def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
     """Return (objective, margins, factor) of coefficients, from one pass over the rows."""
-    z = column.y * (form.features.decision(coef) + intercept)
+    return _at(form, column, coef, intercept, form.features.decision(coef))
+
+
+def _at(
+    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
+) -> tuple[float, np.ndarray, float]:
+    """`primal` where the decision values f without the intercept are known."""
+    z = column.y * (f + intercept)
     objective, factor = objective_at(form, column, z, form.norm(coef, intercept))
     return objective, z * factor if math.isfinite(factor) else z, factor
 
@@ -49,9 +56,15 @@ def feasibility_factor(column: Column, z: np.ndarray) -> float:
     return factor
 
 
-def improved(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
-    """Objective of a point made feasible, freed of rounding losses, with the best free intercept."""
-    objective, z, factor = primal(form, column, coef, intercept)
+def improved(
+    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray | None = None
+) -> tuple[float, np.ndarray, float]:
+    """Objective of a point made feasible, freed of rounding losses, with the best free intercept.
+
+    `f` are the decision values of coef, where they are known: a pass over the rows less.
+    """
+    f = form.features.decision(coef) if f is None else f
+    objective, z, factor = _at(form, column, coef, intercept, f)
     if math.isinf(objective):
         return objective, coef, intercept
     coef, intercept = factor * coef, factor * intercept
@@ -61,7 +74,8 @@ def improved(form: MarginForm, column: Column, coef: np.ndarray, intercept: floa
         coef, intercept = growth * coef, growth * intercept
     if form.bias == "free":
         shifted = intercept + best_shift(column, z)
-        trial = primal(form, column, coef, shifted)[0]
+        same = factor == 1.0 and grown is None
+        trial = _at(form, column, coef, shifted, f if same else form.features.decision(coef))[0]
         if trial <= objective + 1e-14 * abs(objective):  # on a flat interval rounding decides nothing
             objective, intercept = trial, shifted
     return objective, coef, intercept

@@ -125,10 +125,10 @@ class CentredDual:
         """Random order; of short runs of neighbours where sweeps are extrapolated."""
         if not self.quiet:
             return rng.permutation(coordinates)
-        n = coordinates.shape[0]
-        runs = rng.permutation(-(-n // self.together))
-        places = (runs[:, None] * self.together + np.arange(self.together)).ravel()
-        return coordinates[places[places < n]]
+        n, run = coordinates.shape[0], self.together
+        whole = n // run
+        runs = coordinates[: whole * run].reshape(whole, run)
+        return np.append(runs[rng.permutation(whole)].ravel(), coordinates[whole * run :])
 
     def _extrapolate(self, ahead: Extrapolation) -> None:
         p = self.problem
@@ -162,8 +162,9 @@ class CentredDual:
         p.total = float(q.sum()) + p.tau * column.label_mean
 
     def coef(self) -> np.ndarray:
-        """The weight vector."""
-        return self.visits.coefficients(self.u) + self.problem.tau * self.v
+        """The weight vector, to be read only."""
+        w, tau = self.visits.coefficients(self.u), self.problem.tau
+        return w if tau == 0.0 else w + tau * self.v
 
     def intercept(self) -> float:
         """The bias that margins are taken with."""

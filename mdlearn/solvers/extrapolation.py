@@ -73,8 +73,10 @@ class Extrapolation:
     def advance(self, w: np.ndarray, total: float, s: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Take the point that a sweep has left; return the best (e, beta) of the span."""
         e, beta = self._settled(self.element(w, total, s, beta), total), beta.ravel().copy()
-        if self.last is not None and float(np.linalg.norm(e - self.last[0])) > NOTHING * float(np.linalg.norm(e)):
-            e, beta = self._best(e, beta, *self.last)
+        if self.last is not None:
+            move = e - self.last[0]
+            if float(move @ move) > NOTHING**2 * float(e @ e):
+                e, beta = self._best(move, beta, *self.last)
         self.last = e, beta
         return e, beta.reshape(self.column.caps.shape)
 
@@ -85,15 +87,15 @@ class Extrapolation:
         return e
 
     def _best(
-        self, e: np.ndarray, beta: np.ndarray, start: np.ndarray, start_beta: np.ndarray
+        self, move: np.ndarray, beta: np.ndarray, start: np.ndarray, start_beta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Maximise over the span, within the box; keep the move from the start for next time.
+        """Maximise over the span of a move and earlier ones, within the box; keep the step taken for next time.
 
         `rest` are the slopes of the dual value at the start along earlier moves: 0, unless the box or rounding stopped
         the step before. They and the inner products follow a step without a look at the moves themselves.
         """
         k, j = min(self.count, self.most), self.count % self.most
-        move, step = e - start, beta - start_beta
+        step = beta - start_beta
         gram = np.empty((k + 1, k + 1))
         gram[:k, :k], gram[k, k] = self.gram[:k, :k], move @ move
         gram[:k, k] = gram[k, :k] = self.moves[:k] @ move
