@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import shutil
 import subprocess
+import sys
 import sysconfig
 from typing import ClassVar
 
@@ -78,11 +79,14 @@ def opened(folder):
 
 def built(folder):
     """A module that cffi compiles: its FFI and library."""
-    builder = pytest.importorskip("cffi").FFI()
-    pytest.importorskip("setuptools")
-    builder.cdef(DECLARED)
-    builder.set_source("_compiled_losses", SOURCE)
-    spec = importlib.util.spec_from_file_location("_compiled_losses", builder.compile(tmpdir=str(folder)))
+    pytest.importorskip("cffi")
+    # In a process of its own: setuptools wants to be imported before anything that knows distutils.
+    program = (
+        "import setuptools, cffi; builder = cffi.FFI(); "
+        f"builder.cdef({DECLARED!r}); builder.set_source('_compiled_losses', {SOURCE!r}); print(builder.compile())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, check=True, capture_output=True, text=True)
+    spec = importlib.util.spec_from_file_location("_compiled_losses", folder / done.stdout.split()[-1])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.ffi, module.lib
