@@ -62,3 +62,10 @@ class Above(mdlearn.Objective):
     def terms(self, params, total):
         squares = tuple(HingeTerm(0.1 * params["C"], side, 0.0, power=2) for side in (1, -1))
         return Terms(loss=(LogisticTerm(params["C"]), *squares))
+
+
+def sample(m=50, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    y = 2.0 + X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(m)
+    return X, y, rng.integers(0, 4, m).astype(float)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,17 +35,29 @@ def value_at_zero(column: Column) -> float:
     return column.distribution_value(np.zeros_like(column.y))
 
 
-def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return (lower bound, alpha, beta) after making the multipliers feasible."""
-    return _dual(form, column, beta, sigma)[:3]
+class Dual(NamedTuple):
+    """The dual's value at multipliers made feasible, and what it was made of.
+
+    Attributes
+    ----------
+    lower : float
+        The bound; -inf where no multipliers near the given ones are feasible.
+    alpha : ndarray of shape (m,)
+    beta : ndarray of shape (T, m)
+    element : ndarray or None
+        sum alpha_i phi(x_i), where the value needed it.
+    """
+
+    lower: float
+    alpha: np.ndarray
+    beta: np.ndarray
+    element: np.ndarray | None
 
 
-def _dual(
-    form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray | None]:
-    """`dual`, and sum alpha_i phi(x_i) where that was computed."""
+def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
+    """Make multipliers feasible and return the dual's value there."""
     beta = np.clip(beta, 0.0, column.caps)
-    nothing = -math.inf, np.zeros_like(column.y), beta, None
+    nothing = Dual(-math.inf, np.zeros_like(column.y), beta, None)
     if not form.features.ready:
         return nothing
     sigma = _feasible_sigma(column, sigma)
@@ -63,7 +76,7 @@ def _dual(
     if form.ridge > 0:
         element = form.features.expand(alpha)
         value -= 0.5 * form.norm(element, float(alpha.sum()))
-    return value, alpha, beta, element
+    return Dual(value, alpha, beta, element)
 
 
 def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
@@ -106,7 +119,7 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
-    lower, alpha, beta, element = _dual(form, column, point.beta, point.sigma)
+    lower, alpha, beta, element = dual(form, column, point.beta, point.sigma)
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
         assert point.coef is not None
@@ -153,7 +166,7 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
     """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
     if point.coef is None:
         return certify(form, column, point, tol)
-    lower, alpha, beta = dual(form, column, point.beta, point.sigma)
+    lower, alpha, beta, _ = dual(form, column, point.beta, point.sigma)
     # Copies: the engine may go on writing into its arrays, for the next column.
     point = replace(point, coef=point.coef.copy(), alpha=None if point.alpha is None else point.alpha.copy())
     assert point.coef is not None

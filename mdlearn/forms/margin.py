@@ -138,7 +138,7 @@ class Column:
 
     def distribution_value(self, scores: np.ndarray) -> float:
         """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
-        z = self._margins(scores)
+        z = self.margins(scores)
         mean = float(self.counts @ z) / self.total
         value = -self.mean * mean
         if self.variance > 0:  # 0 times an overflow is no number
@@ -147,12 +147,12 @@ class Column:
 
     def slopes(self, scores: np.ndarray) -> np.ndarray:
         """Multipliers of all terms at scores y f, shape (T, m)."""
-        z = self._margins(scores)
+        z = self.margins(scores)
         return np.array([t.slopes(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
 
     def curvatures(self, scores: np.ndarray) -> np.ndarray:
         """Second derivatives of all terms at scores y f, shape (T, m)."""
-        z = self._margins(scores)
+        z = self.margins(scores)
         return np.array([t.curvatures(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
 
     def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
@@ -167,7 +167,8 @@ class Column:
             value -= 0.5 * float(self.spread(self.deviations) @ self.deviations)
         return value
 
-    def _margins(self, scores: np.ndarray) -> np.ndarray:
+    def margins(self, scores: np.ndarray) -> np.ndarray:
+        """z at scores y f."""
         return scores if self.offset is None else scores - self.offset
 
 
@@ -201,8 +202,6 @@ class MarginForm:
     joint: bool = False
 
     def __post_init__(self) -> None:
-        if self.ridge == 0 and self.offsets:
-            raise ValueError("a problem of regression needs the squared norm in its objective")
         if self.bias == "free" and any(column.runs_away for column in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "

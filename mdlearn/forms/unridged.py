@@ -34,7 +34,7 @@ def without_ridge(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return multipliers with sum alpha_i (x_i, 1) = 0; None when no correction within their boxes was found.
 
-    Without a mean term all zeros are possible, too: they say that the objective is not negative.
+    Without a mean term alpha = 0 is possible, too: it says that the objective is not negative.
     """
     features = form.features
     assert isinstance(features, LinearFeatures)
@@ -42,7 +42,7 @@ def without_ridge(
     residual, clean = _residual(features, column, beta, sigma, bias)
     if clean:
         return beta, sigma
-    nothing = (np.zeros_like(beta), np.zeros_like(sigma)) if column.mean == 0 else None
+    nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
     if features.width > NARROW:
         return nothing
     freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
@@ -69,7 +69,7 @@ def _residual(
     """sum_i alpha_i (x_i, 1), and whether it is 0 but for rounding."""
     residual = _sum(features, column.y * (column.sides @ beta + sigma + column.pull), bias)
     # alpha itself may be a difference that is all rounding: margins that can all be equal have alpha = 0.
-    size = beta.sum(axis=0) + np.abs(sigma) + column.pull
+    size = beta.sum(axis=0) + np.abs(sigma) + np.abs(column.pull)
     total = float(size.sum())
     # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
     terms = np.sqrt(features.rows.column_squares(size) * total)

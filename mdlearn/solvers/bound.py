@@ -108,9 +108,9 @@ class DualBound:
         squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
         # A squared term has no cap; rows without counts have softness and cap 0.
         beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
-        if self.curved:
-            own = np.array([t.kind in CURVED for t in c.terms])
-            beta[own] = c.slopes(z)[own]
+        for t, own in zip(c.terms, beta):
+            if t.kind in CURVED:
+                own[:] = t.slopes(c.margins(z), c.counts)
         return beta
 
     def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> Multipliers:
@@ -120,10 +120,7 @@ class DualBound:
         return Multipliers(beta, sigma, self.form.features.expand(alpha), intercept)
 
     def _linear(self, p: Multipliers) -> float:
-        linear = float((self.column.sides * self.column.thresholds) @ p.beta.sum(axis=1))
-        if self.column.offset is not None:
-            linear += float(self.column.offset @ (self.column.sides @ p.beta))
-        return linear
+        return float((self.column.sides[:, None] * self.column.kinks * p.beta).sum())
 
     def _inner(self, p: Multipliers, q: Multipliers) -> float:
         c = self.column

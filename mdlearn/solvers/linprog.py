@@ -2,7 +2,7 @@
 
 The dual is solved, because it is the smaller one: with alpha_i = y_i (sum_t side_t beta_ti + a c_i / m),
 
-    maximise  sum_t side_t threshold_t sum_i beta_ti   subject to  sum_i alpha_i (x_i, 1) = 0,  0 <= beta <= caps
+    maximise  sum_ti side_t kink_ti beta_ti   subject to  sum_i alpha_i (x_i, 1) = 0,  0 <= beta <= caps
 
 has one equation per column of X (and one for a bias) and only bounds beside these. The multipliers of the equations
 are w and b.
@@ -48,6 +48,7 @@ class LinearProgram(Solver):
     purpose: ClassVar[str] = "hinge terms without the squared norm: a linear program (HiGHS); explicit rows, every bias"
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge"})
     needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Return what the form has that a linear program has not."""
@@ -131,9 +132,9 @@ class Program:
         """Run HiGHS for so many seconds at most."""
         from scipy.optimize import linprog
 
-        column, count = self.column, self.column.y.shape[0]
+        column = self.column
         return linprog(
-            -np.repeat(column.sides * column.thresholds, count),
+            -np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel(),
             A_eq=self.A,
             b_eq=self.rhs,
             bounds=np.column_stack([np.zeros(column.caps.size), column.caps.ravel() / self.unit]),
