@@ -128,8 +128,8 @@ def fit(
     started = time.perf_counter()
     cls_or_instance = find("objective", objective)
     maker = find("kernel", kernel)
-    kernel_given, own, kernel_names = split_parameters(maker, params)
-    task = _instance(cls_or_instance, own, kernel, kernel_names)
+    kernel_given, own, kernel_names = split_parameters(maker, params, cls_or_instance)
+    task = _instance(cls_or_instance, own, kernel_names)
     limits = limits_of(started, tol, max_iter, time_limit, callback, verbose, n_threads)
     seed = seed_of(random_state)
     bias = one_of("bias", task.default_bias if bias is None else bias, BIASES)
@@ -204,13 +204,7 @@ def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
         late = time.perf_counter() >= deadline
 
 
-def _instance(found: Any, own: dict[str, Any], kernel: Any, kernel_names: tuple[str, ...]) -> Objective:
-    both = [name for name in kernel_names if name in found.parameters]
-    if both:
-        raise ValueError(
-            f"kernel {kernel!r} and objective {found.name!r} both have a parameter {both[0]!r}; use another kernel or "
-            "another objective"
-        )
+def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
     unknown = [name for name in own if name not in found.parameters]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"

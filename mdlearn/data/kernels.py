@@ -87,11 +87,6 @@ class Kernel:
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
-        if self.name == "callable":
-            assert self.function is not None
-            return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
-        if self.function is not None:
-            return self._piecewise(A, B)
         centre = None if A.sparse or B.sparse else self.centre
         K = A.inner(B, centre)
         if self.name == "rbf":
@@ -113,23 +108,10 @@ class Kernel:
                 K **= self.params["degree"]
         return K
 
-    def _piecewise(self, A: Rows, B: Rows) -> np.ndarray:
-        """Values of a plugin's kernel, from dense blocks of rows whose size does not depend on how many there are."""
-        assert self.function is not None
-        step = BLOCK_ENTRIES // A.shape[1]
-        K = np.empty((A.shape[0], B.shape[0]))
-        for rows in steps(A.shape[0], step):
-            left = A.block(rows)
-            for columns in steps(B.shape[0], step):
-                right = B.block(columns)
-                values = self.function(left, right)
-                K[rows, columns] = _checked_block(values, left.shape[0], right.shape[0], self.title)
-        return K
-
     @property
     def title(self) -> str:
         """What errors call it."""
-        return "the callable kernel" if self.name == "callable" else f"kernel {self.name!r}"
+        return f"kernel {self.name!r}"
 
     def mapping(self) -> Any:
         """What rows go through before the kernel compares them (a LandmarkMap); None: nothing."""
@@ -144,6 +126,37 @@ class Kernel:
         for span in rows.spans():
             np.subtract(rows.block(span), 0.0 if self.centre is None else self.centre, out=out[span])
         return replace(self, centre=None), DenseRows(out)
+
+
+class CallableKernel(Kernel):
+    """A function k(A, B) of the user's, called with whole sets of rows."""
+
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
+        """What the function returns, checked."""
+        assert self.function is not None
+        return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return "the callable kernel"
+
+
+class BroughtKernel(Kernel):
+    """A plugin's kernel: `function` is that of its `KernelFunction`."""
+
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
+        """Values from dense blocks of rows whose size does not depend on how many there are."""
+        assert self.function is not None
+        step = BLOCK_ENTRIES // A.shape[1]
+        K = np.empty((A.shape[0], B.shape[0]))
+        for rows in steps(A.shape[0], step):
+            left = A.block(rows)
+            for columns in steps(B.shape[0], step):
+                right = B.block(columns)
+                values = self.function(left, right)
+                K[rows, columns] = _checked_block(values, left.shape[0], right.shape[0], self.title)
+        return K
 
 
 def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
@@ -170,14 +183,23 @@ def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:
     return np.ascontiguousarray(K)
 
 
-def split_parameters(kernel: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+def split_parameters(
+    kernel: Any, given: dict[str, Any], objective: Any
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
     """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes.
 
-    `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`.
+    `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`; `objective` has a
+    name and parameters, none of which may be the kernel's.
     """
     known: tuple[str, ...] = ()
     if _brought(kernel):
         known = tuple(kernel.parameters)
+        both = [name for name in known if name in objective.parameters]
+        if both:
+            raise ValueError(
+                f"kernel {kernel.name!r} and objective {objective.name!r} both have a parameter {both[0]!r}; use "
+                "another kernel or another objective"
+            )
     elif isinstance(kernel, str):
         known = PARAMETERS[kernel]
     mine = {name: value for name, value in given.items() if name in known}
@@ -189,7 +211,7 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
     if _brought(kernel):
         return brought_kernel(kernel, given, float(counts.sum()))
     if callable(kernel):
-        return Kernel("callable", {}, kernel)
+        return CallableKernel("callable", {}, kernel)
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
     if "gamma" in params:
         params["gamma"] = _gamma(params["gamma"], X, counts)
@@ -207,7 +229,7 @@ def brought_kernel(cls: type[KernelFunction], given: dict[str, Any], total: floa
     params: dict[str, Any] = {}
     for name, parameter in cls.parameters.items():
         params[name] = parameter.check(name, given[name]) if name in given else parameter.fill(params, total)
-    return Kernel(cls.name, params, partial(cls().values, params))
+    return BroughtKernel(cls.name, params, partial(cls().values, params))
 
 
 def _brought(kernel: Any) -> bool:

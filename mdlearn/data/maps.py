@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class LandmarkMap(FeatureMap):
 
     def over(self, kernel: Kernel) -> ClusterKernel:
         """`kernel` on the landmark space."""
-        return ClusterKernel(kernel.name, kernel.params, kernel.function, None, self)
+        return ClusterKernel(kernel.name, kernel.params, kernel.function, None, self, replace(kernel, centre=None))
 
     def encoded(self) -> dict[str, Any]:
         """Points, widths and the projection by its name."""
@@ -200,15 +200,17 @@ class ClusterKernel(Kernel):
     Attributes
     ----------
     map : LandmarkMap
+    plain : Kernel
+        kappa.
     """
 
     map: Any = None
+    plain: Any = None
 
     def block(self, A: Any, B: Any) -> np.ndarray:
         """Kernel values between rows, given as they are or placed; shape (n, m)."""
         P, Q = (rows if isinstance(rows, Placed) else self.map.placed(rows) for rows in (A, B))
-        plain = Kernel(self.name, self.params, self.function)
-        K = plain.block(DenseRows(P.mu), DenseRows(Q.mu))
+        K = self.plain.block(DenseRows(P.mu), DenseRows(Q.mu))
         # A callable may keep what it returns.
         return np.asarray(K * (P.weights @ Q.weights.T))
 
