@@ -80,6 +80,18 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
+def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
+    """y as a 1-D array of as many labels or numbers as X has rows."""
+    if y is None:
+        raise TypeError(f"y is None; give one {what} per row of X")
+    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    if given.ndim != 1:
+        raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")
+    if given.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} {what}s; give one {what} per row")
+    return given
+
+
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (sorted classes, class index of each row).
 
@@ -88,13 +100,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
-    if y is None:
-        raise TypeError("y is None; give one label per row of X")
-    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
-    if labels.ndim != 1:
-        raise ValueError(f"y has {labels.ndim} dimension(s); give a 1-D array with one label per row")
-    if labels.shape[0] != n_rows:
-        raise ValueError(f"X has {n_rows} rows but y has {labels.shape[0]} labels; give one label per row")
+    labels = _one_per_row(y, n_rows, "label")
     if labels.dtype.kind == "c":
         raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -204,13 +210,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
     """
-    if y is None:
-        raise TypeError("y is None; give one number per row of X")
-    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
-    if given.ndim != 1:
-        raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one number per row")
-    if given.shape[0] != n_rows:
-        raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} numbers; give one number per row")
+    given = _one_per_row(y, n_rows, "number")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError

@@ -146,7 +146,7 @@ class Model:
         return np.array(self._names, dtype=object)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x): shape (n,) for two classes, (n, k) else.
+        """Return f(x): shape (n,) for two classes and for regression, (n, k) else.
 
         For more than two classes these are the raw scores of each class ("ovr", "joint"), votes with a tie-break below
         one half ("ovo"), or memberships ("fuzzy-min", "fuzzy-avg").
@@ -164,7 +164,7 @@ class Model:
         A = self._check(X)
         F = self._scores(A) + self.intercept_
         k = self.classes_.shape[0]
-        if k == 2:
+        if k <= 2:
             return F[:, 0]
         return class_scores(F, k, self.multiclass) if self.multiclass in PAIRWISE else F
 

@@ -24,23 +24,8 @@ class RegressionModel(Model):
 
     measure: ClassVar[str] = "R^2"
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x), shape (n,); the same as `predict`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Rows; for a precomputed kernel the values (n, m) against all training rows.
-
-        Raises
-        ------
-        ValueError
-            For another number of columns than at fit, or other column names.
-        """
-        return np.asarray((self._scores(self._check(X)) + self.intercept_)[:, 0])
-
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x), shape (n,), float64."""
+        """Return f(x), shape (n,), float64: the same as `decision_function`."""
         return self.decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 
 from .joint import JointMargins
-from .odm import ODM
+from .odm import ODM, band
 
 
 class McODM(mdlearn.Objective):
@@ -51,11 +50,7 @@ class McODM(mdlearn.Objective):
 
     def terms(self, params, total):
         """Two classes: w_0 = -w_1, so that gamma = 2 z and |w_0|^2 + |w_1|^2 = 2 |w_1|^2."""
-        theta = params["theta"]
-        weight = 2.0 * params["lam"] / (total * (1.0 - theta) ** 2)
-        short = HingeTerm(weight, threshold=0.5 * (1.0 - theta), power=2)
-        beyond = HingeTerm(weight * params["mu"], side=-1, threshold=0.5 * (1.0 + theta), power=2)
-        return Terms(loss=(short, beyond), unit=2.0)
+        return Terms(loss=band(params, total, weight=2.0, middle=0.5), unit=2.0)
 
     def form(self, data, features, bias, params):
         """One margin problem for two classes, else a form of its own."""

@@ -23,6 +23,14 @@ class BelowOne(Parameter):
         return super().check(name, value)
 
 
+def band(params, total, weight=1.0, middle=1.0):
+    """Two squared hinge terms around margins of `middle`; mdlearn sums over rows, so the weight of a mean is over m."""
+    theta = params["theta"]
+    weight = weight * params["lam"] / (total * (1.0 - theta) ** 2)
+    short = HingeTerm(weight, threshold=middle * (1.0 - theta), power=2)
+    return short, HingeTerm(weight * params["mu"], side=-1, threshold=middle * (1.0 + theta), power=2)
+
+
 class ODM(mdlearn.Objective):
     """ODM: margins are drawn to 1; what falls outside the band 1 - theta <= z <= 1 + theta is squared.
 
@@ -52,9 +60,5 @@ class ODM(mdlearn.Objective):
     }
 
     def terms(self, params, total):
-        """Two squared hinge terms; mdlearn sums them over rows, so the weight of a mean is divided by m."""
-        theta = params["theta"]
-        weight = params["lam"] / (total * (1.0 - theta) ** 2)
-        short = HingeTerm(weight, threshold=1.0 - theta, power=2)
-        beyond = HingeTerm(weight * params["mu"], side=-1, threshold=1.0 + theta, power=2)
-        return Terms(loss=(short, beyond))
+        """The band of margins z themselves."""
+        return Terms(loss=band(params, total))
