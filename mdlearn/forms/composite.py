@@ -17,12 +17,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features import Features
+from mdlearn.forms.looks import CompositePoint, Look, lengths
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
@@ -31,38 +32,6 @@ from mdlearn.forms.rounding import to_type
 CLEAN = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
 Product = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True, eq=False)
-class Look:
-    """What is known of h at a point.
-
-    Attributes
-    ----------
-    W : ndarray of shape (p, k)
-    value : float
-        h(W).
-    gradient : ndarray of shape (p, k)
-        That of h, without ridge.
-    sizes : ndarray of shape (p,)
-        What the terms of each row's gradient add up to without their signs: it tells rounding from slope.
-    scores : ndarray of shape (m, k) or None
-        Decision values on the training rows, where the problem has such.
-    """
-
-    W: np.ndarray
-    value: float
-    gradient: np.ndarray
-    sizes: np.ndarray
-    scores: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class CompositePoint:
-    """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
-
-    W: np.ndarray
-    anchor: np.ndarray | None = None
 
 
 class Composite(Problem):
@@ -286,8 +255,3 @@ class Composite(Problem):
 
     def explain(self) -> None:
         """Nothing to explain: the objective is finite everywhere."""
-
-
-def lengths(W: np.ndarray) -> np.ndarray:
-    """Length of every row."""
-    return np.sqrt(np.einsum("jk,jk->j", W, W))

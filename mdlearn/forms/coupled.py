@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.certificate import value_at_zero
-from mdlearn.forms.composite import Look
+from mdlearn.forms.looks import Look
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.passes import pass_of
 from mdlearn.forms.scores import EVERY, Bend, Scores

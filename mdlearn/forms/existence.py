@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.composite import lengths
 from mdlearn.forms.coupled import MarginComposite
+from mdlearn.forms.looks import lengths
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.unridged import recedes
 

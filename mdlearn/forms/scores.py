@@ -14,7 +14,8 @@ import numpy as np
 
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import Rows, Selection
-from mdlearn.forms.composite import Composite, Look, Product
+from mdlearn.forms.composite import Composite, Product
+from mdlearn.forms.looks import Look
 from mdlearn.forms.primal import representer
 from mdlearn.forms.rounding import to_type
 

@@ -10,8 +10,8 @@ from mdlearn.data.checks import Data
 from mdlearn.data.expansion import contrasts
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.rows import Selection
-from mdlearn.forms.composite import CompositePoint, Look
 from mdlearn.forms.existence import check_existence
+from mdlearn.forms.looks import CompositePoint, Look
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdlearn.forms.composite import Composite, Look
+from mdlearn.forms.composite import Composite
+from mdlearn.forms.looks import Look
 from mdlearn.solvers.apg_newton import Finish
 from mdlearn.solvers.base import Report, Steps
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from mdlearn.forms.composite import Composite, Look, lengths
+from mdlearn.forms.composite import Composite
+from mdlearn.forms.looks import Look, lengths
 from mdlearn.solvers.base import Report
 
 FORCING, FINEST = 0.01, 1e-8

@@ -1,0 +1,44 @@
+"""What is known of a composite at a point, and what engines hand in of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is known of h at a point.
+
+    Attributes
+    ----------
+    W : ndarray of shape (p, k)
+    value : float
+        h(W).
+    gradient : ndarray of shape (p, k)
+        That of h, without ridge.
+    sizes : ndarray of shape (p,)
+        What the terms of each row's gradient add up to without their signs: it tells rounding from slope.
+    scores : ndarray of shape (m, k) or None
+        Decision values on the training rows, where the problem has such.
+    """
+
+    W: np.ndarray
+    value: float
+    gradient: np.ndarray
+    sizes: np.ndarray
+    scores: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CompositePoint:
+    """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
+
+    W: np.ndarray
+    anchor: np.ndarray | None = None
+
+
+def lengths(W: np.ndarray) -> np.ndarray:
+    """Length of every row."""
+    return np.sqrt(np.einsum("jk,jk->j", W, W))
