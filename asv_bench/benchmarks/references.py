@@ -7,17 +7,49 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 
+def in_turn(calls, seconds, turns, clock=perf_counter):
+    """Seconds of several calls made in turn; every other turn goes through them backwards.
+
+    Parameters
+    ----------
+    calls : sequence of callable
+        Called without arguments. The first takes part in every turn.
+    seconds : float
+        After that much time a call takes part no more; turns end with the first call, or with the last other one.
+    turns : int
+        Turns at most.
+    clock : callable
+        ``perf_counter`` for wall time, ``process_time`` for the CPU time of all threads of the process.
+
+    Returns
+    -------
+    times : list of list of float
+        For every call; the i-th entries are of the same turn.
+    """
+    times = [[] for _ in calls]
+    for turn in range(turns):
+        out = [sum(spent) >= seconds for spent in times]
+        if turn and (out[0] or (len(out) > 1 and all(out[1:]))):
+            break
+        for k in range(len(calls))[:: 1 if turn % 2 == 0 else -1]:
+            if k == 0 or not out[k]:
+                start = clock()
+                calls[k]()
+                times[k].append(clock() - start)
+    return times
+
+
 def paired_times(ours, reference, repeats, clock=perf_counter):
-    """Seconds of two calls made in turn; which of the two comes first alternates.
+    """Seconds of two calls made in turn, after one unmeasured call of each.
 
     Parameters
     ----------
     ours, reference : callable
-        Called without arguments; both once unmeasured first.
+        Called without arguments.
     repeats : int
         Number of pairs.
     clock : callable
-        ``perf_counter`` for wall time, ``process_time`` for the CPU time of all threads of the process.
+        See `in_turn`.
 
     Returns
     -------
@@ -26,13 +58,7 @@ def paired_times(ours, reference, repeats, clock=perf_counter):
     """
     ours()
     reference()
-    own, others = [], []
-    for pair in range(repeats):
-        for call, times in ((ours, own), (reference, others))[:: 1 if pair % 2 == 0 else -1]:
-            start = clock()
-            call()
-            times.append(clock() - start)
-    return own, others
+    return in_turn((ours, reference), float("inf"), repeats, clock)
 
 
 def paired_ratio(ours, reference, repeats=3, clock=perf_counter):
@@ -40,19 +66,24 @@ def paired_ratio(ours, reference, repeats=3, clock=perf_counter):
     return median(a / b for a, b in zip(*paired_times(ours, reference, repeats, clock)))
 
 
+def gram(X, gamma, Z=None):
+    """RBF kernel matrix of the rows of `X` with those of `Z`, by default with themselves."""
+    Z = X if Z is None else Z
+    G = X @ Z.T
+    G *= -2.0
+    G += np.einsum("ij,ij->i", X, X)[:, None]
+    G += np.einsum("ij,ij->i", Z, Z)
+    np.maximum(G, 0.0, out=G)
+    G *= -gamma
+    return np.exp(G, out=G)
+
+
 def gram_and_cholesky(X, gamma):
     """RBF Gram matrix of `X` and one Cholesky factorisation of the matrix plus identity.
 
     Any exact kernel method that uses second-order information pays at least this.
     """
-    squares = np.einsum("ij,ij->i", X, X)
-    G = X @ X.T
-    G *= -2.0
-    G += squares[:, None]
-    G += squares
-    np.maximum(G, 0.0, out=G)
-    G *= -gamma
-    np.exp(G, out=G)
+    G = gram(X, gamma)
     G[np.diag_indices_from(G)] += 1.0
     return cholesky(G, lower=True, overwrite_a=True, check_finite=False)
 

@@ -45,13 +45,15 @@ def _with_noise(rng, y, share):
     return np.where(rng.random(y.size) < share, -y, y)
 
 
-def words(m, d=200_000, per_row=60, noise=0.05, seed=22):
+def words(m, d=200_000, per_row=60, noise=0.05, seed=22, constant=False):
     """Text-like CSR rows: columns drawn by a Zipf law, tf-idf-like values, unit rows, labels from a sparse plane.
 
     Parameters
     ----------
     per_row : int
         Draws per row; repeated columns are merged.
+    constant : bool
+        Whether a column of ones follows the d others, so that every linear solver has the same bias.
     """
     rng = np.random.default_rng([seed, m, d])
     share = np.cumsum(1.0 / (np.arange(d) + 10.0))
@@ -62,7 +64,19 @@ def words(m, d=200_000, per_row=60, noise=0.05, seed=22):
     X.data = (1 + np.log(X.data)) * rarity[X.indices]
     X = sp.csr_matrix(sp.diags(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X)
     score = X @ (rng.normal(size=d) * (rng.random(d) < 0.3))
+    X = sp.csr_matrix(sp.hstack([X, np.ones((m, 1))])) if constant else X
     return X, _with_noise(rng, np.where(score > np.median(score), 1.0, -1.0), noise)
+
+
+def clusters(m, d=32, k=100, seed=25):
+    """Rows around k uniform centres, each cluster of its own spread and on its centre's side of a random plane; the
+    last of the d + 1 columns is constant 1.
+    """
+    rng = np.random.default_rng([seed, m, d, k])
+    centres, member = rng.uniform(-2, 2, (k, d)), rng.integers(0, k, m)
+    X = np.ones((m, d + 1))
+    X[:, :-1] = centres[member] + rng.normal(size=(m, d)) * rng.uniform(0.3, 1.2, k)[member][:, None]
+    return X, np.where(centres[member] @ rng.normal(size=d) > 0, 1.0, -1.0)
 
 
 def several_classes(m, d, k, informative=30, seed=23):

@@ -1,0 +1,38 @@
+"""Linear problems on text-like sparse rows, beside LIBLINEAR as scikit-learn brings it."""
+
+from functools import cache, partial
+
+import numpy as np
+
+import mdlearn
+
+from .contest import Case, Contest, Rival, certified
+from .peer_dense import linear_svc
+from .workloads import words
+
+W3, GAP = 100_000, 1e-6
+
+
+@cache
+def text(m):
+    """The rows, which several cases share."""
+    return words(m, constant=True)
+
+
+def hinge(m, goal, C=1.0, tolerances=(1e-3, 3e-4, 1e-4), **weights):
+    """SVM, or LDM with weights, against LIBLINEAR's SVM at the first tolerance that takes it to the same gap."""
+    X, y = text(m)
+    bound = mdlearn.fit("svm", X, y, C=C, bias="none", tol=1e-8).certificate.lower_bound
+    fit = partial(mdlearn.fit, "ldm" if weights else "svm", X, y, C=C, bias="none", tol=GAP, **weights)
+    floor = partial(X.dot, np.ones(X.shape[1]))
+    rivals = [linear_svc(X, y, bound, GAP, tolerances, goal, C), Rival("floor", "one pass", floor)]
+    return Contest(certified(fit, GAP), rivals)
+
+
+CASES = (
+    Case("W3", "svm", partial(hinge, W3, 0.3)),
+    Case("W3", "svm, C = 10", partial(hinge, W3, 0.3, C=10.0)),
+    Case("W3", "ldm, lambda1 = 1", partial(hinge, W3, 0.5, lambda1=1.0, lambda2=1.0)),
+    Case("W3", "ldm, lambda1 = m/16", partial(hinge, W3, 0.5, lambda1=W3 / 16, lambda2=1.0)),
+    Case("W3", "ldm, lambda1 = m/4", partial(hinge, W3, 0.5, lambda1=W3 / 4, lambda2=1.0)),
+)
