@@ -7,6 +7,7 @@ import pytest
 from mdlm_paper import sample
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from scipy.special import expit
 
 import mdlearn
 from mdlearn.data.checks import check_data
@@ -27,7 +28,7 @@ def objective(W, b, X, y, alpha, lam, weights=None, square_bias=False):
 
 def derivative(W, b, X, y, alpha, lam, square_bias):
     F, own = X @ W + b, (np.arange(len(y)), y)
-    P = 1.0 / (1.0 + np.exp(alpha * (F[own][:, None] - F - 2.0)))
+    P = expit(-alpha * (F[own][:, None] - F - 2.0))
     P[own] = 0.0
     P[own] = -P.sum(axis=1)
     P /= len(y)
@@ -92,6 +93,71 @@ def test_gradient_and_product(bias):
     change = problem.slope(problem.at(W + h * V)) - problem.slope(problem.at(W - h * V))
     assert problem.product(look)(V) == pytest.approx(change / (2 * h), abs=1e-5)
     assert problem.lipschitz() >= (problem.product(problem.at(0.1 * W))(V) * V).sum() / (V**2).sum()
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix, np.float32], ids=["dense", "CSR", "float32"])
+def test_the_assembled_second_derivative(kind, bias):
+    """Along coefficients whose classes add up to 0 it is the product's; and so it is for the intercepts alone."""
+    X, y = sample(4)
+    data = check_data(kind(X), y, np.random.default_rng(5).uniform(0.5, 2.0, len(y)), None, square=False)
+    problem = PairLogistic(data, LinearFeatures(data.X), bias, 5.0, 0.1)
+    rng = np.random.default_rng(0)
+    W, V = rng.standard_normal(problem.shape), rng.standard_normal(problem.shape)
+    V -= V.mean(axis=1, keepdims=True)
+    look = problem.at(W)
+    work = problem.assembled(problem.curvatures(look.scores, 0.0))
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            H = done.value
+            break
+    want = problem.product(look)(V)
+    assert (H @ V.T.ravel()).reshape(V.T.shape).T == pytest.approx(want, rel=1e-11, abs=1e-13)
+    assert np.linalg.eigvalsh(H).min() > 0.0, "a common shift has curvature, too"
+    if bias == "free":
+        bends = H.reshape(4, 6, 4, 6)[:, 5, :, 5]
+        shift = np.full((4, 4), bends.sum() / 16)
+        assert problem.intercept_bends(W, look.scores) == pytest.approx(bends - shift, abs=1e-13)
+
+
+def test_averaged_second_derivatives():
+    """The mean over a distance is the difference of slopes at its ends; next to the threshold it is the smaller one."""
+    X, y = sample(4)
+    data = check_data(X, y, None, None, square=False)
+    problem = PairLogistic(data, LinearFeatures(data.X), "none", 5.0, 0.1)
+    F = 3.0 * np.random.default_rng(0).standard_normal((len(y), 4))
+    own = np.arange(len(y)), data.codes
+    t = F[own][:, None] - F
+
+    def rise(t):
+        return 1.0 / (1.0 + np.exp(5.0 * (t - 2.0)))
+
+    bend = 5.0 * rise(t) * (1.0 - rise(t))
+    mean = (rise(t - 0.7) - rise(t + 0.7)) / 1.4
+    want, plain = np.maximum(bend, mean) / len(y), bend / len(y)
+    want[own] = plain[own] = 0.0
+    assert problem.curvatures(F, 0.7) == pytest.approx(want, rel=1e-9, abs=1e-16)
+    assert problem.curvatures(F, 0.0) == pytest.approx(plain, rel=1e-9, abs=1e-16)
+    assert (mean > bend).any() and (mean < bend).any()
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize(("alpha", "lam"), [(50.0, 1e-3), (200.0, 1e-4), (50.0, 1e-7), (5.0, 1e-8)])
+def test_steep_losses_and_small_norms(alpha, lam, bias):
+    """Also on rows of very different columns, which matrices see in units of their own."""
+    X, y = sample(4, n=100)
+    X = X * 10.0 ** np.arange(-2, 3)
+    model = mdlearn.fit("mmlr", X, y, alpha=alpha, lam=lam, bias=bias, tol=1e-9)
+    assert model.certificate.converged
+    W, b = model.coef_.T, model.intercept_
+    held = objective(W, b, X, y, alpha, lam, None, bias == "regularized")
+    assert model.certificate.objective == pytest.approx(held, rel=1e-11)
+    # The bound, from the conditions of the optimum: what the gradient leaves open under the squared norm.
+    G, g = derivative(W, b, X, y, alpha, lam, bias == "regularized")
+    rest = (G**2).sum() + (g @ g if bias == "regularized" else 0.0)
+    assert rest / (4 * lam) <= 1e-8 * held and (bias != "free" or np.abs(g).max() <= 1e-11)
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -8,7 +8,8 @@ Columns of decision values F (n, k) belong to k problems. Their loss terms are e
     threshold
     alpha     sharpness (logistic only)
 
-and the rest of a problem is a column of (3, k): kappa, a / m, and the present mean of its margins.
+and the rest of a problem is a column of (3, k): kappa, a / m, and the present mean of its margins. Where the loss of a
+row compares its class with every other one, `codes` are the classes and `share` the weights of the rows.
 """
 
 from libc.math cimport exp, log1p, sqrt
@@ -84,6 +85,70 @@ def bends(
                     elif terms[t, j, 2] * gap > 0.0:
                         bend += 2.0 * terms[t, j, 1]
                 F[i, j] = counts[i, j] * bend
+
+
+cdef int check_pairs(double[:, ::1] F, const Py_ssize_t[::1] codes, const double[::1] share) except -1:
+    if codes.shape[0] != F.shape[0] or share.shape[0] != F.shape[0]:
+        raise ValueError("F, codes and shares differ in length")
+    for i in range(codes.shape[0]):
+        if not 0 <= codes[i] < F.shape[1]:
+            raise ValueError("codes need to be columns of F")
+    return 0
+
+
+cdef inline double rising(double t) noexcept nogil:
+    """1 / (1 + exp(-t)) without overflow."""
+    cdef double small = exp(-t if t > 0.0 else t)
+    return (1.0 if t >= 0.0 else small) / (1.0 + small)
+
+
+def pair_slopes(double[:, ::1] F, const Py_ssize_t[::1] codes, const double[::1] share, double alpha, double threshold):
+    """Replace decision values by the derivatives of sum_i share_i sum_(k != y_i) psi(f_(y_i) - f_k); return its value.
+
+    psi(t) = ln(1 + exp(-alpha (t - threshold))) / alpha.
+    """
+    cdef Py_ssize_t i, j
+    cdef double own, t, small, row, total, value = 0.0
+    check_pairs(F, codes, share)
+    with nogil:
+        for i in range(F.shape[0]):
+            own, row, total = threshold - F[i, codes[i]], 0.0, 0.0
+            for j in range(F.shape[1]):
+                if j != codes[i]:
+                    t = alpha * (own + F[i, j])
+                    small = exp(-t if t > 0.0 else t)
+                    row += (t if t > 0.0 else 0.0) + log1p(small)
+                    F[i, j] = share[i] * (1.0 if t >= 0.0 else small) / (1.0 + small)
+                    total += F[i, j]
+            F[i, codes[i]] = -total
+            value += share[i] * row
+    return value / alpha
+
+
+def pair_bends(
+    double[:, ::1] F, const Py_ssize_t[::1] codes, const double[::1] share, double alpha, double threshold,
+    double reach,
+):
+    """Replace decision values by the second derivatives of every psi, 0 in the row's own column.
+
+    With `reach` > 0 by their average over so much to either side, where that is larger.
+    """
+    cdef Py_ssize_t i, j
+    cdef double own, t, small, bend, mean
+    check_pairs(F, codes, share)
+    with nogil:
+        for i in range(F.shape[0]):
+            own = threshold - F[i, codes[i]]
+            for j in range(F.shape[1]):
+                if j != codes[i]:
+                    t = alpha * (own + F[i, j])
+                    small = exp(-t if t > 0.0 else t)
+                    bend = alpha * small / ((1.0 + small) * (1.0 + small))
+                    if reach > 0.0:
+                        mean = (rising(t + alpha * reach) - rising(t - alpha * reach)) / (2.0 * reach)
+                        bend = mean if mean > bend else bend
+                    F[i, j] = share[i] * bend
+            F[i, codes[i]] = 0.0
 
 
 def shrink(double[:, ::1] V, const double[::1] by):

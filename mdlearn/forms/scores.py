@@ -54,6 +54,8 @@ class Scores(Composite):
     steepest: float
     reach = 1.0
     separate = False
+    assembles = False
+    """Whether `curvatures` and `assembled` are there, and worth their price."""
 
     def __init__(
         self, features: LinearFeatures, bias: str, counts: np.ndarray, n_columns: int, ridge: float, penalty: float
@@ -71,6 +73,14 @@ class Scores(Composite):
     @abstractmethod
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
         """Return (V, X V) -> B with H V = X'B, and the mean second derivative per column and unit of count."""
+
+    def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
+        """Second derivatives at decision values F, or averages over `reach` to either side where these are larger."""
+        raise NotImplementedError
+
+    def assembled(self, D: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Make the second derivative of h and ridge from `curvatures`, (k p, k p), column after column of W."""
+        raise NotImplementedError
 
     def scores(self, W: np.ndarray) -> np.ndarray:
         """X W, with the intercepts."""
@@ -124,7 +134,7 @@ class Scores(Composite):
             if np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
-            bends = self._intercept_bends(W, F)
+            bends = self.intercept_bends(W, F)
             for _ in range(RAISES):
                 step = np.linalg.lstsq(bends + share * most * np.eye(slope.shape[0]), -slope, rcond=None)[0]
                 step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
@@ -142,7 +152,7 @@ class Scores(Composite):
             share = 0.125 * share if share > LEAST else 0.0
         return A, value
 
-    def _intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Second derivative with respect to the intercepts, (k, k)."""
         bend, _ = self.bend(W, F)
         k = self.shape[1]

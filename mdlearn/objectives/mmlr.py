@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn._solvers import apg
 from mdlearn.data.checks import Data
 from mdlearn.data.expansion import contrasts
 from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.data.rows import Selection
+from mdlearn.data.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.forms.existence import check_existence
 from mdlearn.forms.looks import CompositePoint, Look
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.passes import PIECE
 from mdlearn.forms.problem import Form
 from mdlearn.forms.scores import EVERY, Bend, Scores
 from mdlearn.objectives.base import Objective, Parameter, Terms
@@ -69,6 +72,10 @@ class MMLR(Objective):
             check_existence(margins, "lam=0", "give lam > 0")
 
 
+THRESHOLD = 2.0
+"""Difference by which a class is to win, as in Weston and Watkins' machine."""
+LARGEST_MATRIX = 1500
+"""Coefficients up to which Newton steps write their matrix."""
 SURE = 1e-9
 """Margin, in units of the largest value, that is more than rounding."""
 
@@ -89,20 +96,15 @@ class PairLogistic(Scores):
         k = data.classes.shape[0]
         super().__init__(features, bias, data.counts, k, 2.0 * lam, 0.0)
         self.codes, self.alpha, self.share = data.codes, alpha, data.counts / data.total
-        self.nonnegative, self.reach = True, 2.0 + 40.0 / alpha
+        self.nonnegative, self.reach = True, THRESHOLD + 40.0 / alpha
         # The Laplacian of a star with k nodes has the largest eigenvalue k.
         self.steepest = 0.25 * alpha * k / data.total
-        self.at_zero = (k - 1) * float(np.logaddexp(0.0, 2.0 * alpha)) / alpha
+        self.at_zero = (k - 1) * float(np.logaddexp(0.0, THRESHOLD * alpha)) / alpha
 
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         """Return h at decision values F, and put its derivatives in their place; or of some rows."""
         codes, share = self.codes[chosen], self.share[chosen]
-        own = np.arange(F.shape[0]), codes
-        T = self._exponents(F, codes)
-        value = float(share @ np.logaddexp(0.0, T).sum(axis=1)) / self.alpha
-        np.multiply(_sigmoid(T), share[:, None], out=F)
-        F[own] = -F.sum(axis=1)
-        return value
+        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in pieces(F))
 
     def settle(self, W: np.ndarray) -> Look:
         """The look at the best intercepts, and at coefficients that add up to 0: only the ridge sees a common shift."""
@@ -116,11 +118,17 @@ class PairLogistic(Scores):
         G = super().adjoint(A)
         return G - G.mean(axis=1, keepdims=True)
 
+    def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
+        """Second derivative of every psi, shape (m, k), or averages; 0 in the row's own class."""
+        D = F.copy()
+        for i in pieces(D):
+            apg.pair_bends(D[i], self.codes[i], self.share[i], self.alpha, THRESHOLD, reach)
+        return D
+
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
         """Second derivatives along the differences f_y - f_k."""
         codes, own = self.codes, (np.arange(F.shape[0]), self.codes)
-        p = _sigmoid(self._exponents(F, codes))
-        D = self.alpha * self.share[:, None] * p * (1.0 - p)
+        D = self.curvatures(F, 0.0)
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
             B: np.ndarray = D * (U - U[own][:, None])
@@ -130,18 +138,49 @@ class PairLogistic(Scores):
         mean = D.sum(axis=0) + np.bincount(codes, weights=D.sum(axis=1), minlength=self.shape[1])
         return apply, mean / self.counts.sum()
 
-    def _exponents(self, F: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """alpha (2 - f_y + f_k); -inf for the own class."""
-        own = np.arange(F.shape[0]), codes
-        T = self.alpha * (2.0 - F[own][:, None] + F)
-        T[own] = -np.inf
-        return T
+    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Second derivative with respect to the intercepts, (k, k)."""
+        D = self.curvatures(F, 0.0)
+        between = np.array([np.bincount(self.codes, weights=D_k, minlength=self.shape[1]) for D_k in D.T])
+        between = between + between.T
+        return np.diag(between.sum(axis=0)) - between
+
+    @property
+    def assembles(self) -> bool:  # type: ignore[override]
+        """Up to a number of coefficients at which a factorisation costs as much as some products with X."""
+        return self.shape[0] * self.shape[1] <= LARGEST_MATRIX
+
+    def assembled(self, D: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Moments of the rows of each class, weighted against every other class: psi sees f_y - f_k alone.
+
+        A common shift of all classes gets the curvature of a typical class: without ridge it would have none.
+        """
+        p, k = self.shape
+        H = np.zeros((k, p, k, p))
+        for c in range(k):
+            mine = np.flatnonzero(self.codes == c)
+            for piece in steps(mine.shape[0], max(1, BLOCK_ENTRIES // p)):
+                B = self.rows.block(mine[piece])
+                if self.bias != "none":
+                    B = np.hstack([B, np.ones((B.shape[0], 1))])
+                for j in range(k):
+                    weights = np.sqrt(D[mine[piece], j])
+                    if weights.any():
+                        R = weights[:, None] * B
+                        M = R.T @ R
+                        for one, other, sign in ((c, c, 1.0), (j, j, 1.0), (c, j, -1.0), (j, c, -1.0)):
+                            H[one, :, other] += sign * M
+                yield None
+        diagonal = np.einsum("kpkp->p", H) / k**2
+        H[np.arange(k), :, np.arange(k)] += np.diag(self.ridge)
+        H[:, np.arange(p), :, np.arange(p)] += diagonal[:, None, None]
+        return H.reshape(k * p, k * p)
 
     def contrasts(self) -> MarginForm:
         """The same loss as that of margins f_(y_i) - f_k, with m (k - 1) rows; without ridge."""
         rows = contrasts(self.rows, self.codes, self.shape[1], self.bias != "none")
         share = self.share[rows.index]
-        column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, 2.0),))
+        column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, THRESHOLD),))
         return MarginForm(LinearFeatures(rows), (column,), "none", 0.0)
 
     def examine(self, point: CompositePoint) -> None:
@@ -160,10 +199,12 @@ class PairLogistic(Scores):
     def multipliers(self, look: Look) -> np.ndarray:
         """Minus the slope of every psi, (k, 1, m); 0 in the row's own class."""
         assert look.scores is not None
-        return (_sigmoid(self._exponents(look.scores, self.codes)) * self.share[:, None]).T[:, None]
+        A = look.scores.copy()
+        self.slopes(look.W, A)
+        A[np.arange(A.shape[0]), self.codes] = 0.0
+        return A.T[:, None]
 
 
-def _sigmoid(T: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-T)) without overflow."""
-    small = np.exp(-np.abs(T))
-    return np.where(T >= 0, 1.0, small) / (1.0 + small)
+def pieces(F: np.ndarray) -> Iterator[slice]:
+    """Rows of decision values that one compiled call takes: a few milliseconds."""
+    return steps(F.shape[0], max(1, PIECE // F.shape[1]))

@@ -15,6 +15,8 @@ import numpy as np
 
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.looks import Look
+from mdlearn.forms.scores import Scores
+from mdlearn.solvers.apg_assembled import descend
 from mdlearn.solvers.apg_newton import Finish
 from mdlearn.solvers.base import Report, Steps
 
@@ -112,6 +114,8 @@ class Accelerated:
     def _descend(self) -> Steps:
         """Steps of FISTA, with Newton steps where the rows that are 0 stay the same for a while."""
         problem, state, finish = self.problem, self.state, Finish(self.problem)
+        if isinstance(problem, Scores) and problem.assembles:
+            state.W = state.Q = yield from descend(problem, state.W, self.report)
         steady, next_try = 0, STEADY
         while True:
             look = problem.settle(state.Q)
