@@ -122,10 +122,8 @@ class Contest:
         """Time all sides in turn, after each has run once; return a Line for every goal, or one."""
         model, now = self.ours(), clock()
         call = self.ours if self.call is None else self.call
-        call()
-        for rival in self.rivals:
-            if not rival.ran:
-                rival.call()
+        for first in [*([] if self.call is None else [call]), *(r.call for r in self.rivals if not r.ran)]:
+            first()
         own, *others = in_turn([call, *(rival.call for rival in self.rivals)], SECONDS, TURNS, now)
         ratios = [median(a / b for a, b in zip(own, times)) for times in others]
         told = [_told(rival, median(times)) for rival, times in zip(self.rivals, others)]

@@ -31,7 +31,7 @@ def hinge(m, goal, C=1.0, tolerances=(1e-3, 3e-4, 1e-4), **weights):
 
 CASES = (
     Case("W3", "svm", partial(hinge, W3, 0.3)),
-    Case("W3", "svm, C = 10", partial(hinge, W3, 0.3, C=10.0)),
+    Case("W3", "svm, C = 10", partial(hinge, W3, 0.3, C=10.0, tolerances=(1e-5,))),
     Case("W3", "ldm, lambda1 = 1", partial(hinge, W3, 0.5, lambda1=1.0, lambda2=1.0)),
     Case("W3", "ldm, lambda1 = m/16", partial(hinge, W3, 0.5, lambda1=W3 / 16, lambda2=1.0)),
     Case("W3", "ldm, lambda1 = m/4", partial(hinge, W3, 0.5, lambda1=W3 / 4, lambda2=1.0)),

@@ -1,0 +1,91 @@
+"""Whether `n_threads` is kept, measured with BLAS free to take every core.
+
+`track_cpu_over_wall` is the CPU time of the process in units of wall time: at most n with n threads, on a machine that
+has them to spare. `track_elsewhere` is the share of that CPU time that other threads than the caller's have used. With
+one thread it is 0, however busy the machine: anything else comes from a part that works outside the guard. Only the
+linear program runs in a thread of its own by design.
+"""
+
+import warnings
+from contextlib import nullcontext
+from time import perf_counter, process_time, thread_time
+
+import mdlearn
+from mdlearn.solvers.threads import blas_threads
+
+from .problems import arguments, fitted, rows
+
+WORKS = {
+    "interior, dense": ("svm", "interior", "dense 20000 x 201"),
+    "interior, kernel": ("ldm", "interior", "kernel 800"),
+    "cd, kernel": ("ldm", "cd", "kernel 1500"),
+    "cd, dense": ("ldm", "cd", "dense 2500 x 101"),
+    "cd, sparse": ("ldm", "cd", "sparse 20000 x 50000"),
+    "newton, dense": ("lsvm", "newton", "dense 50000 x 201"),
+    "newton, logistic": ("l2lr", "newton", "dense 50000 x 101"),
+    "direct, dense": ("lsldm", "direct", "dense 20000 x 501"),
+    "direct, kernel": ("lssvm", "direct", "kernel 2000"),
+    "smw, dense": ("lsvm", "smw", "dense 200000 x 51"),
+    "apg, classes": ("mdlm", "apg", "classes 10000 x 200 x 10"),
+    "linprog, dense": ("rlp", "linprog", "dense 2000 x 31"),
+    "sgd, dense": ("svm", "sgd", "dense 100000 x 51"),
+    "asgd, dense": ("ldm", "asgd", "dense 100000 x 51"),
+    "one against the rest": ("svm", "interior", "classes 10000 x 50 x 6"),
+    "local": ("l3svm", "auto", "local 10000"),
+    "predict, kernel": ("svm", "cd", "kernel 1500"),
+    "predict, local": ("l3svm", "auto", "local 10000"),
+}
+"""Objective, engine and problem."""
+LEAST = 0.3
+"""Seconds of wall time to measure over, at least."""
+CLOCKS = (perf_counter, process_time, thread_time)
+
+
+def used(call, seconds=LEAST):
+    """Wall time, CPU time of the process and CPU time of the calling thread, over as many calls as take the given time.
+
+    One call, unmeasured, comes first: threads of BLAS that were at work before go on waiting busily for a moment.
+    """
+    call()
+    starts = [clock() for clock in CLOCKS]
+    while perf_counter() - starts[0] < seconds:
+        call()
+    return [clock() - start for clock, start in zip(CLOCKS, starts)]
+
+
+def work(name, n_threads):
+    """What to measure, and the guard to hold around it: a prediction has no argument for threads."""
+    objective, engine, shape = WORKS[name]
+    X, y = rows(shape)
+    options = {"solver_options": {"stop": "step"}, "nu": 1e-5} if engine == "smw" else {}
+    given = arguments(objective, shape, engine, n_threads=n_threads, **options)
+    if not name.startswith("predict"):
+        return (lambda: fitted(X, y, given)), nullcontext()
+    model = mdlearn.fit(X=X, y=y, **given)
+    return (lambda: model.decision_function(X)), blas_threads(n_threads)
+
+
+class Threads:
+    """CPU time over wall time, and CPU time of other threads."""
+
+    params = [list(WORKS), [1, 2]]
+    param_names = ["work", "n_threads"]
+    timeout = 300
+
+    def setup(self, name, n_threads):
+        warnings.simplefilter("ignore")
+        self.call, self.guard = work(name, n_threads)
+
+    def track_cpu_over_wall(self, name, n_threads):
+        with self.guard:
+            wall, process, _ = used(self.call)
+        return process / wall
+
+    track_cpu_over_wall.unit = "CPU time in units of wall time"
+
+    def track_elsewhere(self, name, n_threads):
+        with self.guard:
+            _, process, own = used(self.call)
+        return 1.0 - own / process
+
+    track_elsewhere.unit = "share of CPU time"
