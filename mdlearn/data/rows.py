@@ -18,6 +18,8 @@ BLOCK_ENTRIES = 1 << 20
 """Entries of a block in a product of matrices: 8 MB of float64."""
 SPAN_ENTRIES = 1 << 17
 """Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
+WIDE = 64
+"""Columns from which a product with several vectors is faster transposed."""
 COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
 
@@ -98,8 +100,11 @@ class Rows(ABC):
         """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
         out = np.empty((self.shape[0], *w.shape[1:]))
+        wide = w.ndim == 2 and self.shape[1] >= WIDE and not self.sparse
         for rows in self.spans():
-            out[rows] = self._piece(rows) @ w
+            piece = self._piece(rows)
+            # As in `adjoint`, for rows that are not too short.
+            out[rows] = (w.T @ piece.T).T if wide else piece @ w
         return out
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,8 @@ from mdlearn.forms.scores import EVERY, Bend, Scores
 
 ROUNDING = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
+SHARE = 1e-8
+"""Share of the curvature along the mean row that the variance needs to leave."""
 FARTHEST = 1e100
 """Margin at which slopes are taken for the last ones."""
 FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
@@ -40,12 +43,12 @@ class MarginComposite(Scores):
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
         assert isinstance(form.features, LinearFeatures)
         counts = [c.counts for c in columns]
-        same = all(c is counts[0] for c in counts)
-        most = counts[0] if same else np.max(counts, axis=0)
+        self.alike = all(np.array_equal(c, counts[0]) for c in counts[1:])
+        most = counts[0] if self.alike else np.max(counts, axis=0)
         super().__init__(form.features, form.bias, most, len(columns), form.ridge, form.penalty)
         self.form, self.columns, self.unit = form, tuple(columns), form.unit * columns[0].unit
         self.signs = np.ascontiguousarray(np.array([c.y for c in columns], dtype=np.int8).T)
-        self.each = np.broadcast_to(most[:, None], self.signs.shape) if same else np.array(counts).T.copy()
+        self.each = np.broadcast_to(most[:, None], self.signs.shape) if self.alike else np.array(counts).T.copy()
         self.kappa = np.array([c.kappa for c in columns])
         self.pull = np.array([c.mean / c.total for c in columns])
         self.totals = np.array([c.total for c in columns])
@@ -102,45 +105,33 @@ class MarginComposite(Scores):
             return A + kappa * np.maximum(self.squares[rows] - mean**2, 0.0)
         return A + kappa * (self.moments[np.ix_(rows, rows)] - np.multiply.outer(mean, mean))
 
-    @cached_property
-    def _floor(self) -> list[Any] | None:
-        """Factors of the second derivative that every W has, by column: that of the variance and the ridge."""
-        from scipy.linalg import LinAlgError, cho_factor
-
-        assert self.moments is not None
-        factors = []
-        for j in range(self.shape[1]):
-            mean = np.sqrt(self.totals[j]) * self.means[:, j]
-            A = self.kappa[j] * (self.moments - np.multiply.outer(mean, mean))
-            A[np.diag_indices_from(A)] += self.ridge - ROUNDING * self.kappa[j] * np.diagonal(self.moments)
-            try:
-                factors.append(cho_factor(A, lower=True, overwrite_a=True, check_finite=False))
-            except LinAlgError:
-                return None
-        return factors
-
     @property
-    def _bent(self) -> bool:
-        """Whether the variance is known to bend the objective in every direction."""
-        return self.moments is not None and bool((self.kappa > 0).all()) and self._floor is not None
+    def least_curvature(self) -> LeastCurvature | None:
+        """What variance and ridge bend every column by at least; None unless every direction is known to be bent."""
+        # Moments are those of the largest counts of all columns, which would be too large for the others.
+        known = self.moments is not None and self.alike
+        return self._factored if known and bool((self.kappa > 0).all()) and np.ptp(self.kappa) == 0 else None
+
+    @cached_property
+    def _factored(self) -> LeastCurvature | None:
+        assert self.moments is not None
+        kappa = float(self.kappa[0])
+        return LeastCurvature.of(self.moments, kappa, np.sqrt(kappa * self.totals) * self.means, self.ridge)
 
     @property
     def needs_anchor(self) -> bool:
         """Whether the variance leaves directions without curvature."""
-        return super().needs_anchor and not self._bent
+        return super().needs_anchor and self.least_curvature is None
 
     def bound(self, look: Look, anchor: Look | None) -> tuple[float, str]:
         """Or F - 1/2 R' H^-1 R, R a subgradient, if larger: variance and ridge bend the objective by H at least."""
-        from scipy.linalg import cho_solve
-
         if not look.value < math.inf:
             return -math.inf, "duality gap"
         tangents = super().bound(look, anchor)
-        if not self._bent or self._floor is None:
+        least = self.least_curvature
+        if least is None:
             return tangents
-        R = self.subgradient(look)
-        drop = sum(r @ cho_solve(factor, r, check_finite=False) for factor, r in zip(self._floor, R.T))
-        lower = self.objective(look) - 0.5 * float(drop)
+        lower = self.objective(look) - 0.5 * least.drop(self.subgradient(look))
         return (lower, "residual") if lower > tangents[0] else tangents
 
     def examine(self, point: Any) -> None:
@@ -171,6 +162,45 @@ class MarginComposite(Scores):
         assert look.scores is not None
         Z = (self.signs * look.scores).T
         return np.array([c.slopes(z) for z, c in zip(Z, self.columns)])
+
+
+@dataclass(frozen=True, eq=False)
+class LeastCurvature:
+    """H_j = A - u_j u_j' of every column j, with one factor of A = kappa M + ridge (Sherman and Morrison).
+
+    Attributes
+    ----------
+    factor : object
+        Of A, as SciPy's `cho_factor` has it.
+    inner, shares : ndarray of shape (p, k), (k,)
+        A^-1 u_j, and 1 - u_j'A^-1 u_j less what rounding may have added.
+    """
+
+    factor: Any
+    inner: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, moments: np.ndarray, kappa: float, U: np.ndarray, ridge: np.ndarray) -> LeastCurvature | None:
+        """Factor A; None where A or some H_j has directions without curvature, or nearly so."""
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        A = kappa * moments
+        A[np.diag_indices_from(A)] += ridge - ROUNDING * kappa * np.diagonal(moments)
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        inner = cho_solve(factor, U, check_finite=False)
+        shares = 1.0 - (U * inner).sum(axis=0) - ROUNDING * kappa * (np.diagonal(moments) @ np.square(inner))
+        return cls(factor, inner, shares) if float(shares.min()) > SHARE else None
+
+    def drop(self, R: np.ndarray) -> float:
+        """sum_j R_j'H_j^-1 R_j."""
+        from scipy.linalg import cho_solve
+
+        along = np.square((self.inner * R).sum(axis=0)) / self.shares
+        return float((R * cho_solve(self.factor, R, check_finite=False)).sum() + along.sum())
 
 
 class ColumnComposite(MarginComposite):
