@@ -96,7 +96,7 @@ def replaced(text: str, table: str) -> str:
     """The text with a table between its two markers; ValueError unless each marker is there once, in order."""
     before, begun, rest = text.partition(BEGIN)
     ended, after = rest.partition(END)[1:]
-    if not (begun and ended) or BEGIN in after or END in after:
+    if not (begun and ended) or text.count(BEGIN) > 1 or text.count(END) > 1:
         raise ValueError(f"the file needs one {BEGIN} and one {END} after it")
     return f"{before}{BEGIN}\n{table}\n{END}{after}"
 

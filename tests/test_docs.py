@@ -151,16 +151,21 @@ def test_what_a_callback_sees():
 
 def test_the_benchmarks_named_exist():
     told = re.search(r"^## Speed\n(.*?)^## ", README, re.MULTILINE | re.DOTALL).group(1)
-    named = re.findall(r"`(\w+)\.(\w+)` in\s+`(asv_bench/\S+\.py)`", told)
+    before, table, after = re.split("<!-- (?:end of )?peers -->", told)
+    named, path = re.findall(r"`(\w+)\.(track_\w+)`", after), re.search(r"`(asv_bench/\S+\.py)`", after).group(1)
     assert len(named) == 3
-    for title, method, path in named:
-        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for title, method in named:
         assert method in {node.name for node in classes[title].body if isinstance(node, ast.FunctionDef)}
-    assert not re.search(r"\d\s*(x|times|seconds|ms|s)\b", told), "a figure of speed"
+    assert not re.search(r"\d\s*(x|times|seconds|ms|s)\b", before + after), "a figure of speed outside the table"
+    # A figure has its command beside it.
+    assert "|" not in table or "`python asv_bench/peers.py --write README.md`" in table
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/plugins.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/architecture.md", "docs/benchmarks.md", "docs/plugins.md", "CHANGELOG.md"]
+)
 def test_what_is_named_exists(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^)#:]+)\)", text):

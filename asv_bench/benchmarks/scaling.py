@@ -38,10 +38,10 @@ def series(pattern, *values):
 
 
 LAWS = {
-    "interior, m": ("svm", "interior", series("dense {} x 51", 5000, 10_000, 20_000, 40_000)),
-    "interior, d": ("svm", "interior", series("dense 4000 x {}", 64, 128, 256, 512)),
+    "interior, m": ("svm", "interior", series("dense {} x 21", 4000, 8000, 16_000, 32_000)),
+    "interior, d": ("svm", "interior", series("dense 2000 x {}", 40, 80, 160, 320)),
     "newton, m": ("lsvm", "newton", series("dense {} x 51", 12_500, 25_000, 50_000, 100_000)),
-    "newton, d": ("lsvm", "newton", series("dense 4000 x {}", 64, 128, 256, 512)),
+    "newton, d": ("lsvm", "newton", series("dense 2000 x {}", 40, 80, 160, 320)),
     "direct, m": ("lssvm", "direct", series("dense {} x 51", 25_000, 50_000, 100_000, 200_000)),
     "direct, d": ("lssvm", "direct", series("dense 4000 x {}", 128, 256, 512, 1024)),
     "direct kernel, m": ("lssvm", "direct", series("kernel {}", 250, 500, 1000, 2000)),
