@@ -107,20 +107,21 @@ class Contest:
     call : callable, optional
         What is timed instead of `ours`: a prediction of its model.
     note : str
-        What else was measured, such as a share of right answers.
-    held : bool
-        Whether that is as the goals demand.
+        What else there is to say.
+    judge : callable, optional
+        judge(model) returns what else was measured, in words, and whether it is as the goals demand.
     """
 
     ours: Callable[[], Any]
     rivals: Sequence[Rival]
     call: Callable[[], Any] | None = None
     note: str = ""
-    held: bool = True
+    judge: Callable[[Any], tuple[str, bool]] | None = None
 
     def lines(self) -> list[Line]:
         """Time all sides in turn, after each has run once; return a Line for every goal, or one."""
         model, now = self.ours(), clock()
+        note, held = (self.note, True) if self.judge is None else self.judge(model)
         call = self.ours if self.call is None else self.call
         for first in [*([] if self.call is None else [call]), *(r.call for r in self.rivals if not r.ran)]:
             first()
@@ -137,8 +138,8 @@ class Contest:
                 gap,
                 None if k is None else ratios[k],
                 None if k is None else self.rivals[k].goal,
-                self.note,
-                self.held,
+                note,
+                held,
             )
             for k in goals
         ]
