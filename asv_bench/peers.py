@@ -15,7 +15,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
@@ -24,6 +24,7 @@ from benchmarks.contest import COLUMNS, Case, Line
 from benchmarks.peer_cases import CASES
 
 TITLES = ("workload", "objective", *COLUMNS.values(), "mdlearn", "gap", "ratio", "goal", "met")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex")
 BEGIN, END = "<!-- peers -->", "<!-- end of peers -->"
 
 
@@ -87,9 +88,16 @@ HEAD = joined(TITLES) + "\n" + "|---" * len(TITLES) + "|"
 
 def machine() -> str:
     """What the figures depend on, as far as it may be told."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    packages = ", ".join(f"{name} {number}" for name in PACKAGES if (number := _version(name)))
     threads, today = os.environ["OMP_NUM_THREADS"], datetime.datetime.now(tz=datetime.UTC).date()
     return f"{today}, {os.cpu_count()} CPUs, BLAS threads: {threads}, Python {platform.python_version()}, {packages}."
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def replaced(text: str, table: str) -> str:
