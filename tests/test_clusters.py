@@ -9,11 +9,14 @@ import pytest
 import scipy.sparse as sp
 from draining import drain
 
-from mdlearn.data import clusters
 from mdlearn.data import distinct as distinct_module
-from mdlearn.data.clusters import _Cloud, _Lloyd, assign, bandwidth, kmeans, memberships
+from mdlearn.data import kmeans as kmeans_module
+from mdlearn.data import lloyd as lloyd_module
+from mdlearn.data.clusters import assign, bandwidth, memberships
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.distinct import distinct
+from mdlearn.data.kmeans import kmeans
+from mdlearn.data.lloyd import Cloud, HeldLloyd, Lloyd
 from mdlearn.data.rows import DenseRows
 
 
@@ -109,14 +112,15 @@ def plain_lloyd(X, counts, C):
         C = new
 
 
+@pytest.mark.parametrize("way", [Lloyd, HeldLloyd])
 @pytest.mark.parametrize("seed", range(4))
-def test_passing_over_rows_does_not_change_the_iteration(seed):
+def test_passing_over_rows_does_not_change_the_iteration(seed, way):
     X = blobs(600, 4, seed=seed)
     points = distinct(DenseRows(X), np.random.default_rng(seed).random(600) + 0.5)
-    cloud = _Cloud(points)
+    cloud = Cloud(points)
     drain(cloud.setup())
     start = cloud.take(np.arange(0, 600, 50)).block(slice(None))
-    run, rounds = _Lloyd(cloud, start), 0
+    run, rounds = way(cloud, start), 0
     while drain(run.assign())[1]:
         assert np.array_equal(
             run.labels, squared(cloud.take(slice(None)).block(slice(None)), run.centers).argmin(axis=1)
@@ -129,10 +133,10 @@ def test_passing_over_rows_does_not_change_the_iteration(seed):
     assert run.inertia == pytest.approx(inertia(points.block(slice(None)), expected, points.counts), rel=1e-10)
 
 
-@pytest.mark.parametrize("copies", [clusters.COPY_BYTES, 0.0], ids=["held", "looked up"])
+@pytest.mark.parametrize("copies", [lloyd_module.COPY_BYTES, 0.0], ids=["held", "looked up"])
 @pytest.mark.parametrize("source", ["float64", "float32", "csr"])
 def test_weights_are_repetitions_and_order_is_nothing(source, copies, monkeypatch):
-    monkeypatch.setattr(clusters, "COPY_BYTES", copies)
+    monkeypatch.setattr(lloyd_module, "COPY_BYTES", copies)
     rng, X = np.random.default_rng(0), blobs()
     counts = rng.integers(0, 4, size=X.shape[0]).astype(float)
     repeated = np.repeat(X, counts.astype(int), axis=0)
@@ -141,6 +145,32 @@ def test_weights_are_repetitions_and_order_is_nothing(source, copies, monkeypatc
     assert np.array_equal(C, centres(SOURCES[source](repeated), 9))
     assert np.array_equal(C, centres(SOURCES[source](repeated[shuffle]), 9))
     assert not np.allclose(C, centres(SOURCES[source](X), 9))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_that_are_held_give_the_run_of_the_plain_iteration(seed):
+    rng = np.random.default_rng(seed)
+    m, d, K = int(rng.integers(20, 300)), int(rng.integers(1, 20)), int(rng.integers(1, 20))
+    X = blobs(m, d, groups=5, seed=seed) * 10.0 ** rng.integers(-6, 7) + rng.integers(0, 2) * 1e3
+    cloud = Cloud(distinct(DenseRows(X), 10.0 ** rng.uniform(-8, 8, m)))
+    drain(cloud.setup())
+    assert isinstance(lloyd_module.lloyd(cloud, np.zeros((K, d))), HeldLloyd)
+    start = cloud.take(rng.choice(m, K, replace=False)).block(slice(None))
+    runs = [way(cloud, start) for way in (Lloyd, HeldLloyd)]
+    for _ in range(100):
+        moved = [drain(run.assign())[1] for run in runs]
+        assert moved[0] == moved[1] and np.array_equal(runs[0].labels, runs[1].labels)
+        if not moved[0]:
+            break
+        for run in runs:
+            drain(run.update())
+        # Means of the rows, however heavy those were that have left.
+        own = np.array([np.average(cloud.held.X[run.labels == k], axis=0, weights=cloud.counts[run.labels == k])
+                        for k in range(K)])  # fmt: skip
+        size = np.abs(cloud.held.X).max()
+        assert np.abs(runs[1].centers - own).max() <= 1e-12 * size
+        assert np.abs(runs[0].centers - own).max() <= 1e-12 * size
+    assert not moved[0]
 
 
 def test_yielded_centres_never_get_worse_and_any_stop_leaves_valid_ones():
@@ -162,10 +192,10 @@ def test_yielded_centres_never_get_worse_and_any_stop_leaves_valid_ones():
 def test_seeds_are_drawn_by_weight_times_squared_distance():
     X = np.array([[0.0], [1.0], [3.0]])
     points = distinct(DenseRows(X), np.array([2.0, 4.0, 1.0]))
-    cloud = _Cloud(points)
+    cloud = Cloud(points)
     drain(cloud.setup())
     rng = np.random.default_rng(0)
-    pairs = np.array([drain(clusters._seeds(cloud, 2, rng))[1] for _ in range(4000)])
+    pairs = np.array([drain(kmeans_module._seeds(cloud, 2, rng))[1] for _ in range(4000)])
     share = np.zeros((3, 3))
     np.add.at(share, (pairs[:, 0], pairs[:, 1]), 1 / 4000)
     mass = np.array([2.0, 4.0, 1.0]) * (X - X.T) ** 2
@@ -192,11 +222,12 @@ def test_rows_far_from_the_origin_keep_their_digits():
     assert np.array_equal(assign(DenseRows(X), near + 1e7), squared(X - 1e7, near).argmin(axis=1))
 
 
-def test_an_empty_cluster_gets_the_row_farthest_from_its_centre():
+@pytest.mark.parametrize("way", [Lloyd, HeldLloyd])
+def test_an_empty_cluster_gets_the_row_farthest_from_its_centre(way):
     X = np.array([[0.0], [1.0], [2.0], [10.0]])
-    cloud = _Cloud(distinct(DenseRows(X), np.ones(4)))
+    cloud = Cloud(distinct(DenseRows(X), np.ones(4)))
     drain(cloud.setup())
-    run = _Lloyd(cloud, np.array([[1.0], [500.0], [900.0]]) - cloud.centre)
+    run = way(cloud, np.array([[1.0], [500.0], [900.0]]) - cloud.centre)
     assert drain(run.assign())[1]
     # 10 is farthest from 1, then 0 and 2, of which the first counts.
     assert run.labels.tolist() == [2, 0, 0, 1]

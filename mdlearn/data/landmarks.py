@@ -10,9 +10,9 @@ import numpy as np
 from mdlearn.data import memory
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.checks import check_number
-from mdlearn.data.clusters import Centres, kmeans
 from mdlearn.data.distinct import Distinct
 from mdlearn.data.kernels import Kernel, make_kernel
+from mdlearn.data.kmeans import Centres, kmeans
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 
 SELECTIONS = ("random", "pca", "kmeans")
