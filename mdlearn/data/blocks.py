@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn._solvers import blocks as kernel
 from mdlearn.data import memory
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.kernels import Kernel
@@ -80,9 +81,14 @@ class BlockRows(Rows):
         return int(self.F.shape[1])
 
     @property
+    def separate(self) -> bool:
+        """Whether every row is in one block alone."""
+        return self.layout.place.shape[1] == 1
+
+    @property
     def coupled(self) -> int:
         """L, if every row is in one block; else all columns."""
-        return self.width if self.layout.place.shape[1] == 1 else self.shape[1]
+        return self.width if self.separate else self.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -126,16 +132,26 @@ class BlockRows(Rows):
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
-        w = np.asarray(w, dtype=np.float64)
+        w = np.ascontiguousarray(w, dtype=np.float64)
         W = w.reshape(self.layout.n_blocks, self.width, *w.shape[1:])
         values = np.empty((self.F.shape[0], *w.shape[1:]))
-        for k, some, B in self._pieces():
-            values[some] = B @ W[k]
+        if w.ndim == 1:
+            for part in self._ranges():
+                kernel.dot(self.F, self.layout.starts, W, values, part.start, part.stop)
+        else:
+            for k, some, B in self._pieces():
+                values[some] = B @ W[k]
         return self._summed(values)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v in float64, for v of shape (m,) or (m, k)."""
-        return self._collected(v, lambda B: B)
+        """X' v in float64, for v of shape (m,) or (m, k); rows of v = 0 cost nothing where v is one vector."""
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        if v.ndim > 1:
+            return self._collected(v, lambda B: B)
+        out = np.zeros((self.layout.n_blocks, self.width))
+        for part in self._ranges():
+            kernel.adjoint(self.F, self.layout.starts, self.layout.owner, v, out, part.start, part.stop)
+        return out.ravel()
 
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
         """sum_i weights_i x_ij^2 of every column, float64."""
@@ -177,6 +193,10 @@ class BlockRows(Rows):
             for part in steps(n, SPAN_ENTRIES // self.width):
                 some = slice(begin + part.start, begin + part.stop)
                 yield k, some, self.F[some].astype(np.float64, copy=False)
+
+    def _ranges(self) -> Iterator[slice]:
+        """Ranges of entries for the compiled products, some milliseconds each."""
+        return steps(self.F.shape[0], 16 * SPAN_ENTRIES // self.width)
 
     def _summed(self, values: np.ndarray) -> np.ndarray:
         """Sum of each row's entries."""

@@ -35,9 +35,9 @@ class TiedRows(BlockRows):
         return np.ascontiguousarray(self.mix @ self.mix.T)
 
     @property
-    def coupled(self) -> int:
-        """All columns."""
-        return self.shape[1]
+    def separate(self) -> bool:
+        """No row is in one block alone."""
+        return False
 
     @property
     def plain(self) -> BlockRows:

@@ -10,6 +10,7 @@ also those of a free bias and of an objective without a ridge, and stand for the
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smooth import SmoothTerms
 from mdlearn.solvers.squared import SquaredTerms
 from mdlearn.solvers.state import Margins, report_of
-from mdlearn.solvers.system_choice import system_of
+from mdlearn.solvers.system_choice import common_start, system_of
 
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
@@ -53,6 +54,11 @@ class Newton(Factoring):
         if general is None and form.ridge == 0 and not isinstance(form.features, LinearFeatures):
             return "without the squared norm in the objective it needs explicit rows"
         return general
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the Gram matrix, or what columns over rows of blocks begin with."""
+        shared = yield from super().prepare(form, options)
+        return (yield from common_start(form)) if shared is None else shared
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import numpy as np
 
+from mdlearn.data.blocks import BlockRows
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.block_factor import BlockFactor, factored
 from mdlearn.solvers.block_system import BlockSystem
 from mdlearn.solvers.systems import GramSystem, RowSystem, StackedSystem
 
@@ -18,12 +22,13 @@ STACKED_LIMIT = 2e7
 
 
 def blockwise(form: MarginForm) -> bool:
-    """Whether the rows connect few columns with each other, and nothing else does but the bias."""
+    """Whether the rows stand in one block of columns each, and nothing connects blocks but the bias."""
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
         return False
-    most, coupled = max(features.n_rows, NARROW), features.rows.coupled
-    return coupled < features.width and coupled <= most and all(column.kappa == 0 for column in form.columns)
+    rows, most = features.rows, max(features.n_rows, NARROW)
+    alone = isinstance(rows, BlockRows) and rows.separate and rows.width <= most
+    return alone and all(column.kappa == 0 for column in form.columns)
 
 
 def by_rows(form: MarginForm) -> bool:
@@ -40,12 +45,27 @@ def typical_multiplier(form: MarginForm) -> float:
     return 1.0 / average if average > 0 else 1.0
 
 
-def system_of(form: MarginForm, column: Column, G: np.ndarray | None, slope: float) -> RowSystem | GramSystem:
-    """The system to use, with the Gram matrix G or over the rows; `slope` is the largest slope of the loss."""
-    if G is not None:
-        return GramSystem(form, column, G)
+def common_start(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
+    """Factor of the first Newton step over rows of blocks, where several columns of squared terms have the same."""
+    if not blockwise(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
+        return None
+    D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]
+    if not all(np.array_equal(D[0], other) for other in D[1:]):
+        return None
+    assert isinstance(form.features, LinearFeatures) and isinstance(form.features.rows, BlockRows)
+    return (yield from factored(form.features.rows, D[0]))
+
+
+Shared = np.ndarray | BlockFactor | None
+"""What columns have in common: a Gram matrix, or the factor of their first step over rows of blocks."""
+
+
+def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
+    """The system to use, with the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
+    if isinstance(shared, np.ndarray):
+        return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width
     stacked = form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF * typical_multiplier(form)
     if not stacked and blockwise(form):
-        return BlockSystem(form, column)
+        return BlockSystem(form, column, shared)
     return StackedSystem(form, column) if stacked else RowSystem(form, column)

@@ -1,0 +1,167 @@
+"""I + sum_i D_i phi_i phi_i' of rows of blocks, factored block by block; a border for a bias comes with it.
+
+A block with fewer rows of positive weight than columns is solved through a matrix of the number of those rows
+(Woodbury): the many that have few rows together by compiled loops, others one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn._solvers import blocks as kernel
+from mdlearn.data.blocks import BlockRows
+from mdlearn.data.features import BLOCK_OPERATIONS, symmetric
+from mdlearn.data.rows import steps
+from mdlearn.solvers import linalg
+from mdlearn.solvers.systems import Map
+
+FEW = 64
+"""Rows of a block up to which compiled loops are faster than BLAS, which is called from Python."""
+LOOPS = 1 << 24
+"""Multiplications of compiled loops at once: some milliseconds."""
+Part = tuple[Map, np.ndarray, float]
+"""Inverse of M = I + B'B as a function, M^-1 B' d, and d' (I + BB')^-1 d, for B = diag(d) F."""
+
+
+class BlockFactor:
+    """A factorisation; made by `factored`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m,)
+        D.
+    border : ndarray of shape (K, L)
+        The inverse times sum_i D_i phi_i.
+    left : float
+        sum_i D_i less the border's share: what is left for a bias.
+    """
+
+    def __init__(self, rows: BlockRows, weights: np.ndarray) -> None:
+        self.weights = weights
+        self.border, self.left = np.zeros((rows.layout.n_blocks, rows.width)), 0.0
+        self.packed: Packed | None = None
+        self.single: dict[int, Map] = {}
+
+    def inverse(self, rhs: np.ndarray) -> np.ndarray:
+        """Inverse of the blocks times a vector."""
+        rhs = rhs.reshape(self.border.shape)
+        out = rhs.copy() if self.packed is None else self.packed.inverse(rhs)
+        for k, part in self.single.items():
+            out[k] = part(rhs[k])
+        return out.ravel()
+
+
+class Packed:
+    """The blocks with few rows: their scaled rows B one after the other, and the factors of I + BB'."""
+
+    def __init__(self, B: np.ndarray, starts: np.ndarray) -> None:
+        self.B, self.starts = B, starts
+        sizes = np.diff(starts)
+        self.places = np.append(0, np.cumsum(sizes * sizes))
+        self.work = np.append(0, np.cumsum(sizes * sizes * (B.shape[1] + sizes)))
+        self.N = np.empty(int(self.places[-1]))
+        self.own = np.arange(B.shape[0])
+
+    def factor(self) -> Generator[None, None, None]:
+        """Factor I + BB' of every block."""
+        first = 0
+        while first < self.starts.shape[0] - 1:
+            last = max(first + 1, int(np.searchsorted(self.work, self.work[first] + LOOPS)) - 1)
+            kernel.factor(self.B, self.starts, self.places, self.N, first, last)
+            yield
+            first = last
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """(I + BB')^-1 v."""
+        v = v.copy()
+        kernel.solve(self.N, self.starts, self.places, v)
+        return v
+
+    def times(self, W: np.ndarray) -> np.ndarray:
+        """B w, w the line of each block."""
+        out = np.empty(self.B.shape[0])
+        kernel.dot(self.B, self.starts, W, out, 0, self.B.shape[0])
+        return out
+
+    def collected(self, v: np.ndarray) -> np.ndarray:
+        """B' v, a line for every block."""
+        out = np.zeros((self.starts.shape[0] - 1, self.B.shape[1]))
+        kernel.adjoint(self.B, self.starts, self.own, v, out, 0, self.B.shape[0])
+        return out
+
+    def inverse(self, R: np.ndarray) -> np.ndarray:
+        """(I + B'B)^-1 times the lines of R, refined once: with large weights, the difference has lost digits."""
+        x = R - self.collected(self.solve(self.times(R)))
+        rest = R - x - self.collected(self.times(x))
+        x += rest - self.collected(self.solve(self.times(rest)))
+        return x
+
+
+def factored(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFactor]:
+    """Factor rows of one block each with weights D >= 0."""
+    made, layout = BlockFactor(rows, D), rows.layout
+    root = np.sqrt(D[layout.owner])
+    used = np.flatnonzero(root)
+    ends = np.searchsorted(used, layout.starts)
+    n = np.diff(ends)
+    few = n <= min(FEW, rows.width - 1)
+    if few.all():
+        mine = used
+    else:
+        mine = used[np.repeat(few, n)]
+    if mine.shape[0] > 0:
+        d = root[mine]
+        B = rows.F[mine].astype(np.float64, copy=False)
+        B *= d[:, None]
+        made.packed = packed = Packed(B, np.append(0, np.cumsum(np.where(few, n, 0))))
+        yield from packed.factor()
+        inner = packed.solve(d)
+        made.border, made.left = packed.collected(inner), float(d @ inner)
+    for k in np.flatnonzero(~few).tolist():
+        some = used[ends[k] : ends[k + 1]]
+        work = _by_rows if some.shape[0] < rows.width else _by_columns
+        made.single[k], made.border[k], left = yield from work(rows.F, some, root[some])
+        made.left += left
+    return made
+
+
+def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
+    """Through I + BB', for few rows."""
+    B = F[used].astype(np.float64, copy=False) * d[:, None]
+    N = yield from symmetric(B.shape[0], B.shape[1], lambda rows, columns: B[rows] @ B[columns].T)
+    N[np.diag_indices_from(N)] += 1.0
+    L = yield from linalg.cholesky_shifted(N)
+    inner = linalg.solve(L, d)
+
+    def once(r: np.ndarray) -> np.ndarray:
+        return r - B.T @ linalg.solve(L, B @ r)
+
+    def refined(r: np.ndarray) -> np.ndarray:
+        # With large weights, the difference has lost digits.
+        x = once(r)
+        return x + once(r - x - B.T @ (B @ x))
+
+    return refined, B.T @ inner, float(d @ inner)
+
+
+def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
+    """Through I + B'B, for few columns."""
+    width = F.shape[1]
+    M, h = np.eye(width), np.zeros(width)
+    pieces = list(steps(used.shape[0], max(64, 2 * BLOCK_OPERATIONS // (width * width))))
+    for part in pieces:
+        B = F[used[part]].astype(np.float64, copy=False)
+        B *= d[part, None]
+        M += B.T @ B
+        h += B.T @ d[part]
+        yield
+    L = yield from linalg.cholesky_shifted(M)
+    border = linalg.solve(L, h)
+    # A sum of squares: the difference that it equals would lose its digits.
+    left = float(border @ border)
+    for part in pieces:
+        rest = d[part] * (1.0 - F[used[part]] @ border)
+        left += float(rest @ rest)
+    return lambda r: linalg.solve(L, r), border, left
