@@ -148,20 +148,30 @@ def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, 
 
 def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
     """Through I + B'B, for few columns."""
-    width = F.shape[1]
-    M, h = np.eye(width), np.zeros(width)
+    width, alike = F.shape[1], bool((d == d[0]).all())
+    M, h, product = np.zeros((width, width)), np.zeros(width), np.empty((width, width))
     pieces = list(steps(used.shape[0], max(64, 2 * BLOCK_OPERATIONS // (width * width))))
     for part in pieces:
-        B = F[used[part]].astype(np.float64, copy=False)
-        B *= d[part, None]
-        M += B.T @ B
-        h += B.T @ d[part]
+        B = _entries(F, used[part])
+        B = B if alike else B * d[part, None]
+        M += np.matmul(B.T, B, out=product)
+        h += B.sum(axis=0) if alike else B.T @ d[part]
         yield
+    if alike:
+        M *= d[0] * d[0]
+        h *= d[0] * d[0]
+    M[np.diag_indices_from(M)] += 1.0
     L = yield from linalg.cholesky_shifted(M)
     border = linalg.solve(L, h)
     # A sum of squares: the difference that it equals would lose its digits.
     left = float(border @ border)
     for part in pieces:
-        rest = d[part] * (1.0 - F[used[part]] @ border)
+        rest = d[part] * (1.0 - _entries(F, used[part]) @ border)
         left += float(rest @ rest)
     return lambda r: linalg.solve(L, r), border, left
+
+
+def _entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Some entries in float64; a view where they follow each other."""
+    whole = which[-1] - which[0] + 1 == which.shape[0]
+    return np.asarray(F[which[0] : which[-1] + 1] if whole else F[which], dtype=np.float64)
