@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows, Rows, Selection, locked
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
 
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
+SHORT, THIN, LONG = 128, 128, 1024
+"""Length of products up to which blocks are THIN x LONG entries: what a cache of 1 MB holds."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,25 @@ class LinearFeatures:
         return symmetric(self.n_rows, self.width, block)
 
 
+class KnownRows:
+    """What `KernelFeatures` remember beside a whole matrix.
+
+    Attributes
+    ----------
+    parts : tuple of (index, values)
+        Rows of the Gram matrix, by their numbers.
+    answers : tuple of (alpha, f)
+        The last decision values.
+    eased : (Kernel, Rows) or None
+        What values are computed from.
+    """
+
+    def __init__(self) -> None:
+        self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self.eased: tuple[Kernel, Rows] | None = None
+
+
 @dataclass(frozen=True)
 class KernelFeatures:
     """The feature map of a kernel; its Gram matrix is computed once, when first asked for.
@@ -122,6 +143,7 @@ class KernelFeatures:
     rows: Rows
     kernel: Kernel
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _known: KnownRows = field(default_factory=KnownRows, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -140,22 +162,57 @@ class KernelFeatures:
 
     @property
     def ready(self) -> bool:
-        """Whether the Gram matrix has been computed (a time limit can end a fit before that)."""
-        return "gram" in self._store
+        """Whether the Gram matrix or rows of it have been computed (a time limit can end a fit before that)."""
+        return "gram" in self._store or bool(self._known.parts)
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return alpha itself: an element of the feature space is kept as its representer coefficients."""
         return alpha
 
     def decision(self, coef: np.ndarray) -> np.ndarray:
-        """Return f = G alpha; without a Gram matrix only alpha = 0 can be answered."""
+        """Return f = G alpha; without any kernel values only alpha = 0 can be answered.
+
+        The last two answers are kept: certificates ask for the same one several times.
+        """
         if not self.ready and not coef.any():
             return np.zeros(self.n_rows)
-        return self._store["gram"] @ coef
+        for asked, answer in self._known.answers:
+            if np.array_equal(asked, coef):
+                return answer.copy()
+        answer = self._store["gram"] @ coef if "gram" in self._store else self._from_rows(coef)
+        self._known.answers = ((coef.copy(), answer.copy()), *self._known.answers[:1])
+        return answer
+
+    def _from_rows(self, coef: np.ndarray) -> np.ndarray:
+        """G alpha from the rows that are known, and from the others that alpha needs."""
+        rest, f = coef.copy(), np.zeros(self.n_rows)
+        for index, values in self._known.parts:
+            f += coef[index] @ values
+            rest[index] = 0.0
+        missing = np.flatnonzero(rest)
+        for piece in steps(missing.shape[0], BLOCK_ENTRIES // self.n_rows):
+            f += rest[missing[piece]] @ self.kernel.block(self.rows.take(missing[piece]), self.rows)
+        return f
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
-        return np.diagonal(self._store["gram"]).copy()
+        return np.diagonal(self._store["gram"]).copy() if "gram" in self._store else self.kernel.diagonal(self.rows)
+
+    def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
+        values = np.empty((index.shape[0], self.n_rows))
+        if not self._known.parts and not np.isfinite(self.squares()).all():
+            raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
+        kernel, rows = self._eased()
+        chosen = rows.take(index)
+        for own in steps(index.shape[0], THIN):
+            left = chosen.take(own)
+            for others in steps(self.n_rows, LONG):
+                values[own, others] = kernel.block(left, rows.take(others))
+            yield
+        values = locked(values)
+        self._known.parts = (*self._known.parts, (index, values))
+        return values
 
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
@@ -205,7 +262,26 @@ class KernelFeatures:
     def _rounding(self) -> float:
         """What rounding of the Gram matrix may do to one of its entries."""
         given = 0.5 * float(np.finfo(self.dtype).eps) if self.kernel.name == "precomputed" else 0.0
-        return max(1e-10, given) * float(np.diagonal(self._store["gram"]).max())
+        return max(1e-10, given) * float(self.squares().max())
+
+    def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
+        if "gram" in self._store:
+            return self._store["gram"][np.ix_(index, index)]
+        kernel, rows = self._eased()
+        rows = rows.take(index)
+        return (
+            yield from symmetric(index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c)))
+        )
+
+    def _eased(self) -> tuple[Kernel, Rows]:
+        if self._known.eased is None:
+            self._known.eased = self.kernel.eased(self.rows)
+        return self._known.eased
+
+    def known_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """What `gram_rows` has returned, in order: (index, values)."""
+        return self._known.parts
 
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
@@ -213,7 +289,7 @@ class KernelFeatures:
             if self.kernel.name == "precomputed":
                 self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
-                kernel, rows = self.kernel.eased(self.rows)
+                kernel, rows = self._eased()
                 block = kernel.block
                 self._store["gram"] = yield from symmetric(
                     self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
@@ -226,6 +302,7 @@ class KernelFeatures:
             if not np.isfinite(np.diagonal(self._store["gram"])).all():
                 raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
             self._store["gram"] = locked(self._store["gram"])
+            self._known.parts = ()
         return self._store["gram"]
 
 
@@ -244,13 +321,17 @@ def symmetric(
     G = np.empty((m, m)) if out is None else out
     step = 512 if inner <= 1024 else 256
     width = max(step, BLOCK_OPERATIONS // (2 * step * max(inner, 64)))
+    if inner <= SHORT:
+        # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
+        step, width = THIN, LONG
     for start in range(0, m, step):
         rows = slice(start, min(start + step, m))
         for left in range(0, rows.stop, width):
             columns = slice(left, min(left + width, rows.stop))
-            G[rows, columns] = block(rows, columns)
+            values = block(rows, columns)
+            G[rows, columns] = values
+            G[columns, rows] = values.T
             yield
-        G[:start, rows] = G[rows, :start].T
         corner = G[rows, rows]
         # GEMM need not round (i, j) and (j, i) alike.
         G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T

@@ -87,26 +87,46 @@ class Kernel:
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
-        centre = None if A.sparse or B.sparse else self.centre
-        K = A.inner(B, centre)
         if self.name == "rbf":
-            # In-place: one (n, m) array is all that a block may hold.
-            left, right = A.squares(centre=centre), B.squares(centre=centre)
-            K *= -2.0
-            K += left[:, None]
-            K += right
-            np.maximum(K, 0.0, out=K)
-            most = self.params["gamma"] * (left.max(initial=0.0) + right.max(initial=0.0))
-            if most > FAR and not (A.sparse or B.sparse):
-                _sharpen(K, A, B, self.params["gamma"], np.add.outer(left, right))
-            K *= -self.params["gamma"]
-            np.exp(K, out=K)
-        elif self.name == "poly":
+            return self._gaussian(A, B, None if A.sparse or B.sparse else self.centre)
+        K = A.inner(B)
+        if self.name == "poly":
             K *= self.params["gamma"]
             K += self.params["coef0"]
             with np.errstate(over="ignore"):
                 K **= self.params["degree"]
         return K
+
+    def _gaussian(self, A: Rows, B: Rows, centre: np.ndarray | None) -> np.ndarray:
+        """exp(-gamma |a - b|^2), in place: one (n, m) array is all that a block may hold."""
+        gamma, left, right = self.params["gamma"], A.squares(centre=centre), B.squares(centre=centre)
+        K = A.inner(B, centre)
+        if gamma * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR:
+            K *= -2.0
+            K += left[:, None]
+            K += right
+            if not (A.sparse or B.sparse):
+                _sharpen(K, A, B, gamma, np.add.outer(left, right))
+            K *= -gamma
+        else:
+            K *= 2.0 * gamma
+            K -= (gamma * left)[:, None]
+            K -= gamma * right
+        np.minimum(K, 0.0, out=K)
+        return np.exp(K, out=K)
+
+    def diagonal(self, rows: Rows) -> np.ndarray:
+        """k(x, x) of every row of a kernel that is `plain`."""
+        if self.name == "rbf":
+            return np.ones(rows.shape[0])
+        with np.errstate(over="ignore"):
+            values: np.ndarray = (self.params["gamma"] * rows.squares() + self.params["coef0"]) ** self.params["degree"]
+        return values
+
+    @property
+    def plain(self) -> bool:
+        """Whether values are made of inner products of rows: then a part of a matrix costs that part of its price."""
+        return self.name in ("rbf", "poly") and self.mapping() is None
 
     @property
     def title(self) -> str:

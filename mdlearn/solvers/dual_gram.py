@@ -50,6 +50,12 @@ class GramDual:
         q = self.weights()
         self._keep(reduced.representer(q)[1], q)
 
+    def begin(self, beta: np.ndarray, b: float) -> None:
+        """Start at given multipliers and a given free bias."""
+        self.beta[:], self.problem.offset = beta, b if self.bias is not None else 0.0
+        q = self.weights()
+        self._keep(self.reduced.representer(q)[1], q)
+
     def weights(self) -> np.ndarray:
         """Signed weights of the linear part, less what a bias takes."""
         q = self.column.y * (self.column.sides @ self.beta + self.column.pull)

@@ -90,3 +90,16 @@ def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarra
             B[k:e, columns] = blas.dtrsm(1.0, L[k:e, k:e].T, B[k:e, columns].T, side=1, lower=0, trans_a=0).T
             yield
     return B
+
+
+def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Overwrite V, given as the identity, with L^{-1} by row panels; only its lower triangle is worked on."""
+    n = L.shape[0]
+    for k in range(0, n, PANEL):
+        e = min(k + PANEL, n)
+        if k:
+            V[k:e, :k] = L[k:e, :k] @ V[:k, :k]
+            V[k:e, :k] *= -1.0
+        V[k:e, :e] = blas.dtrsm(1.0, L[k:e, k:e].T, V[k:e, :e].T, side=1, lower=0, trans_a=0).T
+        yield
+    return V

@@ -26,13 +26,16 @@ SMALL = 0.3
 
 
 def reduce_gram(
-    G: np.ndarray, constant: float, kappa: float, counts: np.ndarray
+    G: np.ndarray, constant: float, kappa: float, counts: np.ndarray, small: float = SMALL
 ) -> Generator[None, None, np.ndarray | None]:
-    """Return R for the kernel G + constant (2 matrices of memory beside G), or None where G may stand in for it."""
+    """Return R for the kernel G + constant (2 matrices of memory beside G), or None where G may stand in for it.
+
+    That is the case up to kappa * lam_max(P G) = `small`, and without a variance term.
+    """
     m = G.shape[0]
     root = np.sqrt(counts)
     size = kappa * (yield from _largest(G, constant, root)) if kappa > 0 else 0.0
-    if size <= SMALL:
+    if size <= small:
         return None
     large = size > LARGE
     B, V = np.empty((m, m)), np.zeros((m, m))

@@ -1,0 +1,201 @@
+"""Kernel problems of one hinge term by working sets: greedy steps on a small block of the Hessian, then all margins.
+
+Coordinates are signed multipliers u = side y beta, alpha = u + y pull less what the variance takes. A working set holds
+what is free, what violates its conditions and what is near to doing so. Without a variance term other rows need no
+column of the kernel: those of the support are all that is ever computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+import mdlearn._solvers.greedy as kernels
+from mdlearn.forms.certificate import relative_gap
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.primal import objective_at
+from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.hessians import Answer, Block
+
+PIECE = 1 << 23
+"""Entries that one call of a kernel touches: about 10 ms."""
+FIRST = 0.1
+"""Violation, in units of margins, at which the first steps over all rows end."""
+SHARPER = 1e-3
+"""What a working set is solved to, relative to the violation that it starts from."""
+NEAR, CLOSE = 0.15, 0.01
+"""Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
+BUDGET = 40
+"""Greedy steps per row of a working set, after which Newton steps take over."""
+NEWTON = 3
+ROUNDS, PATIENCE = 40, 4
+"""Most rounds, and rounds without progress after which sweeps take over."""
+
+
+class Hessian(Protocol):
+    """What working sets need: see `mdlearn.solvers.hessians`."""
+
+    @property
+    def cheap(self) -> bool | np.ndarray:
+        """Rows whose part of a block costs little more than a copy."""
+
+    def block(self, index: np.ndarray) -> Block:
+        """The Hessian (or an upper bound) between some rows."""
+
+    def answer(self, q: np.ndarray) -> Answer:
+        """(alpha, f) of signed weights q; f with a regularized bias."""
+
+
+def suits(form: MarginForm, column: Column) -> bool:
+    """Whether a column has one term of finite weight, and a free bias only where the sum of u is all it asks for."""
+    if len(column.terms) != 1 or column.hard or not (column.counts > 0).all() or column.terms[0].weight == 0:
+        return False
+    return form.bias != "free" or (column.kappa == 0 and not column.pull.any())
+
+
+class Quadratic:
+    """A column in signed multipliers u."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column, m = form, column, column.y.shape[0]
+        self.signs = column.y * column.sides[0]
+        self.low = np.where(self.signs > 0, 0.0, -column.caps[0])
+        self.high = np.where(self.signs > 0, column.caps[0], 0.0)
+        self.soft = np.ascontiguousarray(column.softness[0])
+        self.target = column.y * np.broadcast_to(column.kinks, (1, m))[0]
+        self.pull = column.y * column.pull
+        self.paired = form.bias == "free"
+        self.scale = max(float(np.abs(self.target).mean()), 1e-300)
+        self.u = np.zeros(m)
+
+    def climb(
+        self, H: np.ndarray, rows: np.ndarray | slice, e: np.ndarray, enough: float, border: np.ndarray, omega: float
+    ) -> Generator[None, None, bool]:
+        """Greedy steps on some rows, whose gradient e is kept up to date; say whether they got far enough."""
+        u, n = self.u[rows].copy(), H.shape[0]
+        box = kernels.Box(H, border, omega, self.soft[rows], self.low[rows], self.high[rows], u, e, np.empty((4, n)))
+        steps = kernels.pairs if self.paired else kernels.singles
+        most, left = max(64, PIECE // n), BUDGET * n
+        while left > 0:
+            count = steps(box, min(most, left), enough)
+            left -= count
+            yield
+            if box.violation <= enough or count == 0:
+                break
+        self.u[rows] = u
+        return bool(box.violation <= enough)
+
+    def shift(self, e: np.ndarray) -> float:
+        """Free bias at which the largest violation is least."""
+        if not self.paired:
+            return 0.0
+        up, down = e[self.u < self.high], e[self.u > self.low]
+        top = float(up.max()) if up.shape[0] else float(down.min())
+        return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
+
+    def violation(self, e: np.ndarray) -> np.ndarray:
+        """How far gradients point inside the boxes."""
+        return np.maximum(np.where(self.u < self.high, e, 0.0), np.where(self.u > self.low, -e, 0.0))
+
+
+class WorkingSets(Quadratic):
+    """Rounds of working sets on a Hessian."""
+
+    def __init__(self, form: MarginForm, column: Column, hessian: Hessian) -> None:
+        super().__init__(form, column)
+        self.hessian, self.b = hessian, 0.0
+
+    def beta(self) -> np.ndarray:
+        """Multipliers, shape (1, m)."""
+        return np.clip(self.u * self.signs, 0.0, self.column.caps)
+
+    def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
+        """First steps from u = 0 on the whole matrix: its rows are read where they lie."""
+        e = self.target.copy()
+        if self.pull.any():
+            e -= R @ self.pull + border * (omega * float(border @ self.pull))
+        yield from self.climb(R, slice(None), e, FIRST * self.scale, border, omega)
+
+    def run(self) -> Steps:
+        """Yield a report per round; end where rounds no longer help."""
+        best, stalled = np.inf, 0
+        for _ in range(ROUNDS):
+            alpha, f = yield from self.hessian.answer(self.u + self.pull)
+            e = self.target - f - self.soft * self.u
+            self.b = self.shift(e)
+            e -= self.b
+            report = self.report(alpha, f)
+            yield report
+            gap = relative_gap(self.column, report.objective, report.lower_bound)
+            stalled = 0 if gap < 0.7 * best else stalled + 1
+            best = min(best, gap)
+            if stalled >= PATIENCE:
+                return
+            yield from self.improve(e)
+
+    def report(self, alpha: np.ndarray, f: np.ndarray) -> Report:
+        """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""
+        column, beta = self.column, self.beta()
+        sigma = column.y * alpha - (column.sides @ beta + column.pull)
+        intercept = self.b if self.paired else float(alpha.sum()) if self.form.bias == "regularized" else 0.0
+        squares = max(float(alpha @ f), 0.0)
+        value = objective_at(self.form, column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
+        lower = column.bound(beta, sigma) - 0.5 * squares
+        return Report(value, lower, Point(beta, sigma, self.form.features.expand(alpha), intercept))
+
+    def improve(self, e: np.ndarray, only: np.ndarray | None = None) -> Generator[None, None, None]:
+        """Choose a working set at the gradient e, `only` among some rows, and solve on it."""
+        violation = self.violation(e)
+        worst = float(violation.max())
+        near = float(np.clip(2.0 * worst, CLOSE * self.scale, NEAR * self.scale))
+        free = (self.u > self.low) & (self.u < self.high)
+        wanted = free | (violation > 0) | ((np.abs(e) < near) & self.hessian.cheap)
+        rows = np.flatnonzero(wanted if only is None else wanted & only)
+        if rows.shape[0] == 0:
+            return
+        H = yield from self.hessian.block(rows)
+        g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
+        done = yield from self.climb(H, rows, g, max(SHARPER * worst, 1e-14 * self.scale), zeros, 0.0)
+        for _ in range(NEWTON):
+            if done or not (yield from self.newton(H, rows, g)):
+                return
+            done = yield from self.climb(H, rows, g, max(SHARPER * worst, 1e-14 * self.scale), zeros, 0.0)
+
+    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, bool]:
+        """Solve on the free rows of a working set, leaving behind those at a bound; say whether that gained."""
+        u, low, high = self.u[rows], self.low[rows], self.high[rows]
+        free, to = (u > low) & (u < high), u.copy()
+        gradient = g.copy()
+        for _ in range(NEWTON):
+            i = np.flatnonzero(free)
+            if i.shape[0] == 0:
+                break
+            A = H[np.ix_(i, i)]
+            A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
+            yield
+            L, info = lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
+            if info != 0:
+                return False
+            yield
+            p = lapack.dpotrs(L, gradient[i], lower=1)[0]
+            if self.paired:
+                v = lapack.dpotrs(L, np.ones(i.shape[0]), lower=1)[0]
+                p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
+            new = to[i] + p
+            outside = (new < low[i]) | (new > high[i])
+            to[i] = np.clip(new, low[i], high[i])
+            move = to - u
+            gradient = g - H @ move - self.soft[rows] * move
+            yield
+            if not outside.any():
+                break
+            free[i[outside]] = False
+        move = to - u
+        gain = 0.5 * float(move @ (g + gradient))
+        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * float(np.abs(to).sum())):
+            return False
+        self.u[rows], g[:] = to, gradient
+        return True
