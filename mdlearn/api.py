@@ -19,6 +19,7 @@ from mdlearn.forms.proof import Solution
 from mdlearn.model.build import build_model
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
+from mdlearn.model.start import WarmStart
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
@@ -50,6 +51,7 @@ def fit(
     n_threads: int | None = None,
     callback: Callable[[State], Any] | None = None,
     verbose: int = 0,
+    warm_start: Model | None = None,
     **params: Any,
 ) -> Model:
     """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it.
@@ -102,6 +104,11 @@ def fit(
         the calling thread; with `n_threads`, several problems take turns in no fixed order.
     verbose : int, default 0
         1 shows progress on standard error, 2 a line per report.
+    warm_start : Model, optional
+        A model of the same kind of problem, whose solution is where the engine begins: same objective, rows in number
+        and order, classes, kernel and bias; hyper-parameters, weights, `tol` and `solver` may differ. What is certified
+        is the same wherever a fit begins. Engines cd, newton, interior, apg and smw (but not its published end) make
+        use of it, unless w = 0 is the better beginning; asgd, sgd, direct and linprog begin as ever.
     **params
         Hyper-parameters of the objective and of the kernel.
 
@@ -140,6 +147,7 @@ def fit(
         raise ValueError(f"objective {task.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
     if task.needs_rows and isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(f"objective {task.name!r} needs rows, not kernel='precomputed'; give X and another kernel")
+    start = None if warm_start is None else WarmStart(warm_start, task.name, bias, multiclass)
     engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
     given = _options(solver_options, engine)
 
@@ -151,6 +159,9 @@ def fit(
         pieces = [data]
         if k > 2 and multiclass in PAIRWISE:
             pieces = [data.pair(low, high, square) for low, high in pairs_of(k)]
+        if start is not None:
+            start.check(data, chosen, pieces)
+        starts = None if start is None else start.starts
 
         def maker(j: int) -> Maker:
             def make() -> Generator[None, Any, Form]:
@@ -169,7 +180,7 @@ def fit(
         form = _finish(maker(0)(), limits.deadline)
         runner, reason = _engine(engine, form)
         later = [maker(j) for j in range(1, len(pieces))]
-        outcome = Driver(runner, runner.solver.check_options(given), limits, seed).run(form, later)
+        outcome = Driver(runner, runner.solver.check_options(given), limits, seed, starts).run(form, later)
         if not later:
             outcome = replace(outcome, solutions=[task.arranged(one, form) for one in outcome.solutions])
         places = [piece.rows for piece in (pieces if later else pieces * len(outcome.solutions))]

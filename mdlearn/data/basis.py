@@ -149,6 +149,12 @@ class BasisFeatures(LinearFeatures):
         spread[columns.index] = coef
         return columns.source.adjoint(spread) if columns.kernel.name == "linear" else None, spread
 
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients of the basis rows from those of all rows."""
+        assert alpha is not None
+        found: np.ndarray = alpha[self.rows.index]
+        return found
+
     def attributes(self) -> dict[str, np.ndarray]:
         """`basis_indices_`: positions of the basis rows among the caller's rows."""
         return {"basis_indices_": self.places}

@@ -86,6 +86,11 @@ class LinearFeatures:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
         return coef, alpha
 
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        assert coef is not None
+        return coef
+
     def attributes(self) -> dict[str, np.ndarray]:
         """Arrays that a model of these features has as attributes, by name."""
         return {}
@@ -217,6 +222,11 @@ class KernelFeatures:
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
         return None, coef
+
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        assert alpha is not None
+        return alpha
 
     def attributes(self) -> dict[str, np.ndarray]:
         """Arrays that a model of these features has as attributes, by name."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -28,6 +28,7 @@ from mdlearn.forms.points import array_fault
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
 from mdlearn.forms.rounding import to_type
+from mdlearn.forms.start import Start
 
 CLEAN = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
@@ -52,11 +53,19 @@ class Composite(Problem):
 
     nonnegative = False
     """Whether h >= 0 everywhere: then 0 is a tangent from below."""
+    first: np.ndarray | None = None
+    """Coefficients to begin with, (p, k), from another problem's solution."""
 
     def __init__(self, features: Features, bias: str, n_columns: int, ridge: np.ndarray, beta: np.ndarray) -> None:
         self.features, self.bias, self.ridge, self.beta = features, bias, ridge, beta
         self.shape = ridge.shape[0], n_columns
         self.part, self.unit = self, 1.0
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Keep the coefficients of the starts, one for each of the k columns."""
+        last = self.bias != "none"
+        W = np.array([np.append(one.coef, one.intercept) if last else one.coef for one in starts]).T
+        self.first = W if W.shape == self.shape else None
 
     @abstractmethod
     def at(self, W: np.ndarray) -> Look:

@@ -208,6 +208,8 @@ class ColumnComposite(MarginComposite):
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         super().__init__(form, (column,))
+        if column.start is not None:
+            self.begin((column.start,))
 
     def point(self, W: np.ndarray, anchor: np.ndarray | None, look: Look) -> Point:
         """Return multipliers and coefficients."""

@@ -19,6 +19,7 @@ import numpy as np
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.rows import locked
 from mdlearn.forms.losses import Term
+from mdlearn.forms.start import Start
 
 BIASES = ("none", "regularized", "free")
 
@@ -43,6 +44,8 @@ class Column:
         Value of the objective for one unit of this problem, times the form's `unit`.
     offset : ndarray of shape (m,), or None
         What margins are less than y_i f(x_i); None: nothing.
+    start : Start or None
+        Where an engine may begin. The problem is the same without it.
     """
 
     y: np.ndarray
@@ -52,6 +55,7 @@ class Column:
     terms: tuple[Term, ...]
     unit: float = 1.0
     offset: np.ndarray | None = None
+    start: Start | None = None
 
     def __post_init__(self) -> None:
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.proof import Solution, gap_between
 from mdlearn.forms.separability import check_by_program, check_separable
+from mdlearn.forms.start import Start
 
 
 class Problem(ABC):
@@ -41,6 +43,10 @@ class Problem(ABC):
     @abstractmethod
     def start(self) -> Any:
         """Return the point w = 0, known before any work."""
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Take note of where an engine may begin, one Start per column; here: nothing can be made of it."""
+        return
 
     @abstractmethod
     def certify(self, point: Any, tol: float) -> Solution:
@@ -85,6 +91,11 @@ class ColumnProblem(Problem):
     def start(self) -> Any:
         """Return the point w = 0, known before any work."""
         return zero_point(self.form, self.part)
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Give the engine a column that knows its start."""
+        if len(starts) == 1:
+            self.part = replace(self.part, start=starts[0])
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

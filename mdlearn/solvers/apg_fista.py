@@ -83,6 +83,7 @@ class Accelerated:
         state.L = problem.lipschitz() or 1.0  # a linear h bends nowhere, and steps of any length will do
         yield None
         if not problem.needs_anchor:
+            self._take_start()
             return
         for share in SHARES:
             yield from self._loosely(share)
@@ -90,6 +91,13 @@ class Accelerated:
                 break
             state.W = np.zeros(problem.shape)
         state.Q, state.t = state.W, 1.0
+        self._take_start()
+
+    def _take_start(self) -> None:
+        """Go on from the problem's first coefficients, unless W = 0 is better."""
+        first = self.problem.first
+        if first is not None and self.problem.objective(self.problem.settle(first)) <= self.problem.at_zero:
+            self.state.W = self.state.Q = first
 
     def _loosely(self, share: float) -> Steps:
         """Solve with a share of the penalty until the tangent is half-way less steep; there may be no optimum."""

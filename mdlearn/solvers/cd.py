@@ -32,6 +32,7 @@ from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.proximal import Proximal
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
+from mdlearn.solvers.starting import begin
 from mdlearn.solvers.state import Margins
 from mdlearn.solvers.systems import RowSystem
 from mdlearn.solvers.working import WorkingSets, suits
@@ -181,10 +182,15 @@ class CoordinateDescent(Solver):
                 dual.begin(work.beta(), work.b)
         else:
             dual = yield from RowDual.start(form, column)
+        begun = begin(dual)
+        if begun is not None:
+            yield begun
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = INNER_SWEEPS if options["shrinking"] else 0
         best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
         free = form.bias == "free"
+        if begun is not None:
+            sweeps, rounds = 1, NEWTON_STEPS
         while stalled < (SHORT if free else PATIENCE):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))
@@ -248,7 +254,9 @@ def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.rand
     known = len(column.terms)
     if not known:
         column = replace(column, terms=(HingeTerm(0.0),))
-    form = form if other is None else other.form
+    if other is not None:
+        start = None if column.start is None else other.begun(column.start)
+        form, column = other.form, replace(column, start=start)
     first = CentredDual(form, column)
 
     def work() -> Steps:

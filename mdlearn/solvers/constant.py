@@ -15,6 +15,7 @@ from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import COPY_BYTES
 from mdlearn.forms.margin import MarginForm, Point
+from mdlearn.forms.start import Start
 
 LOOKED_AT = 20
 """Rows in which a column has to be 1 before all rows are searched for it."""
@@ -45,6 +46,12 @@ class Folded:
         coef = point.coef.copy()
         coef[self.place] = self.value * point.intercept
         return replace(point, coef=coef, intercept=0.0)
+
+    def begun(self, start: Start) -> Start:
+        """A start of the given form as one of this form."""
+        coef = start.coef.copy()
+        intercept, coef[self.place] = self.value * float(coef[self.place]), 0.0
+        return replace(start, coef=coef, intercept=intercept)
 
 
 def folded(form: MarginForm) -> Folded | None:

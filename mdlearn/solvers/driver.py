@@ -15,6 +15,7 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import TINY, Certificate, Solution, combine
+from mdlearn.forms.start import Start
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
@@ -32,6 +33,9 @@ LEVEL = 1e-12
 
 Maker = Callable[[], Generator[None, None, Form]]
 """What makes a form when its turn comes, in interruptible pieces."""
+
+Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
+"""(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
 
 NOTHING = "it handed in no point"
 """Why the answer is w = 0."""
@@ -78,8 +82,10 @@ class _Solved:
 class Driver:
     """Runs one engine over the problems of one form, or of several."""
 
-    def __init__(self, engine: Supervised, options: dict[str, Any], limits: Limits, seed: int) -> None:
-        self.engine, self.options, self.limits, self.seed = engine, options, limits, seed
+    def __init__(
+        self, engine: Supervised, options: dict[str, Any], limits: Limits, seed: int, starts: Starts | None = None
+    ) -> None:
+        self.engine, self.options, self.limits, self.seed, self.starts = engine, options, limits, seed, starts
         self.solver = solver = engine.solver
         self.history: list[State] = []
         self.stopped = ""  # why the whole run ends early
@@ -91,7 +97,7 @@ class Driver:
 
         `later` make further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
         """
-        problems = problems_of(first)
+        problems = self._problems(first)
         at_once = min(self.limits.n_threads or 1, len(problems) + len(later))
         self.solver.check_memory(first, at_once)
         try:
@@ -134,6 +140,14 @@ class Driver:
             stacklevel=5,
         )
 
+    def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
+        """Problems of a form, told where to begin."""
+        problems = problems_of(form)
+        if self.starts is not None:
+            for problem, given in zip(problems, self.starts(form, first, len(problems))):
+                problem.begin(given)
+        return problems
+
     def _late(self) -> bool:
         if not self.stopped and time.perf_counter() >= self.limits.deadline:
             self.stopped = "time_limit reached"
@@ -169,7 +183,7 @@ class Driver:
     def _alone(self, make: Maker, j: int) -> Generator[State | None, None, _Solved]:
         """Make a form of one problem and solve it; nothing is shared with other forms."""
         form = yield from make()
-        (problem,) = problems_of(form)
+        (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
             self.solver.check_memory(form)

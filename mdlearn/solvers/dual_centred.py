@@ -23,6 +23,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.extrapolation import Extrapolation
+from mdlearn.solvers.starting import first_multipliers
 from mdlearn.solvers.visits import visits_of
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 4
@@ -170,6 +171,18 @@ class CentredDual:
         """The bias that margins are taken with."""
         return self.problem.offset + self.problem.live * self.problem.total
 
+    def begin(self) -> bool:
+        """Take the column's start, if it is better than zeros; say whether it was."""
+        found = first_multipliers(self.form, self.column)
+        if found is None:
+            return False
+        assert self.column.start is not None
+        self.beta[:], self.s[:], gap = found
+        self.restart()
+        self.problem.offset = self.column.start.intercept
+        self.problem.lazy = LAZY * gap / self.s.shape[0]
+        return True
+
     def report(self) -> Report:
         """Values that the sweep summed on its way: margins of different moments, close to the truth and free."""
         column, p = self.column, self.problem
@@ -192,6 +205,8 @@ class CentredDual:
         """
         best, halved, stalled, since, sweeps, patience, p = np.inf, np.inf, 0, 0, 0, LONG, self.problem
         lazy = LAZY
+        if self.begin():
+            sweeps = FIRST_SWEEPS - 1  # the first sweep tells already which rows still move
         while since < patience:
             yield from self.sweep(self.movable, rng)
             sweeps += 1

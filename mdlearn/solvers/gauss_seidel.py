@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
+from mdlearn.solvers.starting import first_element
 from mdlearn.solvers.state import Margins, make_report
 from mdlearn.solvers.system_choice import by_rows
 from mdlearn.solvers.systems import RowSystem
@@ -38,7 +39,7 @@ def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps
     state = Margins(form, column, system)
     nothing = np.zeros((0, column.y.shape[0]))
     A, g = system.Q, system.adjoint(state.multipliers(nothing))
-    w = np.zeros_like(g)
+    w = first_element(state)
     done = 0
     while True:
         r, before = g - A @ w, w.copy()  # afresh, against drift

@@ -16,8 +16,10 @@ from mdlearn.forms.certificate import relative_gap, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Steps
+from mdlearn.solvers.envelope import Envelope
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
+from mdlearn.solvers.starting import first_guess
 from mdlearn.solvers.state import Margins, make_report
 from mdlearn.solvers.system_choice import STIFF, system_of
 
@@ -53,6 +55,9 @@ class Interior(Factoring):
             element = np.zeros_like(state.system.adjoint(column.y))
             yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
             return
+        begun = first_guess(state)
+        if begun is not None:
+            yield from Envelope(state, *begun).run()
         path = CentralPath(state)
         finish = ActiveSet(state)
         best, highest, stalled, next_finish = np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW

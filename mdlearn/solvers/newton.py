@@ -26,6 +26,7 @@ from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smooth import SmoothTerms
 from mdlearn.solvers.squared import SquaredTerms
+from mdlearn.solvers.starting import first_element
 from mdlearn.solvers.state import Margins, report_of
 from mdlearn.solvers.system_choice import common_start, system_of
 
@@ -70,7 +71,7 @@ class Newton(Factoring):
         yield from system.setup()
         state = Margins(form, column, system)
         attainment, finish = Attainment(form, column), squared and form.ridge > 0
-        element = np.zeros_like(system.adjoint(column.y))
+        element = first_element(state)
         z = state.margins(element)
         beta, sigma, moved = loss.slopes(z), column.spread(z), np.inf
         held, stalled = None, 0

@@ -30,6 +30,7 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.linalg import NotPositiveDefinite
+from mdlearn.solvers.starting import first_margins
 from mdlearn.solvers.state import Margins
 from mdlearn.solvers.system_choice import by_rows, system_of
 from mdlearn.solvers.systems import GramSystem, RowSystem
@@ -118,7 +119,7 @@ class SMW(Solver):
         nothing = np.zeros_like(column.y)  # sigma: there is no variance
         k, turn, shortest, stalled, over = 0, 1, math.inf, 0, False
         try:
-            yield from walk.start()
+            yield from walk.start(None if published else first_margins(form, column))
             while not over:
                 yield from walk.advance()
                 k += 1
@@ -179,14 +180,16 @@ class FixedPoint:
         self.curvature = float(nu.sum()) * column.counts
         self.system: RowSystem | GramSystem = system_of(form, column, G, float(self.curvature.max()))
 
-    def start(self) -> Generator[None, None, None]:
-        """Factor, and begin at z = e, u = Q^-1 e."""
+    def start(self, begun: np.ndarray | None) -> Generator[None, None, None]:
+        """Factor, and begin at z = e, u = Q^-1 e; or at the z that optimal coefficients with margins `begun` have."""
         yield from self.system.setup()
         yield from self.system.factor(self.curvature)
         q, s, nu = self.terms
         self.z = np.repeat(q[:, None], self.column.y.shape[0], axis=1)
+        if begun is not None:
+            np.maximum(self.z, np.multiply.outer(s, begun), out=self.z)
         self.u = np.zeros_like(self.z)
-        self.flow = float(q @ (s * nu)) * self.column.y * self.column.counts
+        self.flow = self.column.y * self.column.counts * ((s * nu) @ self.z)
         yield from self.advance()
 
     def advance(self) -> Generator[None, None, None]:

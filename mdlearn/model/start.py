@@ -1,0 +1,117 @@
+"""What a model gives another fit to begin with, and whether the two have the same rows, classes and features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import Data
+from mdlearn.data.kernels import Kernel
+from mdlearn.forms.problem import Form
+from mdlearn.forms.start import Start
+from mdlearn.model.model import Model
+from mdlearn.model.pairs import PAIRWISE
+
+CLOSE = 1e-9
+"""Relative difference of two kernel parameters that counts as none."""
+
+
+class WarmStart:
+    """Starts of the problems of a fit, from a model.
+
+    Parameters
+    ----------
+    model : Model
+        TypeError for anything else.
+    objective, bias, multiclass : str
+        Those of the fit; ValueError where the model has others.
+    """
+
+    def __init__(self, model: Any, objective: str, bias: str, multiclass: str) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"warm_start needs to be a Model, which fit returns; got {type(model).__name__}")
+        self.model, self.multiclass = model, multiclass
+        self.pieces: list[Data] = []
+        _same("objective", model.objective, objective)
+        _same("bias", model.bias, bias)
+        if model.classes_.shape[0] > 2:
+            _same("multiclass", model.multiclass, multiclass)
+
+    def check(self, data: Data, kernel: Kernel, pieces: list[Data]) -> None:
+        """Raise ValueError where rows, classes or kernel differ; `pieces` are the data of each problem."""
+        model = self.model
+        _same("number of rows", model.duals.shape[-1], data.n_given)
+        _same("kernel", model.kernel.name, kernel.name)
+        if kernel.name == "callable" and model.kernel.function is not kernel.function:
+            _same("kernel", "another function", "this one")
+        columns = data.n_given if kernel.name == "precomputed" else data.X.shape[1]
+        _same("number of columns", model.n_features_in_, columns)
+        _same("classes", model.classes_.tolist(), data.classes.tolist())
+        for name, value in kernel.params.items():
+            if not math.isclose(model.kernel.params[name], value, rel_tol=CLOSE):
+                _same(f"kernel parameter {name}", model.kernel.params[name], value)
+        self.pieces = pieces
+
+    def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
+        """Where problems first ... first + n - 1 may begin, those of one form: a Start for each column.
+
+        Raises
+        ------
+        ValueError
+            When the features of the form are not those of the model: other landmarks, another basis.
+        """
+        model, features = self.model, form.features
+        pairs = len(self.pieces) > 1 and self.multiclass in PAIRWISE
+        known = [_one(model.extras, name, first, pairs) for name in features.attributes()]
+        if not (_alike(model._map, features.mapping()) and _equal(known, list(features.attributes().values()))):
+            names = ", ".join(f"{name[:-1]}={name}" for name in features.attributes())
+            hint = f" (the model has {names})" if names else ""
+            raise ValueError(
+                "warm_start needs a model of the same features; these are made of other landmarks or basis rows"
+                f"{hint}; give the same random_state and weights, or none"
+            )
+        rows = self.pieces[first if pairs else 0].rows
+        found = [self._start(form, j, rows) for j in ([first] if pairs else range(model.intercept_.shape[0]))]
+        if n == 1:
+            return [found]
+        return [[one] for one in found] if len(found) == n else [[]] * n
+
+    def _start(self, form: Form, j: int, rows: np.ndarray) -> Start:
+        model = self.model
+        duals = model.duals[j][:, rows] if model.duals.ndim == 3 else model.duals[j][None, rows]
+        alpha = None if model._alpha is None else model._alpha[j, rows].astype(np.float64)
+        coef = form.features.recalled(None if model._coef is None else model._coef[j].astype(np.float64), alpha)
+        return Start(coef, float(model.intercept_[j]), duals.astype(np.float64), alpha)
+
+
+def _same(what: str, theirs: Any, ours: Any) -> None:
+    if theirs != ours:
+        raise ValueError(
+            f"warm_start needs a model of the same kind of problem; its {what} is {theirs!r}, here it is {ours!r}; "
+            f"give a model with the same {what}, or none"
+        )
+
+
+def _one(extras: Mapping[str, Any], name: str, j: int, pairs: bool) -> Any:
+    """An attribute of the model's, or of one of its pairs of classes; None: it has none."""
+    value = extras.get(name)
+    return value[j] if pairs and value is not None else value
+
+
+def _alike(theirs: Any, ours: Any) -> bool:
+    """Whether two feature maps make the same features."""
+    if theirs is None or ours is None:
+        return theirs is ours
+    try:
+        values = theirs.encoded(), ours.encoded()
+    except ValueError:  # they hold code, which is the user's business
+        values = theirs.attributes(), ours.attributes()
+    a, b = (dict(one) for one in values)
+    return type(theirs) is type(ours) and a.keys() == b.keys() and _equal(list(a.values()), list(b.values()))
+
+
+def _equal(theirs: list[Any], ours: list[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(theirs, ours, strict=True))
