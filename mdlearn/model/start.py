@@ -67,11 +67,10 @@ class WarmStart:
         pairs = len(self.pieces) > 1 and self.multiclass in PAIRWISE
         known = [_one(model.extras, name, first, pairs) for name in features.attributes()]
         if not (_alike(model._map, features.mapping()) and _equal(known, list(features.attributes().values()))):
-            names = ", ".join(f"{name[:-1]}={name}" for name in features.attributes())
-            hint = f" (the model has {names})" if names else ""
+            names = ", ".join(features.attributes()) or "a map"
             raise ValueError(
-                "warm_start needs a model of the same features; these are made of other landmarks or basis rows"
-                f"{hint}; give the same random_state and weights, or none"
+                f"warm_start needs a model of the same features, and this fit has other ones ({names}) than the model; "
+                "give the parameters, weights and random_state that made those of the model, or no warm_start"
             )
         rows = self.pieces[first if pairs else 0].rows
         found = [self._start(form, j, rows) for j in ([first] if pairs else range(model.intercept_.shape[0]))]
@@ -90,8 +89,8 @@ class WarmStart:
 def _same(what: str, theirs: Any, ours: Any) -> None:
     if theirs != ours:
         raise ValueError(
-            f"warm_start needs a model of the same kind of problem; its {what} is {theirs!r}, here it is {ours!r}; "
-            f"give a model with the same {what}, or none"
+            f"warm_start needs a model of the same kind of problem; {what}: {theirs!r} there, {ours!r} here; "
+            f"give a model with the same {what}, or no warm_start"
         )
 
 

@@ -190,7 +190,7 @@ class CoordinateDescent(Solver):
         best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
         free = form.bias == "free"
         if begun is not None:
-            sweeps, rounds = 1, NEWTON_STEPS
+            sweeps, rounds = 1, 2
         while stalled < (SHORT if free else PATIENCE):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))

@@ -1,9 +1,9 @@
 """From a good guess to the optimum: the method of multipliers on hinge terms, by Newton steps over few rows.
 
 Every hinge is replaced by its envelope around the multipliers so far: quadratic on a slope of some width, linear
-beyond. That is smooth, and its Newton systems hold the rows on a slope alone: few, once the multipliers are about right. Its
-solution gives the next multipliers, and the next slopes are narrower (Rockafellar, "Augmented Lagrangians and
-applications of the proximal point algorithm in convex programming", 1976). A start is what makes this the cheap way.
+beyond. That is smooth, and its Newton systems hold the rows on a slope alone: few, once the multipliers are about
+right. Its solution gives the next multipliers, and the next slopes are narrower (Rockafellar, "Augmented Lagrangians
+and applications of the proximal point algorithm in convex programming", 1976). A start makes this the cheap way.
 """
 
 from __future__ import annotations
