@@ -125,22 +125,31 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solut
         assert point.coef is not None
         return _held(form, column, improved(form, column, point.coef, point.intercept), lower, None, beta, tol)
     expanded = form.features.expand(alpha) if element is None else element
+    own = None
+    if not column.terms and point.coef is not None:
+        own = improved(form, column, point.coef, point.intercept)
+        if own[0] - lower <= SAME * abs(own[0]):  # nothing is better
+            return _held(form, column, own, lower, _own_alpha(form, alpha, expanded, own), beta, tol)
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None:
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
-    objective, coef, intercept = min(
-        (improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda found: found[0]
-    )
-    if not column.terms and point.coef is not None:
-        # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
-        own = improved(form, column, point.coef, point.intercept)
-        if own[0] <= objective + SAME * abs(objective):
-            objective, coef, intercept = own
-            if np.abs(coef - expanded).max() > SAME * np.abs(coef).max():
-                alpha = representer(form, alpha, coef, intercept)
-    return _held(form, column, (objective, coef, intercept), lower, alpha, beta, tol)
+    found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
+    # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
+    if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
+        found, alpha = own, _own_alpha(form, alpha, expanded, own)
+    return _held(form, column, found, lower, alpha, beta, tol)
+
+
+def _own_alpha(
+    form: MarginForm, alpha: np.ndarray, expanded: np.ndarray, own: tuple[float, np.ndarray, float]
+) -> np.ndarray:
+    """Dual coefficients of an engine's own point; alpha, which stand for `expanded`, where these are the same."""
+    _, coef, intercept = own
+    if np.abs(coef - expanded).max() <= SAME * np.abs(coef).max():
+        return alpha
+    return representer(form, alpha, coef, intercept, expanded)
 
 
 def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:

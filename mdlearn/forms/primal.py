@@ -11,6 +11,7 @@ from mdlearn.forms.margin import Column, MarginForm
 
 SAME_ELEMENT = 1e-12
 """Relative difference of two elements of the feature space that counts as rounding."""
+EPS = float(np.finfo(float).eps)
 MOST_STEPS = 500
 """Most steps towards dual coefficients of a given element."""
 LONGEST = 1e30
@@ -140,11 +141,14 @@ def best_shift(column: Column, z: np.ndarray) -> float:
     return float(0.5 * (at[first] + high)) if last < at.shape[0] else float(at[first])
 
 
-def representer(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+def representer(
+    form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float, expanded: np.ndarray | None = None
+) -> np.ndarray:
     """Dual coefficients nearest to `alpha` with sum alpha_i phi(x_i) = coef (and sum alpha = a regularized bias).
 
     Craig's method (conjugate gradients on the normal equations of the second kind), columns scaled to equal length: two
-    passes over the rows a step.
+    passes over the rows a step. It ends where the difference is what rounding of the sum itself makes. `expanded` is
+    the sum for `alpha`, where it is known.
     """
     features = form.features
     if not isinstance(features, LinearFeatures):
@@ -166,9 +170,14 @@ def representer(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept
     lengths = lengths if features.ridge is None else lengths / features.ridge**2
     lengths = np.append(lengths, features.n_rows) if bias else lengths
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    start = expand(alpha)
+    if expanded is None:
+        start = expand(alpha)
+    else:
+        start = np.append(expanded, alpha.sum()) if bias else expanded
     rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
     square, enough = float(scale @ np.square(rest)), SAME_ELEMENT**2 * float(scale @ np.square(largest))
+    # A sum of alpha_i x_ij is known to eps |alpha| times the length of column j.
+    enough = max(enough, EPS**2 * np.count_nonzero(lengths) * float(alpha @ alpha))
     step, last, best, least = np.zeros_like(alpha), math.inf, alpha, square
     for _ in range(MOST_STEPS):
         if square < least:

@@ -12,8 +12,9 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.orthogonal import solve_stacked, worthwhile
-from mdlearn.solvers.state import Margins, make_report
+from mdlearn.solvers.state import Margins, make_report, report_without_pass
 from mdlearn.solvers.system_choice import by_rows, system_of
+from mdlearn.solvers.systems import RowSystem
 
 REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
@@ -73,12 +74,12 @@ class Direct(Factoring):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield the solution, then its corrections while they lower the residual."""
-        if by_rows(form) and worthwhile(form, column):
-            yield from solve_stacked(form, column)
-            return
         D = steepness(column).sum(axis=0)
         system = system_of(form, column, shared, float(D.max()))
         yield from system.setup()
+        if isinstance(system, RowSystem) and worthwhile(system):
+            yield from solve_stacked(system)
+            return
         state = Margins(form, column, system)
         try:
             yield from system.factor(D)
@@ -89,17 +90,23 @@ class Direct(Factoring):
                     "positive semidefinite kernel"
                 ) from None
             return
-        element = np.zeros_like(system.adjoint(column.y))
+        element, z = np.zeros(system.size), np.zeros_like(column.y)
+        beta = column.slopes(z)
+        residual = state.residual(element, beta)
         size = np.inf
         for _ in range(1 + REFINEMENTS):
-            residual = state.residual(element, column.slopes(state.margins(element)))
             now = float(np.abs(residual).max())
             if not now < 0.5 * size:
                 return
             size = now
             element = element - system.solve(residual)
+            if form.ridge == 0:  # the factor holds directions by a trace
+                element = element - system.solve(state.residual(element, column.slopes(state.margins(element))))
             z = state.margins(element)
-            report = make_report(state, element, column.slopes(z), z)
+            beta = column.slopes(z)
+            residual = state.residual(element, beta)
+            stand_for = element - residual / system.metric
+            report = report_without_pass(state, element, z, beta, column.spread(z), stand_for)
             if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED:
                 own = make_report(state, element, own_multipliers(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)

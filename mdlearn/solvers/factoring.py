@@ -18,11 +18,11 @@ class Factoring(Solver):
     """Base of engines on `RowSystem` and `GramSystem`."""
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for two matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
+        """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
         m, d = form.features.n_rows, form.features.width + 1
         sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
         if by_rows(form):
-            square = BlockSystem.bytes_of(form.features.rows) if blockwise(form) else 16.0 * d * d
+            square = BlockSystem.bytes_of(form.features.rows) if blockwise(form) else 24.0 * d * d
             size, what = at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
             memory.require(size, what, "use solver='cd'" if sweeps else "use fewer columns", at_once)
         else:

@@ -18,20 +18,24 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.losses import CURVED
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.unridged import Attainment
 from mdlearn.solvers.active import ActiveSet
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smooth import SmoothTerms
 from mdlearn.solvers.squared import SquaredTerms
 from mdlearn.solvers.starting import first_element
-from mdlearn.solvers.state import Margins, report_of
-from mdlearn.solvers.system_choice import common_start, system_of
+from mdlearn.solvers.state import Margins, report_without_pass
+from mdlearn.solvers.system_choice import by_rows, common_start, system_of
 
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
+CLOSE = 1e-6
+"""Gap below which margins are made from the coefficients: sums of steps lack their last digits.
+
+Through a Gram matrix always: coefficients are long there, and a pass is little beside the factorisation."""
 ADRIFT = 1e-6
 """Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
 
@@ -71,45 +75,93 @@ class Newton(Factoring):
         yield from system.setup()
         state = Margins(form, column, system)
         attainment, finish = Attainment(form, column), squared and form.ridge > 0
-        element = first_element(state)
-        z = state.margins(element)
-        beta, sigma, moved = loss.slopes(z), column.spread(z), np.inf
-        held, stalled = None, 0
+        walk = Walk(state, loss, first_element(state), own=finish)
+        held, stalled, moved = None, 0, np.inf
         best, lowest = np.inf, np.inf
         while True:
-            report = report_of(form, column, Point(beta, sigma, *state.coefficients(element)), z)
+            report = walk.report()
             gap = max(relative_gap(column, report.objective, report.lower_bound), 0.0)
-            attainment.examine(z, moved, gap)
+            attainment.examine(walk.z, moved, gap)
             yield report
             stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1
             best, lowest = min(best, gap), min(lowest, report.objective)
-            D = loss.model(z)
+            D = loss.model(walk.z)
             adrift = _adrift(form, column, D)
             # The step from the same model has been made.
             if stalled >= PATIENCE or (held is not None and not adrift and np.array_equal(D, held)):
                 break
-            held, slopes = D, loss.slopes(z)
+            held = D
             if adrift:
                 D = ADRIFT * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
             try:
                 yield from system.factor(D.sum(axis=0))
-                step = _step(state, state.residual(element, slopes), D.sum(axis=0))
+                moved = walk.step(D, anew=gap < CLOSE or stalled > 0 or not by_rows(form))
             except NotPositiveDefinite:
                 break
-            dz = state.margins(step)
-            length = loss.length(z, dz, D, _bend(state, step, dz))
-            if not np.isfinite(length):
+            if not np.isfinite(moved):
                 break
-            element = element + length * step
-            beta, sigma = slopes - column.sides[:, None] * (D * dz), column.spread(z + dz)
-            z, moved = state.margins(element), length * float(np.abs(dz).max())
-            if finish or ((beta < 0) | (beta > column.caps)).any():
-                beta, sigma = loss.slopes(z), column.spread(z)
             yield None
         if finish:
             # Refinement with the multipliers as unknowns: with a large weight, 1 - z has lost their digits.
-            yield from ActiveSet(state).attempt(element, loss.slopes(z), loss.model(z) > 0)
+            yield from ActiveSet(state).attempt(walk.element, loss.slopes(walk.z), loss.model(walk.z) > 0)
         attainment.conclude(best)
+
+
+class Walk:
+    """The present element with its margins, and multipliers for its bound.
+
+    Attributes
+    ----------
+    element, z : ndarray
+    beta, sigma : ndarray
+        Multipliers.
+    stand_for : ndarray
+        The element that these stand for: the sum of their rows.
+    """
+
+    def __init__(self, state: Margins, loss: SquaredTerms | SmoothTerms, element: np.ndarray, own: bool) -> None:
+        self.state, self.loss, self.element, self.own = state, loss, element, own
+        self.z = state.margins(element) if element.any() else np.zeros_like(state.column.y)
+        self._settle()
+        self._take_own()
+
+    def report(self) -> Report:
+        """Objective and bound of the present point, from what the last step knows: no pass over the rows."""
+        return report_without_pass(self.state, self.element, self.z, self.beta, self.sigma, self.stand_for)
+
+    def step(self, D: np.ndarray, anew: bool) -> float:
+        """Take the step of the last factor, with the model D; margins are made `anew`, or by what the step adds.
+
+        Returns
+        -------
+        float
+            By how much the margin that moved most did; infinite where the step has no minimum, and is not taken.
+        """
+        state, column, loss = self.state, self.state.column, self.loss
+        step = _step(state, self.residual, D.sum(axis=0))
+        dz = state.margins(step)
+        length = loss.length(self.z, dz, D, _bend(state, step, dz))
+        if not np.isfinite(length):
+            return np.inf
+        # The full step's own multipliers: slopes moved along the model.
+        self.beta, self.sigma = self.slopes - column.sides[:, None] * (D * dz), column.spread(self.z + dz)
+        self.stand_for = self.element + step
+        self.element = self.element + length * step
+        self.z = state.margins(self.element) if anew else self.z + length * dz
+        self._settle()
+        if self.own or ((self.beta < 0) | (self.beta > column.caps)).any():
+            self._take_own()
+        return length * float(np.abs(dz).max())
+
+    def _settle(self) -> None:
+        """Slopes at the present margins, and the gradient."""
+        self.slopes = self.loss.slopes(self.z)
+        self.residual = self.state.residual(self.element, self.slopes)
+
+    def _take_own(self) -> None:
+        """Take the slopes of the present margins as multipliers."""
+        self.beta, self.sigma = self.slopes, self.state.column.spread(self.z)
+        self.stand_for = self.element - self.residual / self.state.system.metric
 
 
 def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:

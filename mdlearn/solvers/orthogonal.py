@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from mdlearn.data import memory
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.linalg import PIECE
 from mdlearn.solvers.state import report_of
@@ -32,22 +32,23 @@ LARGEST = 3e8
 CORRECTIONS = 3
 
 
-def worthwhile(form: MarginForm, column: Column) -> bool:
-    """Whether the ridge of a problem without loss is so small, and the stack not too large."""
-    size = (form.features.n_rows + form.features.width + 1.0) * (form.features.width + 1.0)
-    if column.terms or form.ridge == 0 or column.kappa == 0 or size > LARGEST:
+def worthwhile(system: RowSystem) -> bool:
+    """Whether the ridge of a problem without loss is so small, and the stack not too large; asked after `setup`."""
+    column, m = system.column, system.features.n_rows
+    if column.terms or system.loose or column.kappa == 0 or (m + system.size) * system.size > LARGEST:
         return False
-    squares = form.features.squares() + (form.bias != "none")
-    return column.kappa * float(column.counts @ squares) > STIFF
+    # The diagonal of Q, with what centring has taken from it.
+    squares = np.diagonal(system.Q) - system.ridge + column.kappa * column.total * np.square(system.centre)
+    return float((squares / system.metric).sum()) > STIFF
 
 
-def solve_stacked(form: MarginForm, column: Column) -> Steps:
+def solve_stacked(system: RowSystem) -> Steps:
     """Yield the optimum, then corrections of it."""
-    system, n = RowSystem(form, column), form.features.width + (form.bias != "none")
+    form, column, n = system.form, system.column, system.size
     m = form.features.n_rows
     memory.require(16.0 * (m + n) * n, f"a factorisation of {m + n} x {n} numbers", "raise C or use a smaller basis")
     stack, root = np.zeros((m + n, n), order="F"), np.sqrt(column.kappa * column.counts)
-    centre = system.adjoint(column.counts * column.y) / column.total
+    centre = system.centre
     for span in form.features.rows.spans():
         stack[span] = (column.y[span, None] * system.rows(span) - centre) * root[span, None]
         yield None

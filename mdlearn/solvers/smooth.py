@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.forms.margin import Column
+from mdlearn.solvers.line import minimum
 
 CLOSE = 0.01
 """Share of the first derivative along a line that may be left at the point taken."""
-TRIALS = 60
-"""Most derivatives of a line search; each costs a pass over the margins, none over the rows."""
-FAR = 1e12
-"""Length beyond which an objective that still falls has no minimum along the line."""
 LONG = 0.3
 """Step length from which a step says how far margins will still move."""
 
@@ -45,26 +42,19 @@ class SmoothTerms:
     def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
         """Length that takes the derivative along a step of that model to a hundredth; `bend` is that of the rest.
 
-        The derivative begins at -(bend + sum of D dz^2), by the equation that the step solves, and rises: Newton's
-        method on it, within the bracket known so far.
+        The derivative begins at -(bend + sum of D dz^2), by the equation that the step solves, and rises.
         """
         column, first = self.column, self.slopes(z)
-        start = -(bend + float((model.sum(axis=0) * dz) @ dz))
-        low, high, t = 0.0, np.inf, 1.0
-        for _ in range(TRIALS):
-            change = column.sides @ (first - self.slopes(z + t * dz))
-            value = start + t * bend + float(change @ dz)
-            if not abs(value) > CLOSE * abs(start):
-                break
-            if value < 0 and t > FAR:
-                return np.inf
-            low, high = (t, high) if value < 0 else (low, t)
-            rise = bend + float((column.curvatures(z + t * dz).sum(axis=0) * dz) @ dz)
-            t = min(t - value / rise, 8.0 * t) if rise > 0 else 8.0 * t
-            if not low < t < high:
-                t = 0.5 * (low + high) if np.isfinite(high) else 8.0 * low
-        self._remember(t, dz)
-        return t if start < 0 else np.inf
+
+        def along(t: float) -> tuple[float, float]:
+            there = z + t * dz
+            rise = float((column.sides @ (first - self.slopes(there))) @ dz)
+            return t * bend + rise, bend + float((column.curvatures(there).sum(axis=0) * dz) @ dz)
+
+        t = minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, CLOSE)
+        if np.isfinite(t):
+            self._remember(t, dz)
+        return t
 
     def _remember(self, t: float, dz: np.ndarray) -> None:
         """Set the distance that margins are expected to move from now on, from a step of length t."""

@@ -9,19 +9,34 @@ engine is written once.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import COPY_BYTES
+from mdlearn.data.rows import COPY_BYTES, Change, Held, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers import linalg
+from mdlearn.solvers.outer import Centring, RunningSum, Work, add_outer, mirror
 
-Work = Generator[None, None, None]
 Map = Callable[[np.ndarray], np.ndarray]
+PASS_ROWS = 1 << 19
+"""Rows of which numbers are changed at once: some milliseconds."""
 HOLD = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
+
+
+def two_passes(
+    system: RowSystem | GramSystem, element: np.ndarray, change: Change
+) -> Generator[None, None, np.ndarray]:
+    """`through` for what cannot be read by blocks."""
+    f = system.decision(element)
+    yield
+    for rows in steps(f.shape[0], PASS_ROWS):
+        f[rows] = change(rows, f[rows])
+        yield
+    return system.adjoint(f)
 
 
 class RowSystem:
@@ -29,13 +44,15 @@ class RowSystem:
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         assert isinstance(form.features, LinearFeatures)
-        self.features = form.features
+        self.form, self.features = form, form.features
         self.column = column
         self.bias = form.bias != "none"
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
         self.loose = form.ridge == 0
+        self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
+        self.size = self.ridge.shape[0]
         # `restrict` holds these rows, twice while it adds the constant column.
         self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 
@@ -43,30 +60,24 @@ class RowSystem:
         """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
         n = self.ridge.shape[0]
         self.Q = np.zeros((n, n))
+        centring = None
         if self.column.kappa > 0:
-            centre = self.adjoint(self.column.counts * self.column.y) / self.column.total
-            yield from self._accumulate(self.Q, self.column.kappa * self.column.counts, centre)
+            shift = np.append(self.column.y, self.centre)
+            yield from add_outer(self.features.rows, self.bias, self.column.kappa * self.column.counts, self.Q, shift)
+            mirror(self.Q)
+            centring = Centring(self.column.kappa, self.column.counts, self.centre, self.ridge)
         self.Q[np.diag_indices(n)] += self.ridge
+        self.sum = RunningSum(self.features.rows, self.bias, self.Q, centring)
+
+    @cached_property
+    def centre(self) -> np.ndarray:
+        """Mean signed row."""
+        return self.adjoint(self.column.counts * self.column.y) / self.column.total
 
     def rows(self, rows: slice | np.ndarray) -> np.ndarray:
         """Some rows, with the constant column of a bias."""
         X = self.features.rows.block(rows)
         return np.hstack([X, np.ones((X.shape[0], 1))]) if self.bias else X
-
-    def _accumulate(self, M: np.ndarray, D: np.ndarray, centre: np.ndarray | None) -> Work:
-        """Add sum_i D_i (x_i - y_i centre)(x_i - y_i centre)' over the rows with D_i > 0."""
-        chosen = np.flatnonzero(D)
-        step = max(64, (1 << 20) // M.shape[0])
-        for start in range(0, chosen.shape[0], step):
-            piece = chosen[start : start + step]
-            whole = piece[-1] - piece[0] + 1 == piece.shape[0]
-            B = self.rows(slice(piece[0], piece[-1] + 1) if whole else piece)
-            if centre is not None:
-                B = B - np.multiply.outer(self.column.y[piece], centre)
-            B = B * np.sqrt(D[piece])[:, None]
-            with np.errstate(over="ignore", invalid="ignore"):
-                M += B.T @ B
-            yield
 
     def decision(self, element: np.ndarray) -> np.ndarray:
         """f on the training rows."""
@@ -77,6 +88,24 @@ class RowSystem:
         """Sum of v_i (x_i, 1)."""
         w = self.features.rows.adjoint(v)
         return np.append(w, v.sum()) if self.bias else w
+
+    def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """`adjoint` of what `change` makes of `decision`, range by range."""
+        rows = self.features.rows
+        if not isinstance(rows, Held):
+            return (yield from two_passes(self, element, change))
+        coef, intercept = self.split(element)
+        total = 0.0
+
+        def changed(piece: slice, f: np.ndarray) -> np.ndarray:
+            nonlocal total
+            f += intercept
+            v = change(piece, f)
+            total += float(v.sum())
+            return v
+
+        w = yield from rows.through(coef, changed)
+        return np.append(w, total) if self.bias else w
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""
@@ -89,8 +118,9 @@ class RowSystem:
 
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + R' D R."""
-        M = self.Q.copy()
-        yield from self._accumulate(M, D, None)
+        yield from self.sum.to(D)
+        M = self.sum.M.copy()
+        mirror(M)
         if self.loose:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
@@ -121,8 +151,7 @@ class StackedSystem(RowSystem):
         self.X = self.rows(slice(None))
         parts = [np.diag(np.sqrt(self.ridge))]
         if column.kappa > 0:
-            centre = self.adjoint(column.counts * column.y) / column.total
-            centred = self.X - np.multiply.outer(column.y, centre)
+            centred = self.X - np.multiply.outer(column.y, self.centre)
             parts.append(np.sqrt(column.kappa * column.counts)[:, None] * centred)
         # The rows of the ridge and of the variance as one triangle.
         self.base = np.linalg.qr(np.vstack(parts), mode="r") if len(parts) > 1 else parts[0][:n]
@@ -163,6 +192,8 @@ class GramSystem:
         self.G = G
         self.bias = form.bias == "free"
         self.constant = 1.0 if form.bias == "regularized" else 0.0
+        self.size = G.shape[0] + self.bias
+        self.metric = np.ones(self.size)
         self.most_restricted = G.shape[0]
 
     def setup(self) -> Work:
@@ -179,6 +210,10 @@ class GramSystem:
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """Sum of v_i (phi_i, 1)."""
         return np.append(v, v.sum()) if self.bias else v
+
+    def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """`adjoint` of what `change` makes of `decision`, range by range."""
+        return (yield from two_passes(self, element, change))
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""

@@ -1,0 +1,13 @@
+import numpy as np
+
+def add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None: ...
+def add_sparse(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    weights: np.ndarray,
+    M: np.ndarray,
+    first: int,
+    last: int,
+    bias: bool,
+) -> None: ...

@@ -1,0 +1,91 @@
+"""Sums of outer products of rows, added in place to the lower triangle of a matrix: X' D X by pieces.
+
+Dense rows go through the BLAS that SciPy brings, which numpy.matmul cannot be told to add into a matrix; the pointer is
+the one that SciPy publishes for Cython. Other threads run meanwhile.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+
+from scipy.linalg import cython_blas
+
+ctypedef void (*syrk_t)(
+    char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
+) noexcept nogil
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef fused index_t:
+    int
+    long long
+
+
+cdef void* published(str name) except NULL:
+    capsule = cython_blas.__pyx_capi__[name]
+    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+cdef syrk_t dsyrk = <syrk_t> published("dsyrk")
+
+
+def add_dense(const double[:, :] B, double weight, double[:, :] M):
+    """Add weight B' B to the lower triangle of M.
+
+    Parameters
+    ----------
+    B : (k, n)
+        By rows or by columns, without gaps along these.
+    weight : float
+    M : (n, n)
+        By rows.
+    """
+    cdef int n = B.shape[1], k = B.shape[0], step, ldc
+    cdef double one = 1.0
+    # Fortran sees M transposed: its upper triangle is the lower one here.
+    cdef char uplo = b"U", trans
+    if M.shape[0] != n or M.shape[1] != n:
+        raise ValueError("M needs as many rows and columns as B has columns")
+    if n == 0 or k == 0:
+        return
+    if M.strides[1] != sizeof(double) or M.strides[0] < n * <Py_ssize_t> sizeof(double):
+        raise ValueError("M needs to lie by rows, without gaps")
+    ldc = M.strides[0] // <Py_ssize_t> sizeof(double)
+    if B.strides[1] == sizeof(double) and B.strides[0] >= n * <Py_ssize_t> sizeof(double):
+        trans, step = b"N", B.strides[0] // <Py_ssize_t> sizeof(double)
+    elif B.strides[0] == sizeof(double) and B.strides[1] >= k * <Py_ssize_t> sizeof(double):
+        trans, step = b"T", B.strides[1] // <Py_ssize_t> sizeof(double)
+    else:
+        raise ValueError("B needs to lie by rows or by columns, without gaps")
+    with nogil:
+        dsyrk(&uplo, &trans, &n, &k, &weight, <double*> &B[0, 0], &step, &one, &M[0, 0], &ldc)
+
+
+def add_sparse(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, const double[::1] weights,
+    double[:, ::1] M, Py_ssize_t first, Py_ssize_t last, bint bias,
+):
+    """Add sum_i weights_i x_i x_i' over the rows first <= i < last of a CSR matrix to the lower triangle of M.
+
+    With a bias, rows have a last entry 1, and M a last row and column for it. Indices of a row are sorted.
+    """
+    cdef Py_ssize_t i, j, k, start, stop, d = M.shape[0] - bias
+    cdef double by
+    cdef index_t row
+    if indptr.shape[0] != weights.shape[0] + 1 or indices.shape[0] < data.shape[0] or M.shape[0] != M.shape[1]:
+        raise ValueError("the arrays of the CSR matrix, the weights and M do not fit")
+    if not 0 <= first <= last <= weights.shape[0]:
+        raise ValueError("the range of rows is out of bounds")
+    with nogil:
+        for i in range(first, last):
+            if weights[i] == 0.0:
+                continue
+            start, stop = indptr[i], indptr[i + 1]
+            for j in range(start, stop):
+                by, row = weights[i] * data[j], indices[j]
+                for k in range(start, j + 1):
+                    M[row, indices[k]] += by * data[k]
+                if bias:
+                    M[d, row] += by
+            if bias:
+                M[d, d] += weights[i]

@@ -1,0 +1,46 @@
+"""The minimum of a convex objective along a line, from its second derivative and the rise of its slope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+TRIALS = 60
+"""Most derivatives of a search."""
+FAR = 1e12
+"""Length beyond which an objective that still falls has no minimum along the line."""
+GROWTH = 8.0
+
+
+def minimum(start: float, along: Callable[[float], tuple[float, float]], close: float) -> float:
+    """Length at which the slope is 0 but for a share `close` of its `start`; infinite where it never is.
+
+    Newton's method on the slope, within the bracket known so far. Along a piecewise quadratic it ends on the piece of
+    the minimum, and there exactly.
+
+    Parameters
+    ----------
+    start : float
+        Slope at 0.
+    along : callable
+        along(t) returns how much the slope has risen since 0, and the second derivative at t.
+    close : float
+    """
+    if not start < 0:
+        return np.inf
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(TRIALS):
+        rise, bend = along(t)
+        value = start + rise
+        if not abs(value) > close * abs(start):
+            break
+        if value < 0 and t > FAR:
+            return np.inf
+        low, high = (t, high) if value < 0 else (low, t)
+        t = min(t - value / bend, GROWTH * t) if bend > 0 else GROWTH * t
+        if not low < t < high:
+            t = 0.5 * (low + high) if np.isfinite(high) else GROWTH * low
+        if t in (low, high):
+            break
+    return t
