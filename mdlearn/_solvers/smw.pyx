@@ -41,29 +41,38 @@ def advance(
     loss, step, shift : float
         Loss at f; squared changes of u and of z, summed over the copies.
     """
-    cdef Py_ssize_t i, t, m = y.shape[0]
+    cdef Py_ssize_t i, t, m = y.shape[0], along
     cdef double margin, own, new, change, excess, flow, loss = 0.0, step = 0.0, shift = 0.0
+    cdef double *zt
+    cdef double *ut
     check(y, counts, terms, u)
     check(y, counts, terms, z)
     if f.shape[0] != m:
         raise ValueError("f and y differ in length")
+    along = sizeof(double)
+    if m == 0 or terms.shape[1] == 0:
+        return loss, step, shift
+    if z.strides[1] != along or u.strides[1] != along:
+        raise ValueError("the rows of z and u need to lie without gaps")
     with nogil:
         for i in range(m):
             flow = 0.0
             for t in range(terms.shape[1]):
+                zt, ut = &z[t, 0], &u[t, 0]
                 margin = terms[1, t] * y[i] * f[i]
-                own = terms[2, t] * (z[t, i] - margin)
-                change = own - u[t, i]
+                own = terms[2, t] * (zt[i] - margin)
+                change = own - ut[i]
                 step += counts[i] * change * change
-                u[t, i] = own
+                ut[i] = own
+                # Without branches: which rows are active is hard to guess.
                 excess = terms[0, t] - margin
-                if excess > 0.0:
-                    loss += 0.5 * terms[2, t] * counts[i] * excess * excess
-                excess = z[t, i] - terms[0, t] - alpha * own
+                excess = excess if excess > 0.0 else 0.0
+                loss += 0.5 * terms[2, t] * counts[i] * excess * excess
+                excess = zt[i] - terms[0, t] - alpha * own
                 new = terms[0, t] + (excess if excess > 0.0 else 0.0)
-                change = new - z[t, i]
+                change = new - zt[i]
                 shift += counts[i] * change * change
-                z[t, i] = new
+                zt[i] = new
                 flow += terms[1, t] * terms[2, t] * new
             f[i] = y[i] * counts[i] * flow
     return loss, step, shift
@@ -75,7 +84,7 @@ def multipliers(
 ):
     """Write beta = counts max(u, 0), shape (T, m), and alpha = y counts sum_t s u, shape (m,): signed, not cut off."""
     cdef Py_ssize_t i, t, m = y.shape[0]
-    cdef double total
+    cdef double total, own
     check(y, counts, terms, u)
     check(y, counts, terms, beta)
     if alpha.shape[0] != m:
@@ -84,6 +93,7 @@ def multipliers(
         for i in range(m):
             total = 0.0
             for t in range(terms.shape[1]):
-                beta[t, i] = counts[i] * u[t, i] if u[t, i] > 0.0 else 0.0
+                own = counts[i] * u[t, i]
+                beta[t, i] = own if own > 0.0 else 0.0
                 total += terms[1, t] * u[t, i]
             alpha[i] = y[i] * counts[i] * total

@@ -7,19 +7,23 @@ whatever the rows are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 Selection = slice | np.ndarray
+Change = Callable[[slice, np.ndarray], np.ndarray]
+"""What some rows become: called with their range and one number each."""
 BLOCK_ENTRIES = 1 << 20
 """Entries of a block in a product of matrices: 8 MB of float64."""
 SPAN_ENTRIES = 1 << 17
 """Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
 WIDE = 64
 """Columns from which a product with several vectors is faster transposed."""
+PASS_ENTRIES = 1 << 24
+"""Entries that a pass goes through between two heartbeats: about 10 ms."""
 COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
 
@@ -158,6 +162,19 @@ class Held(Rows):
     def take(self, rows: Selection) -> Rows:
         """Some rows, as rows; a view of dense rows where `rows` is a slice."""
         return type(self)(self.X[rows])
+
+    def through(self, w: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """Return X' v in float64, v = change(rows, X w): one pass, every block is used twice while it is at hand."""
+        out, done = np.zeros(self.shape[1]), 0
+        for rows in self.spans():
+            piece = self._piece(rows)
+            out += piece.T @ change(rows, piece @ w)
+            done += (rows.stop - rows.start) * self.shape[1]
+            if done >= PASS_ENTRIES:
+                done = 0
+                yield
+        yield
+        return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ optimum is the fixed point of u <- Q^-1 (e + ((Q u - e) - alpha u)_+), and 0 < a
 Woodbury identity, from which the engine has its name.)
 
 What is iterated on is z = Q u. By that identity w = (I + nu H'H)^-1 nu H' z is the primal point H'u of u itself, and
-u = nu (z - H w) follows row by row. So an iteration costs one small solve and two passes over the rows, and nothing of
-the size of Q is made.
+u = nu (z - H w) follows row by row, and so does the next z. An iteration therefore costs one small solve and one pass
+over the rows, and nothing of the size of Q is made.
 
 A count c is a number of copies: D = nu c takes the place of nu, and what is said of z and u holds for every copy. Terms
 of either side and of other thresholds stack: H is s_t H, e is s_t threshold_t, nu is nu_t, the largest of which bounds
@@ -86,11 +86,11 @@ class SMW(Solver):
         return bool(options["stop"] == "step")
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Ask for two matrices of size d (rows) or two of size m (Gram)."""
+        """Ask for three matrices of size d (rows) or two of size m (Gram)."""
         m, d = form.features.n_rows, form.features.width + 1
         if by_rows(form):
             terms = max(len(column.terms) for column in form.columns)
-            size = at_once * (16.0 * d * d + (64.0 + 64.0 * terms) * m)
+            size = at_once * (24.0 * d * d + (64.0 + 64.0 * terms) * m)
             memory.require(size, f"a system of {d} columns", "use solver='cd'", at_once)
         else:
             size, instead = 8.0 * (1 + at_once) * m * m, "use fewer rows or kernel='linear'"
@@ -116,7 +116,9 @@ class SMW(Solver):
         alpha = options["alpha"] or LONGEST / largest_nu(column)
         walk = FixedPoint(form, column, shared, alpha)
         state = Margins(form, column, walk.system)
-        nothing = np.zeros_like(column.y)  # sigma: there is no variance
+        nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
+        # A published end has a point per iteration: two sets of arrays, of which the last report keeps one.
+        sets = [(np.empty_like(walk.u), np.empty_like(column.y)) for _ in range(2 * published)]
         k, turn, shortest, stalled, over = 0, 1, math.inf, 0, False
         try:
             yield from walk.start(None if published else first_margins(form, column))
@@ -128,12 +130,13 @@ class SMW(Solver):
                 over = walk.step <= SHORT or k == MOST if published else stalled >= PATIENCE
                 bounded = over or k == turn
                 if bounded or published:  # a published end takes the last point as it stands
-                    beta, signed = yield from walk.multipliers()
+                    beta, signed = sets[k % 2] if published else (np.empty_like(walk.u), np.empty_like(column.y))
+                    yield from walk.multipliers(beta, signed)
                 if bounded:
                     lower = dual(form, column, beta, nothing)[0]
                     if not published:
                         lower, beta = best_multiple(column, beta, lower)
-                    turn = k + min(1 + k // 4, SPARING)
+                    turn = 4 * k if published else k + min(1 + k // 4, SPARING)
                 coef, intercept = state.coefficients(walk.element)
                 point = Point(beta, nothing, coef, intercept, signed if published else None)
                 yield Report(walk.objective, lower, point)
@@ -179,49 +182,45 @@ class FixedPoint:
         self.terms = np.vstack([column.sides * column.thresholds, column.sides, nu])
         self.curvature = float(nu.sum()) * column.counts
         self.system: RowSystem | GramSystem = system_of(form, column, G, float(self.curvature.max()))
+        self.z = np.empty((nu.shape[0], column.y.shape[0]))
+        self.u = np.zeros_like(self.z)
 
     def start(self, begun: np.ndarray | None) -> Generator[None, None, None]:
         """Factor, and begin at z = e, u = Q^-1 e; or at the z that optimal coefficients with margins `begun` have."""
         yield from self.system.setup()
         yield from self.system.factor(self.curvature)
         q, s, nu = self.terms
-        self.z = np.repeat(q[:, None], self.column.y.shape[0], axis=1)
+        self.z[:] = q[:, None]
         if begun is not None:
             np.maximum(self.z, np.multiply.outer(s, begun), out=self.z)
-        self.u = np.zeros_like(self.z)
-        self.flow = self.column.y * self.column.counts * ((s * nu) @ self.z)
+        self.flow = self.system.adjoint(self.column.y * self.column.counts * ((s * nu) @ self.z))
         yield from self.advance()
 
     def advance(self) -> Generator[None, None, None]:
-        """Go to u = Q^-1 z, with the primal point that belongs to it, and make the next z."""
-        self.element = self.system.solve(self.system.adjoint(self.flow))
+        """Go to u = Q^-1 z, with the primal point that belongs to it, and make the next z: one pass over the rows."""
+        self.element = self.system.solve(self.flow)
         yield
-        f = self.system.decision(self.element)
-        squares = self._squares(f)
-        yield
-        sums = np.zeros(3)
-        for rows in self._pieces():
-            y, counts = self.column.y[rows], self.column.counts[rows]
-            sums += compiled.advance(y, counts, self.terms, self.alpha, self.z[:, rows], self.u[:, rows], f[rows])
-            yield
-        self.flow = f
+        sums, y, counts = np.zeros(3), self.column.y, self.column.counts
+
+        squares = 0.0
+
+        def change(rows: slice, f: np.ndarray) -> np.ndarray:
+            nonlocal sums, squares
+            if isinstance(self.system, GramSystem):
+                squares += float(self.element[rows] @ f)
+            z, u = self.z[:, rows], self.u[:, rows]
+            sums += compiled.advance(y[rows], counts[rows], self.terms, self.alpha, z, u, f)
+            return f
+
+        self.flow = yield from self.system.through(self.element, change)
+        if isinstance(self.system, RowSystem):
+            squares = self.form.norm(*self.system.split(self.element))
         self.objective = 0.5 * squares + float(sums[0])
         self.step, self.shift = math.sqrt(sums[1]), math.sqrt(sums[2])
 
-    def multipliers(self) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-        """Return multipliers of all copies of a row, cut off at 0, and the signed ones as they are, times y."""
-        beta, signed = np.empty_like(self.u), np.empty_like(self.column.y)
-        for rows in self._pieces():
+    def multipliers(self, beta: np.ndarray, signed: np.ndarray) -> Generator[None, None, None]:
+        """Write multipliers of all copies of a row, cut off at 0, and the signed ones as they are, times y."""
+        for rows in steps(signed.shape[0], PIECE // len(self.column.terms)):
             y, counts = self.column.y[rows], self.column.counts[rows]
             compiled.multipliers(y, counts, self.terms, self.u[:, rows], beta[:, rows], signed[rows])
             yield
-        return beta, signed
-
-    def _pieces(self) -> Generator[slice, None, None]:
-        yield from steps(self.column.y.shape[0], PIECE // len(self.column.terms))
-
-    def _squares(self, f: np.ndarray) -> float:
-        """|w|^2 (+ b^2) of the element, without a pass over the rows."""
-        if isinstance(self.system, GramSystem):
-            return float(self.element @ f)
-        return self.form.norm(*self.system.split(self.element))
