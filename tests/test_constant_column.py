@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.csr_rows import CsrRows, WithoutColumn
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
@@ -43,7 +43,7 @@ def test_the_column_is_found_and_the_rest_is_kept(text, value, place):
     before = Z.copy()
     found = constant.folded(form_of(Z, y))
     assert (found.place, found.value, found.form.bias) == (place, value, "regularized")
-    rest = found.form.features.rows.X
+    rest = found.form.features.rows.matrix()
     assert rest.shape == Z.shape and (with_column(X, np.zeros(M), place) != rest).nnz == 0
     assert (before != Z).nnz == 0
     w = np.arange(D + 1.0)
@@ -54,7 +54,7 @@ def test_the_column_is_found_and_the_rest_is_kept(text, value, place):
     np.testing.assert_allclose(Z @ point.coef, rest @ w + 3.0)
 
 
-def test_what_is_no_such_column(text, monkeypatch):
+def test_what_is_no_such_column(text):
     X, y = text
     ones = np.ones(M)
     assert constant.folded(form_of(X, y)) is None
@@ -68,8 +68,26 @@ def test_what_is_no_such_column(text, monkeypatch):
         assert constant.folded(form_of(Z, y, bias)) is None
     scaled = MarginForm(LinearFeatures(CsrRows(Z), np.full(D + 1, 2.0)), form_of(Z, y).columns, "none")
     assert constant.folded(scaled) is None
-    monkeypatch.setattr(constant, "COPY_BYTES", 1000)
-    assert constant.folded(form_of(Z, y)) is None
+
+
+def test_rows_without_a_column_are_rows_with_an_empty_one(text):
+    X, _ = text
+    Z, rng = with_column(X, np.full(M, -1.0), 17), np.random.default_rng(2)
+    rows, rest = WithoutColumn(Z, 17), with_column(X, np.zeros(M), 17).toarray()
+    before, v, scale = Z.copy(), rng.standard_normal(M), 1.0 + rng.random(D + 1)
+    some = np.array([5, 2, 2999])
+    for w in (rng.standard_normal(D + 1), rng.standard_normal((D + 1, 2))):
+        np.testing.assert_allclose(rows.dot(w), rest @ w)
+    np.testing.assert_allclose(rows.adjoint(v), rest.T @ v, atol=1e-12)
+    np.testing.assert_allclose(rows.adjoint(np.stack([v, -v], axis=1))[:, 1], -(rest.T @ v), atol=1e-12)
+    np.testing.assert_allclose(rows.squares(), (rest**2).sum(axis=1))
+    np.testing.assert_allclose(rows.squares(scale), (rest**2) @ (1 / scale))
+    np.testing.assert_allclose(rows.column_squares(np.abs(v)), np.abs(v) @ rest**2)
+    np.testing.assert_array_equal(rows.block(some), rest[some])
+    np.testing.assert_array_equal(rows.take(some).block(slice(None)), rest[some])
+    np.testing.assert_allclose(rows.take(some).scaled(scale).matrix().toarray(), rest[some] * scale)
+    np.testing.assert_allclose(rows.scaled(scale).matrix().toarray(), rest * scale)
+    assert (before != Z).nnz == 0
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

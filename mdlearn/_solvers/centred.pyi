@@ -2,6 +2,7 @@ import numpy as np
 
 class Centred:
     kappa: float
+    blank: int
     tau: float
     along: float
     total: float
@@ -13,13 +14,7 @@ class Centred:
     gap: float
     def __init__(
         self,
-        y: np.ndarray,
-        squares: np.ndarray,
-        shift: np.ndarray,
-        inverse: np.ndarray,
-        terms: np.ndarray,
-        caps: np.ndarray,
-        softness: np.ndarray,
+        records: np.ndarray,
         norm: float,
         label_mean: float,
         kappa: float,

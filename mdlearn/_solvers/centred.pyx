@@ -25,44 +25,45 @@ ctypedef fused index_t:
     long long
 
 
+cdef enum:
+    # Places in a record of a coordinate: eight numbers, one line of the cache.
+    LABEL, SQUARE, SHIFT, INVERSE, CAP, SOFTNESS, SIDE, KINK, RECORD
+
+
 cdef class Centred:
     """Everything about a column that the loop reads, and the state that it writes.
 
     Parameters
     ----------
-    y, squares, shift, inverse : (m,) signs, |x_i|^2, v.r_i, and 1 / (kappa c_i) (any number without a variance term);
-    terms : (2, T) sides and thresholds; caps, softness : (T, m); norm : |v|^2; label_mean : mean of y;
-    kappa : 0 without a variance term; beta : (T, m); s : (m,); u : (d,); keep : (T, m) marks of coordinates that moved.
+    records : (T, m, 8) what every coordinate is: sign, |x_i|^2, v.r_i, 1 / (kappa c_i) (any number without a variance
+        term), cap, softness, side and kink. A record that begins where a line of the cache does is one visit to memory;
+    norm : |v|^2; label_mean : mean of the signs; kappa : 0 without a variance term;
+    beta : (T, m); s : (m,); u : (d,); keep : (T, m) marks of coordinates that moved.
     """
 
-    cdef const double[::1] y, squares, shift, inverse
-    cdef const double[:, ::1] terms, caps, softness
+    cdef const double[:, :, ::1] records
     cdef double[:, ::1] beta
     cdef double[::1] s, u
     cdef unsigned char[:, ::1] keep
     cdef double norm, label_mean
     cdef readonly double kappa
+    cdef public Py_ssize_t blank  # a column whose coefficient stays 0, or -1
     cdef public double tau, along, total, offset, live, lazy, loss, spread, gap
 
     def __init__(
-        self, const double[::1] y, const double[::1] squares, const double[::1] shift, const double[::1] inverse,
-        const double[:, ::1] terms, const double[:, ::1] caps, const double[:, ::1] softness, double norm,
-        double label_mean, double kappa, double[:, ::1] beta, double[::1] s, double[::1] u,
-        unsigned char[:, ::1] keep,
+        self, const double[:, :, ::1] records, double norm, double label_mean, double kappa, double[:, ::1] beta,
+        double[::1] s, double[::1] u, unsigned char[:, ::1] keep,
     ):
         cdef Py_ssize_t T = beta.shape[0], m = beta.shape[1]
-        if not (y.shape[0] == squares.shape[0] == shift.shape[0] == inverse.shape[0] == s.shape[0] == m):
-            raise ValueError("row vectors do not fit the multipliers")
-        if terms.shape[0] != 2 or terms.shape[1] != T or caps.shape[0] != T or softness.shape[0] != T:
-            raise ValueError("terms do not fit the multipliers")
-        if caps.shape[1] != m or softness.shape[1] != m or keep.shape[0] != T or keep.shape[1] != m:
-            raise ValueError("boxes do not fit the multipliers")
-        self.y, self.squares, self.shift, self.inverse = y, squares, shift, inverse
-        self.terms, self.caps, self.softness = terms, caps, softness
-        self.norm, self.label_mean, self.kappa = norm, label_mean, kappa
+        if records.shape[0] != T or records.shape[1] != m or records.shape[2] != RECORD or s.shape[0] != m:
+            raise ValueError("row records do not fit the multipliers")
+        if keep.shape[0] != T or keep.shape[1] != m:
+            raise ValueError("marks do not fit the multipliers")
+        self.records, self.norm, self.label_mean, self.kappa = records, norm, label_mean, kappa
         self.beta, self.s, self.u, self.keep = beta, s, u, keep
         self.tau = self.along = self.total = self.offset = self.live = self.lazy = 0.0
         self.loss = self.spread = self.gap = 0.0
+        self.blank = -1
 
 
 cdef inline double price(double g, double old, double cap, double soft) noexcept nogil:
@@ -75,24 +76,25 @@ cdef inline double price(double g, double old, double cap, double soft) noexcept
 
 cdef inline double move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot) except? -1.0 nogil:
     """One exact two-variable step at the product `dot` = x_i.u; returns what u gets of x_i (0: nothing moved)."""
-    cdef double y = p.y[i], side = p.terms[0, t], old = p.beta[t, i], cap = p.caps[t, i], soft = p.softness[t, i]
+    cdef const double* r = &p.records[t, i, 0]
+    cdef double y = r[LABEL], side = r[SIDE], cap = r[CAP], soft = r[SOFTNESS], old = p.beta[t, i]
     cdef double bias = p.offset + p.live * p.total
-    cdef double z = y * dot + p.tau * p.shift[i] + y * bias
-    cdef double g = side * (p.terms[1, t] - z), gs = 0.0, cross = 0.0, ratio = 0.0, n = 1.0, ds = 0.0, worth = 0.0
-    cdef double slope = g - soft * old, h = p.squares[i] + p.live + soft, tilt = 1.0 - y * p.label_mean, weight, new
+    cdef double z = y * dot + p.tau * r[SHIFT] + y * bias
+    cdef double g = side * (r[KINK] - z), gs = 0.0, cross = 0.0, ratio = 0.0, n = 1.0, ds = 0.0, worth = 0.0
+    cdef double slope = g - soft * old, h = r[SQUARE] + p.live + soft, tilt = 1.0 - y * p.label_mean, weight, new
     p.gap += price(g, old, cap, soft)
     p.loss += 0.5 * max(g, 0.0) * max(g, 0.0) / soft if soft > 0.0 else cap * max(g, 0.0)
     if p.kappa > 0.0:
-        weight = 0.5 / p.inverse[i]
+        weight = 0.5 / r[INVERSE]
         gs = p.along + p.tau * p.norm + bias * p.label_mean - z
         if t == 0:
             p.spread += weight * gs * gs
-        gs -= p.s[i] * p.inverse[i]
+        gs -= p.s[i] * r[INVERSE]
         worth = weight * gs * gs
         if t == 0:
             p.gap += worth
-        cross = p.squares[i] - p.shift[i] + p.live * tilt
-        n = 1.0 / (p.squares[i] - 2.0 * p.shift[i] + p.norm + p.inverse[i] + p.live * tilt * tilt)
+        cross = r[SQUARE] - r[SHIFT] + p.live * tilt
+        n = 1.0 / (r[SQUARE] - 2.0 * r[SHIFT] + p.norm + r[INVERSE] + p.live * tilt * tilt)
         ratio = side * cross * n
         slope -= ratio * gs
         h -= ratio * side * cross
@@ -110,7 +112,7 @@ cdef inline double move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot) excep
         p.total -= ds * p.label_mean
     p.beta[t, i] = new
     ds += side * (new - old)
-    p.along += ds * p.shift[i]
+    p.along += ds * r[SHIFT]
     p.total += ds * y
     return ds * y
 
@@ -122,57 +124,85 @@ cdef inline Py_ssize_t row_of(long long coordinate, Py_ssize_t m) noexcept nogil
     return coordinate
 
 
+cdef inline double row_dot(const real_t* x, const index_t* at, Py_ssize_t n, const double* u) noexcept nogil:
+    # Four sums: one would wait for itself at every step.
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    cdef Py_ssize_t j, whole = n - n % 4
+    for j in range(0, whole, 4):
+        a += x[j] * u[at[j]]
+        b += x[j + 1] * u[at[j + 1]]
+        c += x[j + 2] * u[at[j + 2]]
+        d += x[j + 3] * u[at[j + 3]]
+    for j in range(whole, n):
+        a += x[j] * u[at[j]]
+    return (a + b) + (c + d)
+
+
+cdef inline void row_add(const real_t* x, const index_t* at, Py_ssize_t n, double* u, double by) noexcept nogil:
+    # No column comes twice in a row; the compiler cannot know, and would wait for every sum to be stored.
+    cdef double a, b, c, d
+    cdef Py_ssize_t j, whole = n - n % 4
+    for j in range(0, whole, 4):
+        a = u[at[j]] + by * x[j]
+        b = u[at[j + 1]] + by * x[j + 1]
+        c = u[at[j + 2]] + by * x[j + 2]
+        d = u[at[j + 3]] + by * x[j + 3]
+        u[at[j]] = a
+        u[at[j + 1]] = b
+        u[at[j + 2]] = c
+        u[at[j + 3]] = d
+    for j in range(whole, n):
+        u[at[j]] += by * x[j]
+
+
+cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(0, min(size, 2048), 64):
+        MDLEARN_PREFETCH(<const char*> start + k)
+
+
 def sweep(
     const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Centred p,
     const long long[::1] order,
 ):
-    """Visit the coordinates in `order` once, without the GIL; p's sums of loss, spread and gap are added to."""
-    cdef Py_ssize_t k, j, i, t, start, stop, whole, m = p.beta.shape[1], n = order.shape[0]
-    cdef double step, a, b, c, d
-    if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]:
+    """Visit the coordinates in `order` once, without the GIL; p's sums of loss, spread and gap are added to.
+
+    No row may have a column twice.
+    """
+    cdef Py_ssize_t k, i, t, start, length, m = p.beta.shape[1], n = order.shape[0]
+    cdef double step
+    if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0] or p.blank >= p.u.shape[0]:
         raise ValueError("the arrays of the CSR matrix do not fit the problem")
     for k in range(n):
         if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
             raise ValueError("a coordinate is out of range")
+    # Rows may all be empty.
+    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    cdef double* u = &p.u[0] if p.u.shape[0] else NULL
     with nogil:
         for k in range(n):
-            if k + 6 < n:
+            if k + 4 < n:
                 # Rows come in random order: without a hint every one waits for memory, and so does all that belongs
                 # to it.
-                MDLEARN_PREFETCH(&indptr[row_of(order[min(k + 12, n - 1)], m)])
-                i = row_of(order[k + 6], m)
-                t = (order[k + 6] - i) // m if order[k + 6] >= m else 0
-                MDLEARN_PREFETCH(&p.y[i])
-                MDLEARN_PREFETCH(&p.squares[i])
-                MDLEARN_PREFETCH(&p.shift[i])
-                MDLEARN_PREFETCH(&p.inverse[i])
-                MDLEARN_PREFETCH(&p.s[i])
+                MDLEARN_PREFETCH(&indptr[row_of(order[min(k + 8, n - 1)], m)])
+                i = row_of(order[k + 4], m)
+                t = (order[k + 4] - i) // m if order[k + 4] >= m else 0
+                MDLEARN_PREFETCH(&p.records[t, i, 0])
                 MDLEARN_PREFETCH(&p.beta[t, i])
-                MDLEARN_PREFETCH(&p.caps[t, i])
-                MDLEARN_PREFETCH(&p.softness[t, i])
-                MDLEARN_PREFETCH(&p.keep[t, i])
-                stop = min(indptr[i + 1], indptr[i] + 128)
-                for j in range(indptr[i], stop, 16):
-                    MDLEARN_PREFETCH(&indices[j])
-                    MDLEARN_PREFETCH(&data[j])
-                    MDLEARN_PREFETCH(&data[min(j + 8, stop - 1)])
+                if p.kappa > 0.0:
+                    MDLEARN_PREFETCH(&p.s[i])
+                start, length = indptr[i], indptr[i + 1] - indptr[i]
+                prefetch(places + start, length * sizeof(index_t))
+                prefetch(entries + start, length * sizeof(real_t))
             i = row_of(order[k], m)
             t = (order[k] - i) // m if order[k] >= m else 0
-            start, stop = indptr[i], indptr[i + 1]
-            whole = stop - (stop - start) % 4
-            # Four sums: one would wait for itself at every step.
-            a = b = c = d = 0.0
-            for j in range(start, whole, 4):
-                a += data[j] * p.u[indices[j]]
-                b += data[j + 1] * p.u[indices[j + 1]]
-                c += data[j + 2] * p.u[indices[j + 2]]
-                d += data[j + 3] * p.u[indices[j + 3]]
-            for j in range(whole, stop):
-                a += data[j] * p.u[indices[j]]
-            step = move(p, t, i, (a + b) + (c + d))
+            start, length = indptr[i], indptr[i + 1] - indptr[i]
+            step = move(p, t, i, row_dot(entries + start, places + start, length, u))
             if step != 0.0:
-                for j in range(start, stop):
-                    p.u[indices[j]] += step * data[j]
+                row_add(entries + start, places + start, length, u, step)
+                if p.blank >= 0:
+                    u[p.blank] = 0.0
 
 
 cdef inline double block_dot(const real_t* row, const double* kept, Py_ssize_t length) noexcept nogil:

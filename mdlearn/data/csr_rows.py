@@ -94,6 +94,63 @@ class CsrRows(Held):
         return type(A)((data, A.indices[part], ends), shape=(rows.stop - rows.start, self.shape[1]))
 
 
+@dataclass(frozen=True, eq=False)
+class WithoutColumn(CsrRows):
+    """Rows of a CSR matrix as if one column of it were empty, without a copy.
+
+    Attributes
+    ----------
+    place : int
+        The column.
+    """
+
+    place: int
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array."""
+        dense = super().block(rows)
+        dense[:, self.place] = 0.0
+        return dense
+
+    def take(self, rows: Selection) -> CsrRows:
+        """Some rows, copied."""
+        part = self.X[rows].copy()
+        part.data[part.indices == self.place] = 0.0
+        return CsrRows(part)
+
+    def matrix(self) -> csr_matrix:
+        """All rows as a CSR matrix of float64, copied."""
+        return self.take(slice(None)).matrix()
+
+    def scaled(self, by: np.ndarray) -> CsrRows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return CsrRows(self.matrix()).scaled(by)
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        w = np.array(w, dtype=np.float64)
+        w[self.place] = 0.0
+        return super().dot(w)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, for v of shape (m,) or (m, k)."""
+        out = super().adjoint(v)
+        out[self.place] = 0.0
+        return out
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64."""
+        scale = np.ones(self.shape[1]) if scale is None else np.array(scale, dtype=np.float64)
+        scale[self.place] = np.inf
+        return super().squares(scale, centre)
+
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        out = super().column_squares(weights)
+        out[self.place] = 0.0
+        return out
+
+
 def _of_length(v: np.ndarray, n: int) -> np.ndarray:
     """v as compiled loops take it, which trust X's indices."""
     if v.shape != (n,):

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.csr_rows import CsrRows, WithoutColumn
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import COPY_BYTES
 from mdlearn.forms.margin import MarginForm, Point
 from mdlearn.forms.start import Start
 
@@ -55,27 +54,19 @@ class Folded:
 
 
 def folded(form: MarginForm) -> Folded | None:
-    """The form without a column of ones; None where there is none, or where a copy of the rows would be large."""
+    """The form without a column of ones; None where there is none."""
     features = form.features
     if form.bias != "none" or not isinstance(features, LinearFeatures) or features.ridge is not None:
         return None
     rows = features.rows
     if not isinstance(rows, CsrRows):
         return None
-    from scipy.sparse import csr_matrix
-
     X, m = rows.X, rows.shape[0]
-    if X.data.nbytes + X.indices.nbytes > COPY_BYTES:
-        return None
     for place, value in sorted(_candidates(X)):
         at = np.flatnonzero(X.indices == place)
         if at.shape[0] != m or (X.data[at] != value).any() or not _one_each(at, X.indptr):
             continue
-        kept = np.ones(X.indices.shape[0], dtype=bool)
-        kept[at] = False
-        ends = X.indptr - np.arange(m + 1, dtype=X.indptr.dtype)
-        rest = csr_matrix((X.data[kept], X.indices[kept], ends), shape=X.shape)
-        inner = replace(form, features=LinearFeatures(CsrRows(rest)), bias="regularized")
+        inner = replace(form, features=LinearFeatures(WithoutColumn(X, int(place))), bias="regularized")
         return Folded(inner, int(place), float(value))
     return None
 

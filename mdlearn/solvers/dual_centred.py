@@ -3,11 +3,14 @@
 A constant column would give the dual Hessian one eigenvalue of the size of m, which single coordinates fight. So the
 bias stands still during a sweep and moves between sweeps, by a response that is learned from how Y answered the last
 move. Variance multipliers never meet a bound; an update is skipped when its exact price is a small part of the gap.
-Where the gap stops falling, a regularized bias becomes part of every update again, which is monotone.
+
+After the first sweeps, those over rows that still move are extrapolated (`mdlearn.solvers.extrapolation`), which
+places the bias too. During such a sweep the bias follows Y by a small share: updates hardly shrink, and Y cannot run
+away. Full sweeps in between have the bias in every update, so that what they report holds for b = Y. Neither lowers the
+dual value. A free bias goes on by its learned response.
 
 With a strong variance term nearly all is a matter of s, and the dual is close to one quadratic: while hinge multipliers
-stand still, every sweep is extrapolated (`mdlearn.solvers.extrapolation`), which places the bias too. During such a
-sweep the bias follows Y by a small share: updates hardly shrink, and Y cannot run away.
+stand still, every sweep is extrapolated.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.extrapolation import Extrapolation
+from mdlearn.solvers.learned_bias import LearnedBias
 from mdlearn.solvers.starting import first_multipliers
 from mdlearn.solvers.visits import visits_of
 
@@ -36,7 +40,7 @@ FAST = 0.15
 their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
 shrinks."""
 PATIENCE = 10
-"""Full sweeps without a smaller gap after which the bias joins the updates."""
+"""Full sweeps without a smaller gap after which the bias joins every update."""
 AGAIN = 30
 """Full sweeps after which sums are computed anew from the multipliers, against drift."""
 FEW = 3000
@@ -54,8 +58,6 @@ FEWEST, MOST, SHARED = 4, 16, 0.15
 """Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
 and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
 without extrapolation even short ones do."""
-LEAST = 0.05
-"""Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
 
 class CentredDual:
@@ -69,19 +71,13 @@ class CentredDual:
         self.beta, self.s, self.u = np.zeros(column.caps.shape), np.zeros(m), np.zeros(d)
         self.keep = np.zeros(column.caps.shape, dtype=np.uint8)
         self.squares = self.rows.squares()
-        self.v = self.rows.adjoint(column.counts * column.y) / column.total
-        self.shift = column.y * self.rows.dot(self.v)
+        self.v, self.shift = np.zeros(d), np.zeros(m)
+        if column.kappa > 0 or column.mean > 0:
+            self.v = self.rows.adjoint(column.counts * column.y) / column.total
+            self.shift = column.y * self.rows.dot(self.v)
         used = column.counts > 0
-        scale = column.kappa if column.kappa > 0 else 1.0
-        inverse = np.divide(1.0, scale * column.counts, out=np.ones(m), where=used)
         self.problem = kernels.Centred(
-            column.y,
-            self.squares,
-            self.shift,
-            inverse,
-            np.array([column.sides, column.thresholds]),
-            np.ascontiguousarray(column.caps),
-            np.ascontiguousarray(column.softness),
+            self._records(used),
             float(self.v @ self.v),
             column.label_mean,
             column.kappa,
@@ -91,36 +87,60 @@ class CentredDual:
             self.keep,
         )
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
-        self.bias = _Bias(form.bias, self)
+        self.bias = LearnedBias(form.bias, self)
         square = float(self.squares.mean())
-        stiff = column.kappa * square > STIFF
-        self.ahead = Extrapolation(form, column, self.rows, self.v) if stiff else None
-        common = self.ahead.common / square if self.ahead is not None else 1.0
+        self.stiff = column.kappa * square > STIFF
+        # A free bias is an equality that single coordinates break; the variance's multipliers can mend it.
+        steady = form.bias != "free"
+        self.ahead = Extrapolation(form, column, self.rows, self.v) if self.stiff or steady else None
+        common = self.ahead.common / square if self.ahead is not None and self.stiff else 1.0
         self.together = int(np.clip(SHARED / max(common, 1e-300), FEWEST, MOST))
-        self.hold = 0.0 if form.bias == "none" else min(1.0, HOLD * square)
-        self.quiet = self.joined = False
+        self.firm, self.hold = (0.0, 0.0) if form.bias == "none" else (1.0, min(1.0, HOLD * square))
+        self.quiet = self.joined = self.settled = self.renew = False
+        self.steady = steady
         self.problem.tau = column.mean
         self.problem.total = column.mean * column.label_mean
 
+    def _records(self, used: np.ndarray) -> np.ndarray:
+        """What the compiled loop reads of a coordinate, in one line of the cache each: shape (T, m, 8)."""
+        column = self.column
+        shape = (*column.caps.shape, 8)
+        room = np.empty(int(np.prod(shape)) + 7)
+        first = -room.ctypes.data // room.itemsize % 8
+        records = room[first : first + int(np.prod(shape))].reshape(shape)
+        scale = column.kappa if column.kappa > 0 else 1.0
+        inverse = np.divide(1.0, scale * column.counts, out=np.ones(used.shape[0]), where=used)
+        sides, kinks = column.sides[:, None], column.thresholds[:, None]
+        parts = (column.y, self.squares, self.shift, inverse, column.caps, column.softness, sides, kinks)
+        for place, part in enumerate(parts):
+            records[:, :, place] = part
+        return records
+
     def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:
         """Visit coordinates in random order, then extrapolate or move the bias."""
-        p = self.problem
+        p, ahead, whole = self.problem, self.ahead, coordinates is self.movable
+        if self.settled and not self.quiet:
+            if whole:
+                self._place(p.total * self.firm, self.firm)
+            else:
+                self._place(self.intercept(), self.hold)
         p.loss = p.spread = p.gap = 0.0
         order = self._order(coordinates, rng)
-        before = self.beta if self.ahead is None else self.beta.copy()
+        before = self.beta.copy() if self.stiff else self.beta
         step = max(64, int(PIECE * order.shape[0] / max(1, self.visits.entries)))
         for k in range(0, order.shape[0], step):
             self.visits.sweep(p, order[k : k + step])
             yield
-        if self.ahead is not None:
+        if self.stiff:
             moved = int(((self.beta != before) | self._inside()).any(axis=0).sum())
             self.quiet = moved <= QUIET * self.s.shape[0]
-            if self.quiet:
-                self._extrapolate(self.ahead)
-                return
-            self.ahead.forget()
-            self._place(self.intercept(), 0.0)
-        self.bias.move()
+        if ahead is not None and (self.quiet or (self.settled and not whole)):
+            self._extrapolate(ahead)
+        elif not self.settled:
+            if ahead is not None and self.stiff:
+                ahead.forget()
+                self._place(self.intercept(), 0.0)
+            self.bias.move()
 
     def _order(self, coordinates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Random order; of short runs of neighbours where sweeps are extrapolated."""
@@ -140,6 +160,9 @@ class CentredDual:
         p.along = float(self.v @ w)
         self._place(ahead.offset(e), self.hold)
         self.bias.step = 0.0  # no secant over a move that is not its own
+        if self.renew:
+            ahead.answer(self._inside(), self.squares)
+            self.renew = False
 
     def _place(self, intercept: float, hold: float) -> None:
         """Take margins at a bias that begins there and follows Y by the share `hold`, unless it is Y itself."""
@@ -226,6 +249,7 @@ class CentredDual:
             if sweeps % AGAIN == 0:
                 self.restart()
             if sweeps >= FIRST_SWEEPS:
+                self.settled, self.renew = self.steady, self.steady and not self.quiet
                 patience = SHORT if self.free() <= FEW else LONG
                 active = np.flatnonzero(self.keep.ravel())
                 if self.quiet and 2 * active.shape[0] > self.movable.shape[0]:
@@ -241,47 +265,3 @@ class CentredDual:
     def _inside(self) -> np.ndarray:
         inside: np.ndarray = (self.beta > 0) & (self.beta < self.column.caps)
         return inside
-
-
-class _Bias:
-    """Moves the offset between sweeps: Newton on Y(b) = weight b with a learned slope -dY/db.
-
-    The weight of b^2 is 1 for a regularized bias and 0 for a free one.
-    """
-
-    def __init__(self, kind: str, dual: CentredDual) -> None:
-        self.dual, self.moves_at_all = dual, kind != "none"
-        self.weight = 1.0 if kind == "regularized" else 0.0
-        self.response = self.least = self.last = self.step = 0.0
-        self.moves = 0
-
-    def move(self) -> None:
-        """Answer the sweep that just ended."""
-        p = self.dual.problem
-        if not self.moves_at_all or p.live:
-            return
-        rho = p.total - self.weight * p.offset
-        if self.moves == 0:
-            self.response = self._first_response()
-            self.least = 0.0 if self.weight else LEAST * self.response
-        elif self.step != 0.0:
-            secant = -(rho - self.last) / self.step - self.weight
-            if rho * self.last < 0 and abs(rho) > 0.5 * abs(self.last):
-                self.response *= 3.0
-            elif secant > 0:
-                self.response = float(np.clip(secant, 0.25 * self.response, 2.0 * self.response))
-            else:
-                self.response *= 0.5
-            self.response = max(self.response, self.least)
-        self.step = rho / (self.weight + self.response)
-        p.offset += self.step
-        self.last = rho
-        self.moves += 1
-
-    def _first_response(self) -> float:
-        """Every free multiplier, and every variance multiplier, answers a move of the bias by about 1 / |x|^2."""
-        dual, column = self.dual, self.dual.column
-        square = max(float(dual.squares.mean()), 1e-300)
-        stiff = column.kappa * square
-        free = max(dual.free(), 0.01 * column.y.shape[0])  # none may be free yet
-        return (free + (column.y.shape[0] - free) * stiff / (1.0 + stiff)) / square

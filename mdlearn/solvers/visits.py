@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.blocks import BlockRows
-from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.csr_rows import CsrRows, WithoutColumn
 from mdlearn.data.rows import Rows
 from mdlearn.data.tied import TiedRows
 
@@ -40,10 +40,12 @@ class CsrVisits:
 
     def __init__(self, rows: CsrRows) -> None:
         self.X = rows.X
+        self.blank = rows.place if isinstance(rows, WithoutColumn) else -1
         self.entries = int(self.X.nnz)
 
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:
         """Visit the coordinates in `order` once."""
+        problem.blank = self.blank
         kernels.sweep(self.X.data, self.X.indices, self.X.indptr, problem, order)
 
     def kept(self, w: np.ndarray) -> np.ndarray:
