@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from judging import quiet_fit
 
 import mdlearn
+import mdlearn._solvers.centred as kernels
 
 TOTAL = 3000
 
@@ -90,6 +91,16 @@ def test_duplicate_entries_count_once_summed():
 def test_constraints_on_sparse_rows_name_who_can():
     with pytest.raises(ValueError, match=r"finite C.*use one of .*interior"):
         mdlearn.fit("svm", X, Y, C=np.inf, solver="cd")
+
+
+@pytest.mark.parametrize("lambda1", [0.0, 1.0])
+def test_products_with_rows_are_counted(lambda1, monkeypatch):
+    counted, visit = [], kernels.sweep
+    monkeypatch.setattr(kernels, "sweep", lambda *given: counted.append(given[-1].shape[0]) or visit(*given))
+    model = mdlearn.fit("ldm", X, Y, lambda1=lambda1, lambda2=0.0, solver="cd")
+    work = [state.row_dots for state in model.history]
+    assert work[0] == TOTAL and work == sorted(work) and work[-1] == sum(counted)
+    assert mdlearn.fit("ldm", X, Y, lambda1=lambda1, solver="interior").history[0].row_dots is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,9 @@ class State:
         Seconds since fit was entered.
     problem : int
         Index of the class or pair being solved.
+    row_dots : int or None
+        Products with single rows so far, where the engine counts them (``cd`` on sparse rows): a measure of work that
+        does not depend on the machine. Not kept in files.
     """
 
     iteration: int
@@ -27,3 +30,4 @@ class State:
     gap: float
     elapsed: float
     problem: int
+    row_dots: int | None = field(default=None, compare=False)

@@ -24,12 +24,15 @@ class Report:
     residual : float, optional
         For a problem that is not convex: what first-order conditions leave open, as its certificate takes it (see
         `mdlearn.forms.proof.judge_residual`). lower_bound is -inf then.
+    row_dots : int, optional
+        Products with single rows so far, where an engine counts them.
     """
 
     objective: float
     lower_bound: float
     point: Any
     residual: float | None = None
+    row_dots: int | None = None
 
 
 Steps = Generator["Report | None", None, None]

@@ -259,15 +259,17 @@ def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.rand
         form, column = other.form, replace(column, start=start)
     first = CentredDual(form, column)
 
-    def work() -> Steps:
-        yield from first.run(rng)
-        yield from Proximal(form, column, first.beta, first.coef(), first.intercept()).run()
+    def handed_in(report: Report | None, row_dots: int) -> Report | None:
+        if report is None:
+            return None
+        point = replace(report.point, beta=report.point.beta[:known])
+        return replace(report, point=point if other is None else other.unfolded(point), row_dots=row_dots)
 
-    for report in work():
-        if report is not None:
-            point = replace(report.point, beta=report.point.beta[:known])
-            report = replace(report, point=point if other is None else other.unfolded(point))
-        yield report
+    for report in first.run(rng):
+        yield handed_in(report, first.visited)
+    second = Proximal(form, column, first.beta, first.coef(), first.intercept())
+    for report in second.run():
+        yield handed_in(report, first.visited + second.passes * column.y.shape[0])
 
 
 def _finish(form: MarginForm, column: Column, point: Point) -> Steps:

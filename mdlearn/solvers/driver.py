@@ -212,7 +212,8 @@ class Driver:
                 problem.examine(report.point)
                 better = best.take(report, latest=published)
                 elapsed = time.perf_counter() - self.limits.started
-                yield State(iteration, *problem.values(best.objective, best.lower_bound), best.gap, elapsed, j)
+                values = problem.values(best.objective, best.lower_bound)
+                yield State(iteration, *values, best.gap, elapsed, j, report.row_dots)
                 if best.gap <= self.limits.tol and not published:
                     extra -= 1
                     # Once more than a few reports old, any point within the gap will do; before that, a sharp one.

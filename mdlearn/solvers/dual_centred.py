@@ -86,6 +86,7 @@ class CentredDual:
             self.u,
             self.keep,
         )
+        self.visited = 0  # rows, by all sweeps together
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
         self.bias = LearnedBias(form.bias, self)
         square = float(self.squares.mean())
@@ -126,6 +127,7 @@ class CentredDual:
                 self._place(self.intercept(), self.hold)
         p.loss = p.spread = p.gap = 0.0
         order = self._order(coordinates, rng)
+        self.visited += order.shape[0]
         before = self.beta.copy() if self.stiff else self.beta
         step = max(64, int(PIECE * order.shape[0] / max(1, self.visits.entries)))
         for k in range(0, order.shape[0], step):

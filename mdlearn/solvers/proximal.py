@@ -53,6 +53,7 @@ class Proximal:
         if form.bias == "free":
             self.ridge[-1], self.anchor[-1] = HOLD, intercept
         self.centre = beta.copy()
+        self.passes = 0  # over the rows
         self.z = column.y * self.decision(self.element)
         square = max(float(self.rows.squares().mean()), 1e-300)
         widest = float(column.caps[np.isfinite(column.caps)].max(initial=0.0))
@@ -64,10 +65,12 @@ class Proximal:
 
     def decision(self, element: np.ndarray) -> np.ndarray:
         """f on the training rows."""
+        self.passes += 1
         return self.rows.dot(element[:-1]) + element[-1] if self.bias else self.rows.dot(element)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """Sum of v_i (x_i, 1)."""
+        self.passes += 1
         w = self.rows.adjoint(v)
         return np.append(w, v.sum()) if self.bias else w
 
