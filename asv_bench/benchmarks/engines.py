@@ -1,6 +1,7 @@
 """Every engine over objectives, shapes and types: time, certified gap, reports, rows visited, memory."""
 
 import warnings
+from time import process_time
 
 from .counting import visits
 from .memory import extra_share
@@ -15,6 +16,7 @@ class _Fits:
     param_names = ["objective", "shape", "dtype"]
     options = {}
     timeout = 120
+    timer = process_time
 
     def setup(self, objective, shape, dtype):
         warnings.simplefilter("ignore")
