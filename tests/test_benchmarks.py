@@ -151,8 +151,10 @@ print(json.dumps([answer, 1.0 - own / process]))
 """
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="nobody can tell Accelerate how many threads to take")
 def test_one_thread_is_one_thread():
     """With BLAS free to take two, all CPU time of a fit is the caller's; HiGHS has a thread of its own."""
+    pytest.importorskip("sklearn")
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
     root = str(Path(mdlearn.__file__).parents[1])
     environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
