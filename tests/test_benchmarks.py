@@ -220,6 +220,7 @@ def test_all_families_on_something_small():
         lambda: module("peer_many").fixed_point(500),
         lambda: module("peer_many").sparse_rows(200, 40, 3),
         lambda: module("peer_sparse").EqualEpochs(2500, 300, 1.0),
+        lambda: module("peer_sparse").hinge(2500, 0.3),
     ):
         lines = make().lines()
         assert lines and all(line.ratio > 0 for line in lines)
