@@ -15,7 +15,8 @@ import numpy as np
 from mdlearn.forms.looks import Look
 from mdlearn.forms.scores import Scores
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.smooth import CLOSE, FAR, LONG, TRIALS
+from mdlearn.solvers.line import FAR, TRIALS
+from mdlearn.solvers.smooth import CLOSE, LONG
 
 TRACE, RAISE, RAISES = 1e-13, 1e3, 4
 """Share of the diagonal that holds directions without curvature, and how often it may grow by which factor."""
