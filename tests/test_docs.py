@@ -113,8 +113,6 @@ def test_the_table_of_objectives_and_engines():
 
 
 def test_the_limits_are_limits():
-    arguments = inspect.signature(mdlearn.fit).parameters
-    assert "warm_start" not in arguments
     assert not any(hasattr(mdlearn, name) for name in ("fit_path", "cross_validate", "select", "sklearn"))
     ways = set().union(*(cls.multiclass for cls in registry().objectives.values()))
     assert {way for way in ways if f'"{way}"' not in README} == set()
