@@ -1,14 +1,17 @@
 """From a start to an engine's first iterate: an element for engines on coefficients, multipliers for those on the dual.
 
 A start belongs to another problem: other weights of loss, variance and mean, other counts. Its coefficients are a point
-of this problem, too. Its multipliers are in other boxes. Two guesses are made of them, and the dual value decides: as
-they are, cut off at the new caps; or as margins tell them, where rows clearly short of a threshold are at their caps,
-and the others grow by what those have grown by. Nothing is ever begun below what w = 0 is worth.
+of this problem, too. Its multipliers are in other boxes. There are two guesses: as they are, cut off at the new caps;
+or as margins tell them, where rows clearly short of a threshold are at their caps, and the others grow by what those
+have grown by. Between the two the dual value is a concave parabola, which says how much of either is best. Nothing is
+ever begun below what w = 0 is worth.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +26,8 @@ from mdlearn.solvers.systems import GramSystem
 
 CLEARLY = 0.05
 """Distance from a threshold, in units of a typical one, that no row on a kink has."""
+ROUNDS = 2
+"""Turns between multipliers of loss and of variance, each at the best place between two guesses."""
 
 
 def first_element(state: Margins) -> np.ndarray:
@@ -59,8 +64,8 @@ def margins(form: MarginForm, column: Column, start: Start) -> np.ndarray:
     return np.asarray(column.y * (form.features.decision(start.coef) + start.intercept))
 
 
-def guesses(column: Column, start: Start, z: np.ndarray) -> list[np.ndarray]:
-    """Multipliers (T, m) to begin with, within their boxes, for a start with margins z."""
+def guesses(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers (T, m) of a start with margins z: as they were, and as margins tell them; within their boxes."""
     caps = column.caps
     beta = _multipliers(column, start)
     kept = np.clip(beta, 0.0, caps)
@@ -72,7 +77,7 @@ def guesses(column: Column, start: Start, z: np.ndarray) -> list[np.ndarray]:
     told = np.where(beyond, caps, np.clip(growth * beta, 0.0, caps))
     soft = column.softness > 0
     told[soft] = np.maximum(short[soft], 0.0) / column.softness[soft]
-    return [told] if np.array_equal(told, kept) else [told, kept]
+    return kept, told
 
 
 def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.ndarray, float] | None:
@@ -80,25 +85,46 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
 
     None where zeros have the best value, or where there is no start.
     """
-    start, nothing = column.start, np.zeros_like(column.y)
+    start = column.start
     if start is None:
         return None
     z = margins(form, column, start)
-    spreads = [column.spread(z)]
+    low, high = guesses(column, start, z)
+    tight = loose = column.spread(z)
     if start.alpha is not None and column.kappa > 0:
         # What the start's own variance made of them: w is then the start's.
         own = column.y * start.alpha - column.sides @ _multipliers(column, start) - column.pull
-        spreads.append(own - column.counts * (float(own.sum()) / column.total))
-    best, found = dual(form, column, np.zeros(column.caps.shape), nothing)[0], None
-    for beta in guesses(column, start, z):
-        for sigma in spreads:
-            value = dual(form, column, beta, sigma)[0]
-            if value > best:
-                best, found = value, (beta, sigma)
-    if found is None:
+        loose = own - column.counts * (float(own.sum()) / column.total)
+    moves = high - low, tight - loose
+    alphas = column.y * (column.sides @ low + loose + column.pull), column.y * (column.sides @ moves[0])
+    elements = np.array([form.features.expand(alpha) for alpha in (*alphas, column.y * moves[1])])
+    totals = np.array([*(alpha.sum() for alpha in alphas), column.y @ moves[1]])
+
+    def value(t: float, u: float) -> float:
+        share = np.array([1.0, t, u])
+        value = column.bound(low + t * moves[0], loose + u * moves[1])
+        return value - 0.5 * form.norm(share @ elements, float(share @ totals))
+
+    t, u = 0.5, 0.5
+    for _ in range(ROUNDS):
+        t = _top(partial(_swapped, value, u)) if moves[0].any() else 0.0
+        u = _top(partial(value, t)) if moves[1].any() else 0.0
+    beta, sigma = low + t * moves[0], loose + u * moves[1]
+    best = dual(form, column, beta, sigma)[0]
+    if best <= dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
         return None
-    value = objective_at(form, column, z, form.norm(start.coef, start.intercept))[0]
-    return *found, value - best
+    return beta, sigma, objective_at(form, column, z, form.norm(start.coef, start.intercept))[0] - best
+
+
+def _swapped(value: Callable[[float, float], float], u: float, t: float) -> float:
+    return value(t, u)
+
+
+def _top(value: Callable[[float], float]) -> float:
+    """Where in [0, 1] a concave parabola is highest."""
+    low, middle, high = value(0.0), value(0.5), value(1.0)
+    slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
+    return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)
 
 
 def _multipliers(column: Column, start: Start) -> np.ndarray:
@@ -119,22 +145,24 @@ class Ascent(Protocol):
 
 
 def begin(ascent: Ascent) -> Report | None:
-    """Move an ascent to the best guess and report that; None where zeros are better, or where there is no start."""
+    """Move an ascent to the best multipliers and report them; None where zeros are better, or without a start."""
     column, start, problem = ascent.column, ascent.column.start, ascent.problem
     if start is None:
         return None
-    best, chosen = ascent.report().lower_bound, None
-    moved = start.intercept if ascent.form.bias == "free" else 0.0
-    problem.offset = moved
-    for beta in guesses(column, start, margins(ascent.form, column, start)):
-        ascent.beta[:] = beta
-        lower = ascent.report().lower_bound
-        if lower > best:
-            best, chosen = lower, beta
-    ascent.beta[:] = 0.0 if chosen is None else chosen
-    problem.offset = 0.0 if chosen is None else moved
-    report = ascent.report()
-    return None if chosen is None else report
+    least, beta = ascent.report().lower_bound, ascent.beta
+    problem.offset = start.intercept if ascent.form.bias == "free" else 0.0
+    low, high = guesses(column, start, margins(ascent.form, column, start))
+
+    def at(t: float) -> Report:
+        beta[:] = low + t * (high - low)
+        return ascent.report()
+
+    report = at(_top(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
+    if report.lower_bound > least:
+        return report
+    beta[:], problem.offset = 0.0, 0.0
+    ascent.report()  # what it keeps belongs to zeros again
+    return None
 
 
 def first_guess(state: Margins) -> tuple[np.ndarray, np.ndarray] | None:
@@ -148,4 +176,4 @@ def first_guess(state: Margins) -> tuple[np.ndarray, np.ndarray] | None:
     if column.start is None or column.hard or dear:
         return None
     element = first_element(state)
-    return (element, guesses(column, column.start, state.margins(element))[0]) if element.any() else None
+    return (element, guesses(column, column.start, state.margins(element))[1]) if element.any() else None
