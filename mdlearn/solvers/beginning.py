@@ -17,7 +17,7 @@ FEW = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
 MUCH = 0.4
 """Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
-BAND = 0.2
+BAND = 0.1
 """Distance from the kink, in units of margins, up to which a first look may be wrong."""
 FIRST_ERROR = 1e-3
 """Violation, in units of margins, at which the first steps on a supposed support end."""

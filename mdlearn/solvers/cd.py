@@ -188,7 +188,8 @@ class CoordinateDescent(Solver):
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = INNER_SWEEPS if options["shrinking"] else 0
         best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
-        free = form.bias == "free"
+        # Sweeps have little to add where working sets were given up.
+        free = form.bias == "free" or (shared is not None and work is not None)
         if begun is not None:
             sweeps, rounds = 1, 2
         while stalled < (SHORT if free else PATIENCE):

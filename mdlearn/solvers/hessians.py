@@ -48,6 +48,8 @@ class KnownGram:
         for index, _ in features.known_rows():
             self._note(index)
 
+    settles = 1e-3
+
     @property
     def cheap(self) -> np.ndarray:
         """Rows that are known."""
@@ -85,7 +87,8 @@ class KnownGram:
 class PlainGram(ColumnGram):
     """The Gram matrix itself: there is no variance term."""
 
-    cheap: bool | np.ndarray = True
+    cheap: np.ndarray = np.array(True)
+    settles = 1e-3
 
     def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
         super().__init__(G, constant, column)
@@ -107,7 +110,8 @@ class PlainGram(ColumnGram):
 class SharedGram(ExactHessian):
     """The Hessian of all rows, from an R that several columns may share."""
 
-    cheap: bool | np.ndarray = True
+    cheap: np.ndarray = np.array(True)
+    settles = 1e-3
     block = PlainGram.block
 
     def answer(self, q: np.ndarray) -> Answer:
@@ -118,6 +122,8 @@ class SharedGram(ExactHessian):
 
 class DeflatedGram(PlainGram):
     """K without its leading directions: close to the Hessian where the variance term is not the whole problem."""
+
+    settles = 1e-2
 
     def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
         super().__init__(G, constant, column)
@@ -155,7 +161,7 @@ class DeflatedGram(PlainGram):
         """Corrections from the last answer: what the leading directions do not account for falls by REST each time."""
         moved = q - self.q
         alpha, last = self.alpha + moved, np.inf
-        target = max(1e-4 * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
+        target = max(1e-6 * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
         f = self.gram(alpha)
         for _ in range(ANSWERS):
             residual = q - self.variance(f) - alpha

@@ -24,11 +24,14 @@ PIECE = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
 FIRST = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
-SHARPER = 1e-3
-"""What a working set is solved to, relative to the violation that it starts from."""
+COARSE, FINE = 1e-3, 3e-6
+"""What a working set is solved to at most, in units of margins, where new rows enter and where none do."""
+MANY, DEAR = 0.05, 0.25
+"""Share of the rows beyond which those that need new columns of the Hessian are many, and the violation, relative to
+the worst, from which they then enter."""
 NEAR, CLOSE = 0.15, 0.01
 """Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
-BUDGET = 40
+BUDGET = 4
 """Greedy steps per row of a working set, after which Newton steps take over."""
 NEWTON = 3
 ROUNDS, PATIENCE = 40, 4
@@ -38,8 +41,11 @@ ROUNDS, PATIENCE = 40, 4
 class Hessian(Protocol):
     """What working sets need: see `mdlearn.solvers.hessians`."""
 
+    settles: float
+    """What a block that is solved leaves of the violations."""
+
     @property
-    def cheap(self) -> bool | np.ndarray:
+    def cheap(self) -> np.ndarray:
         """Rows whose part of a block costs little more than a copy."""
 
     def block(self, index: np.ndarray) -> Block:
@@ -89,9 +95,12 @@ class Quadratic:
         return bool(box.violation <= enough)
 
     def shift(self, e: np.ndarray) -> float:
-        """Free bias at which the largest violation is least."""
+        """Free bias: that of the free rows, else the one at which the largest violation is least."""
         if not self.paired:
             return 0.0
+        free = (self.u > self.low) & (self.u < self.high)
+        if free.any():  # a row far on the wrong side, not yet in any working set, must not move it
+            return float(np.median(e[free]))
         up, down = e[self.u < self.high], e[self.u > self.low]
         top = float(up.max()) if up.shape[0] else float(down.min())
         return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
@@ -152,17 +161,26 @@ class WorkingSets(Quadratic):
         worst = float(violation.max())
         near = float(np.clip(2.0 * worst, CLOSE * self.scale, NEAR * self.scale))
         free = (self.u > self.low) & (self.u < self.high)
-        wanted = free | (violation > 0) | ((np.abs(e) < near) & self.hessian.cheap)
+        cheap = self.hessian.cheap
+        new = (violation > 0) & ~cheap
+        many = np.count_nonzero(new) > MANY * new.shape[0]
+        if many:
+            # Most of them stop violating once the worst are settled.
+            new &= violation > DEAR * worst
+        wanted = free | ((violation > 0) | (np.abs(e) < near)) & cheap | new
         rows = np.flatnonzero(wanted if only is None else wanted & only)
         if rows.shape[0] == 0:
             return
         H = yield from self.hessian.block(rows)
         g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
-        done = yield from self.climb(H, rows, g, max(SHARPER * worst, 1e-14 * self.scale), zeros, 0.0)
+        # What the block leaves out need not be solved further than it changes things.
+        settled = min(self.hessian.settles * worst, (COARSE if many else FINE) * self.scale)
+        enough = max(settled, 1e-14 * self.scale)
+        done = yield from self.climb(H, rows, g, enough, zeros, 0.0)
         for _ in range(NEWTON):
             if done or not (yield from self.newton(H, rows, g)):
                 return
-            done = yield from self.climb(H, rows, g, max(SHARPER * worst, 1e-14 * self.scale), zeros, 0.0)
+            done = yield from self.climb(H, rows, g, enough, zeros, 0.0)
 
     def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, bool]:
         """Solve on the free rows of a working set, leaving behind those at a bound; say whether that gained."""
