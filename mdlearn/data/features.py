@@ -7,19 +7,15 @@ rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in interrupt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, symmetric
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
-
-BLOCK_OPERATIONS = 1 << 28
-"""Floating-point operations of one block of a symmetric matrix."""
-SHORT, THIN, LONG = 128, 128, 1024
-"""Length of products up to which blocks are THIN x LONG entries: what a cache of 1 MB holds."""
 
 
 @dataclass(frozen=True)
@@ -113,25 +109,6 @@ class LinearFeatures:
             return left.inner(self.rows.take(columns))
 
         return symmetric(self.n_rows, self.width, block)
-
-
-class KnownRows:
-    """What `KernelFeatures` remember beside a whole matrix.
-
-    Attributes
-    ----------
-    parts : tuple of (index, values)
-        Rows of the Gram matrix, by their numbers.
-    answers : tuple of (alpha, f)
-        The last decision values.
-    eased : (Kernel, Rows) or None
-        What values are computed from.
-    """
-
-    def __init__(self) -> None:
-        self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-        self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-        self.eased: tuple[Kernel, Rows] | None = None
 
 
 @dataclass(frozen=True)
@@ -308,44 +285,12 @@ class KernelFeatures:
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
-                    _check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
+                    check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
             if not np.isfinite(np.diagonal(self._store["gram"])).all():
                 raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
             self._store["gram"] = locked(self._store["gram"])
             self._known.parts = ()
         return self._store["gram"]
-
-
-def _check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
-    if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
-        raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
-
-
-def symmetric(
-    m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
-) -> Generator[None, None, np.ndarray]:
-    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks.
-
-    `inner` is the length of the products behind one entry: it bounds the size of a block.
-    """
-    G = np.empty((m, m)) if out is None else out
-    step = 512 if inner <= 1024 else 256
-    width = max(step, BLOCK_OPERATIONS // (2 * step * max(inner, 64)))
-    if inner <= SHORT:
-        # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
-        step, width = THIN, LONG
-    for start in range(0, m, step):
-        rows = slice(start, min(start + step, m))
-        for left in range(0, rows.stop, width):
-            columns = slice(left, min(left + width, rows.stop))
-            values = block(rows, columns)
-            G[rows, columns] = values
-            G[columns, rows] = values.T
-            yield
-        corner = G[rows, rows]
-        # GEMM need not round (i, j) and (j, i) alike.
-        G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
-    return G
 
 
 Features = LinearFeatures | KernelFeatures

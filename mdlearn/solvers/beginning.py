@@ -8,14 +8,16 @@ import numpy as np
 
 from mdlearn.data.features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.hessians import REST, DeflatedGram, FactoredGram, KnownGram, PlainGram, SharedGram
-from mdlearn.solvers.reduced import reduce_gram
+from mdlearn.solvers.factored import FactoredGram
+from mdlearn.solvers.hessians import DeflatedGram, KnownGram, PlainGram, SharedGram
+from mdlearn.solvers.linalg import NotPositiveDefinite
+from mdlearn.solvers.reduced import Shared, reduce_gram
 from mdlearn.solvers.sample import Sample
 from mdlearn.solvers.working import WorkingSets, suits
 
 FEW = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
-MUCH = 0.4
+MUCH = 0.75
 """Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
 BAND = 0.1
 """Distance from the kink, in units of margins, up to which a first look may be wrong."""
@@ -80,8 +82,7 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
         if R is not None:
             return (yield from from_all(form, column, SharedGram(G, R, constant, column)))
     deflated = DeflatedGram(G, constant, column)
-    rest = yield from deflated.lead()
-    if rest <= REST:
+    if (yield from deflated.lead()):
         return (yield from from_all(form, column, deflated))
     features = form.features
     assert isinstance(features, KernelFeatures)
@@ -95,3 +96,30 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
     _, f = yield from factored.answer(work.u + work.pull)
     yield from work.improve(work.target - f - work.soft * work.u, factored.place >= 0)
     return work
+
+
+def by_working_sets(form: MarginForm, column: Column) -> bool:
+    """Whether working sets take a column: those of kernels with one hinge term do."""
+    return isinstance(form.features, KernelFeatures) and suits(form, column)
+
+
+def begun(
+    form: MarginForm, column: Column, shared: Shared, rng: np.random.Generator
+) -> Generator[None, None, WorkingSets | None]:
+    """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""
+    constant = shared.constant
+    if shared.G is None:
+        return (yield from from_sample(form, column, constant, rng))
+    if column.kappa == 0:
+        return (yield from from_all(form, column, PlainGram(shared.G, constant, column)))
+    try:
+        if len(form.columns) == 1:
+            return (yield from with_variance(form, column, shared.G, constant, rng))
+        R = yield from shared.reduced(column)
+        if R is not None:
+            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column)))
+        deflated = DeflatedGram(shared.G, constant, column)
+        yield from deflated.lead()
+        return (yield from from_all(form, column, deflated))
+    except NotPositiveDefinite:
+        return None

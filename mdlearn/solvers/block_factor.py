@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.blocks import BlockRows
-from mdlearn.data.features import BLOCK_OPERATIONS, symmetric
+from mdlearn.data.gram import BLOCK_OPERATIONS, symmetric
 from mdlearn.data.rows import steps
 from mdlearn.solvers import linalg
 from mdlearn.solvers.systems import Map

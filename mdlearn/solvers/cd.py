@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from mdlearn.data import memory
-from mdlearn.data.features import KernelFeatures, LinearFeatures
+from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
 from mdlearn.forms.certificate import relative_gap
@@ -21,21 +21,19 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.active import ActiveSet
 from mdlearn.solvers.base import Report, Solver, Steps
-from mdlearn.solvers.beginning import from_all, from_sample, lazy, with_variance
+from mdlearn.solvers.beginning import begun, by_working_sets, lazy
 from mdlearn.solvers.constant import Folded, folded
 from mdlearn.solvers.dual_centred import CentredDual
 from mdlearn.solvers.dual_gram import GramDual
 from mdlearn.solvers.dual_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.gauss_seidel import descend, lossless
-from mdlearn.solvers.hessians import DeflatedGram, PlainGram, SharedGram
 from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.proximal import Proximal
-from mdlearn.solvers.reduced import ColumnGram, ExactHessian, GramMajorant, reduce_gram
+from mdlearn.solvers.reduced import Shared, key_of, reduce_gram
 from mdlearn.solvers.starting import begin
 from mdlearn.solvers.state import Margins
 from mdlearn.solvers.systems import RowSystem
-from mdlearn.solvers.working import WorkingSets, suits
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 10
 NEWTON_STEPS = 6
@@ -108,7 +106,7 @@ class CoordinateDescent(Solver):
             return
         if _through_gram(form):
             # R (and one more while it is made) is shared; a column with another key has its own.
-            alike = len({_key(column) for column in form.columns}) == 1
+            alike = len({key_of(column) for column in form.columns}) == 1
             matrices = 2 + (1 if alike else 2) * at_once
             memory.require(
                 8.0 * matrices * m * m,
@@ -143,15 +141,15 @@ class CoordinateDescent(Solver):
             return None
         constant, first = float(form.bias == "regularized"), form.columns[0]
         if lazy(form):
-            return _Shared(None, constant, None, None)
+            return Shared(None, constant, None, None)
         G = yield from form.features.gram()
-        if len(form.columns) == 1 and _by_working_sets(form, first):
-            return _Shared(G, constant, None, None)
+        if len(form.columns) == 1 and by_working_sets(form, first):
+            return Shared(G, constant, None, None)
         try:
             R = yield from reduce_gram(G, constant, first.kappa, first.counts)
         except NotPositiveDefinite:
-            return _Shared(G, constant, None, None)
-        return _Shared(G, constant, _key(first), R)
+            return Shared(G, constant, None, None)
+        return Shared(G, constant, key_of(first), R)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
@@ -166,12 +164,12 @@ class CoordinateDescent(Solver):
         dual: Dual
         if shared is not None:
             work = None
-            if _by_working_sets(form, column):
-                work = yield from _begun(form, column, shared, rng)
+            if by_working_sets(form, column):
+                work = yield from begun(form, column, shared, rng)
             if work is not None:
                 yield from work.run()
             if shared.G is None:
-                shared = _Shared((yield from form.features.gram()), shared.constant, None, None)
+                shared = Shared((yield from form.features.gram()), shared.constant, None, None)
             try:
                 hessian = yield from shared.hessian(column)
             except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
@@ -182,15 +180,15 @@ class CoordinateDescent(Solver):
                 dual.begin(work.beta(), work.b)
         else:
             dual = yield from RowDual.start(form, column)
-        begun = begin(dual)
-        if begun is not None:
-            yield begun
+        known = None if shared is not None and work is not None else begin(dual)
+        if known is not None:
+            yield known
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = INNER_SWEEPS if options["shrinking"] else 0
         best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
         # Sweeps have little to add where working sets were given up.
         free = form.bias == "free" or (shared is not None and work is not None)
-        if begun is not None:
+        if known is not None:
             sweeps, rounds = 1, 2
         while stalled < (SHORT if free else PATIENCE):
             for _ in range(sweeps):
@@ -216,32 +214,6 @@ class CoordinateDescent(Solver):
             yield from _by_steps(form, column, shared, rng)
         elif explicit and form.features.width <= FINISH_WIDTH:
             yield from _finish(form, column, report.point)
-
-
-def _by_working_sets(form: MarginForm, column: Column) -> bool:
-    return isinstance(form.features, KernelFeatures) and suits(form, column)
-
-
-def _begun(
-    form: MarginForm, column: Column, shared: _Shared, rng: np.random.Generator
-) -> Generator[None, None, WorkingSets | None]:
-    """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""
-    constant = shared.constant
-    if shared.G is None:
-        return (yield from from_sample(form, column, constant, rng))
-    if column.kappa == 0:
-        return (yield from from_all(form, column, PlainGram(shared.G, constant, column)))
-    try:
-        if len(form.columns) == 1:
-            return (yield from with_variance(form, column, shared.G, constant, rng))
-        R = yield from shared.reduced(column)
-        if R is not None:
-            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column)))
-        deflated = DeflatedGram(shared.G, constant, column)
-        yield from deflated.lead()
-        return (yield from from_all(form, column, deflated))
-    except NotPositiveDefinite:
-        return None
 
 
 def _by_steps(form: MarginForm, column: Column, shared: Any, rng: np.random.Generator) -> Steps:
@@ -303,35 +275,3 @@ def _centred(form: MarginForm) -> bool:
 def _through_gram(form: MarginForm) -> bool:
     features = form.features
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(SMALL, features.width)
-
-
-def _key(column: Column) -> tuple[float, bytes]:
-    """What R depends on, beside the Gram matrix."""
-    return column.kappa, column.counts.tobytes()
-
-
-class _Shared:
-    """Gram matrix (None: rows of it, as needed), and R for one key: all classes of a one-vs-rest problem have the same.
-
-    Never written to, because columns may be in work at the same time; a column with another key computes its own R.
-    """
-
-    def __init__(
-        self, G: np.ndarray | None, constant: float, key: tuple[float, bytes] | None, R: np.ndarray | None
-    ) -> None:
-        self.G, self.constant, self.key, self.R = G, constant, key, R
-
-    def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
-        """R of a column; None where G may stand in for it."""
-        assert self.G is not None
-        if _key(column) == self.key:
-            return self.R
-        return (yield from reduce_gram(self.G, self.constant, column.kappa, column.counts))
-
-    def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:
-        """Return the dual Hessian of a column, exact or bounded."""
-        assert self.G is not None
-        R = yield from self.reduced(column)
-        if R is None:
-            return GramMajorant(self.G, self.constant, column)
-        return ExactHessian(self.G, R, self.constant, column)

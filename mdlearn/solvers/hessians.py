@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import numpy as np
-from scipy.linalg import blas
 
 import mdlearn._solvers.greedy as kernels
 from mdlearn.data.features import KernelFeatures
 from mdlearn.forms.margin import Column
-from mdlearn.solvers import linalg
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian
 
 Block = Generator[None, None, np.ndarray]
 Answer = Generator[None, None, tuple[np.ndarray, np.ndarray]]
-LEADING, POWERS = 8, 3
-"""Directions that are taken out of K, and products that find them."""
+LEADING, HOPES, POWERS = (1, 4, 24), (np.inf, 20.0, 1.0), 2
+"""Directions that are taken out of K, what may be left (in units of REST) for more of them to be worth a try, and
+products that find them."""
 REST = 0.3
 """kappa times the eigenvalue that is left in, up to which the bound is close enough to H."""
 ANSWERS = 30
@@ -129,22 +128,33 @@ class DeflatedGram(PlainGram):
         super().__init__(G, constant, column)
         self.q = self.alpha = np.zeros(G.shape[0])
 
-    def lead(self) -> Generator[None, None, float]:
-        """Find the leading directions; return kappa times the least eigenvalue among them."""
+    def lead(self) -> Generator[None, None, bool]:
+        """Find as many leading directions as it takes; say whether few enough do."""
+        for count, hope in zip(LEADING, HOPES):
+            rest = yield from self._leading(min(count, self.G.shape[0]))
+            if rest <= REST:
+                return True
+            if rest > hope * REST:
+                break
+        return False
+
+    def _leading(self, count: int) -> Generator[None, None, float]:
+        """Find `count` directions; return kappa times the least eigenvalue among them."""
         column, m = self.column, self.G.shape[0]
         root = np.sqrt(column.counts)
         r = root * column.y / np.sqrt(column.total)
-        W = np.random.default_rng(0).normal(size=(m, min(LEADING, m)))
-        for power in range(POWERS + 1):
-            W -= np.multiply.outer(r, r @ W)
-            W = np.linalg.qr(W)[0]
-            self.A = root[:, None] * W
-            self.KA = self.G @ self.A + self.constant * self.A.sum(axis=0)
+        # By rows: BLAS takes few long rows faster than few long columns.
+        W = np.random.default_rng(0).normal(size=(count, m))
+        for _ in range(POWERS + 1):
+            W -= np.multiply.outer(W @ r, r)
+            W = np.ascontiguousarray(np.linalg.qr(W.T)[0].T)
+            A = W * root
+            KA = A @ self.G
+            KA += self.constant * A.sum(axis=1)[:, None]
             yield
-            if power < POWERS:
-                W = root[:, None] * self.KA
-        theta, turn = np.linalg.eigh(self.A.T @ self.KA)
-        self.A, self.KA = self.A @ turn, self.KA @ turn
+            W = KA * root
+        theta, turn = np.linalg.eigh(A @ KA.T)
+        self.A, self.KA = (turn.T @ A).T, (turn.T @ KA).T
         self.core = 1.0 / (1.0 / column.kappa + np.maximum(theta, 0.0))
         return column.kappa * float(theta[0])
 
@@ -173,121 +183,4 @@ class DeflatedGram(PlainGram):
             f = self.gram(alpha)
             yield
         self.q, self.alpha = q, alpha
-        return alpha, f
-
-
-class FactoredGram(PlainGram):
-    """One Cholesky factor of 1 + kappa P^(1/2) K P^(1/2), the rows of a working set last.
-
-    The last corner of the factor then inverts the last corner of the inverse, which is all that blocks of H are made
-    of; other rows cost triangular solutions.
-    """
-
-    def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
-        super().__init__(G, constant, column)
-        self.root = np.sqrt(column.counts)
-
-    def factor(self, last: np.ndarray) -> Generator[None, None, None]:
-        """Factor with the rows `last` at the end."""
-        m, kappa = self.G.shape[0], self.column.kappa
-        first = np.ones(m, dtype=bool)
-        first[last] = False
-        self.order = np.append(np.flatnonzero(first), last)
-        L = yield from gathered(self.G, self.order, self.order)
-        root, step = self.root[self.order], max(32, PIECE // m)
-        for a in range(0, m, step):
-            rows = L[a : a + step]
-            if self.constant:
-                rows += self.constant
-            rows *= (kappa * root[a : a + step])[:, None]
-            rows *= root
-            yield
-        L[np.diag_indices(m)] += 1.0
-        self.L = yield from linalg.cholesky(L)
-        self.border = self._reduced(self.p)
-        weight = kappa / self.column.total
-        self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
-        self.index, n = last, last.shape[0]
-        inverse = np.zeros((n, n))
-        inverse[np.diag_indices(n)] = 1.0
-        corner = np.ascontiguousarray(self.L[m - n :, m - n :])
-        yield from linalg.lower_inverse(corner, inverse)
-        self.H = yield from self._corner(inverse, self.root[last])
-        self.place = np.full(m, -1)
-        self.place[last] = np.arange(n)
-        self.cheap = self.place >= 0
-
-    def _corner(self, V: np.ndarray, root: np.ndarray) -> Block:
-        """(1 - V'V) / (kappa root root') of a lower triangle V."""
-        n = V.shape[0]
-        H = np.empty((n, n))
-        for a in range(0, n, 256):
-            b = min(a + 256, n)
-            # Rows of V above a column's own are 0 there.
-            H[a:b, :b] = V[a:, a:b].T @ V[a:, :b]
-            H[:a, a:b] = H[a:b, :a].T
-            yield
-        H[np.diag_indices(n)] -= 1.0
-        H /= (-self.column.kappa * root)[:, None]
-        H /= root
-        return H
-
-    def _reduced(self, v: np.ndarray) -> np.ndarray:
-        """R v = P^-1/2 (1 - (1 + kappa P^1/2 K P^1/2)^-1) P^-1/2 v / kappa."""
-        x = v / self.root
-        y = np.empty_like(x)
-        y[self.order] = linalg.solve(self.L, x[self.order])
-        return (x - y) / (self.column.kappa * self.root)
-
-    def block(self, index: np.ndarray) -> Block:
-        """The Hessian between some rows."""
-        new = index[self.place[index] < 0]
-        if new.shape[0]:
-            yield from self._extend(new)
-        at = self.place[index]
-        H = yield from gathered(self.H, at, at)
-        H += np.multiply.outer(self.omega * self.border[index], self.border[index])
-        return H
-
-    def _extend(self, new: np.ndarray) -> Generator[None, None, None]:
-        m, old, n = self.G.shape[0], self.index.shape[0], new.shape[0]
-        at = np.empty(m, dtype=np.intp)
-        at[self.order] = np.arange(m)
-        index = np.append(self.index, new)
-        H = np.empty((old + n, old + n))
-        H[:old, :old] = self.H
-        for a in range(0, n, 32):
-            rows = new[a : a + 32]
-            E = np.zeros((m, rows.shape[0]), order="F")
-            E[at[rows], np.arange(rows.shape[0])] = 1.0
-            E = blas.dtrsm(1.0, self.L.T, E, lower=0, trans_a=1, overwrite_b=1)
-            yield
-            E = blas.dtrsm(1.0, self.L.T, E, lower=0, overwrite_b=1)
-            E[at[rows], np.arange(rows.shape[0])] -= 1.0
-            part = -E[at[index]] / np.multiply.outer(self.column.kappa * self.root[index], self.root[rows])
-            H[:, old + a : old + a + rows.shape[0]] = part
-            H[old + a : old + a + rows.shape[0]] = part.T
-            yield
-        self.index, self.H = index, H
-        self.place[new] = np.arange(old, old + n)
-        self.cheap = self.place >= 0
-
-    def hessian(self, v: np.ndarray) -> np.ndarray:
-        """(R + omega border border') v."""
-        return self._reduced(v) + self.border * (self.omega * float(self.border @ v))
-
-    def answer(self, q: np.ndarray) -> Answer:
-        """(alpha, f) of the signed weights q, corrected through G itself."""
-        alpha = q - self.variance(self.hessian(q))
-        yield
-        f, size = self.gram(alpha), np.inf
-        for _ in range(4):
-            residual = q - self.variance(f) - alpha
-            error = float(np.abs(residual).max())
-            if error <= 1e-12 * float(np.abs(q).max()) or error > 0.5 * size:
-                break
-            size = error
-            alpha = alpha + residual - self.variance(self.hessian(residual))
-            yield
-            f = self.gram(alpha)
         return alpha, f

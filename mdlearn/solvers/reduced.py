@@ -13,7 +13,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.features import symmetric
+from mdlearn.data.gram import symmetric
 from mdlearn.forms.margin import Column
 from mdlearn.solvers import linalg
 
@@ -169,3 +169,35 @@ class GramMajorant(ColumnGram):
             f = self.gram(alpha)
         self.q, self.alpha = q, alpha
         return alpha, f
+
+
+def key_of(column: Column) -> tuple[float, bytes]:
+    """What R depends on, beside the Gram matrix."""
+    return column.kappa, column.counts.tobytes()
+
+
+class Shared:
+    """Gram matrix (None: rows of it, as needed), and R for one key: all classes of a one-vs-rest problem have the same.
+
+    Never written to, because columns may be in work at the same time; a column with another key computes its own R.
+    """
+
+    def __init__(
+        self, G: np.ndarray | None, constant: float, key: tuple[float, bytes] | None, R: np.ndarray | None
+    ) -> None:
+        self.G, self.constant, self.key, self.R = G, constant, key, R
+
+    def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
+        """R of a column; None where G may stand in for it."""
+        assert self.G is not None
+        if key_of(column) == self.key:
+            return self.R
+        return (yield from reduce_gram(self.G, self.constant, column.kappa, column.counts))
+
+    def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:
+        """Return the dual Hessian of a column, exact or bounded."""
+        assert self.G is not None
+        R = yield from self.reduced(column)
+        if R is None:
+            return GramMajorant(self.G, self.constant, column)
+        return ExactHessian(self.G, R, self.constant, column)

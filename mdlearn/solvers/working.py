@@ -18,7 +18,7 @@ from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
 from mdlearn.solvers.base import Report, Steps
-from mdlearn.solvers.hessians import Answer, Block
+from mdlearn.solvers.hessians import Answer, Block, gathered
 
 PIECE = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
@@ -33,7 +33,8 @@ NEAR, CLOSE = 0.15, 0.01
 """Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
 BUDGET = 4
 """Greedy steps per row of a working set, after which Newton steps take over."""
-NEWTON = 3
+NEWTON, FIXES, HALVINGS = 8, 3, 30
+"""Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
 ROUNDS, PATIENCE = 40, 4
 """Most rounds, and rounds without progress after which sweeps take over."""
 
@@ -186,12 +187,12 @@ class WorkingSets(Quadratic):
         """Solve on the free rows of a working set, leaving behind those at a bound; say whether that gained."""
         u, low, high = self.u[rows], self.low[rows], self.high[rows]
         free, to = (u > low) & (u < high), u.copy()
-        gradient = g.copy()
-        for _ in range(NEWTON):
+        gradient, first = g.copy(), np.zeros_like(u)
+        for fix in range(FIXES):
             i = np.flatnonzero(free)
             if i.shape[0] == 0:
-                break
-            A = H[np.ix_(i, i)]
+                return False
+            A = yield from gathered(H, i, i)
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
             yield
             L, info = lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
@@ -202,6 +203,8 @@ class WorkingSets(Quadratic):
             if self.paired:
                 v = lapack.dpotrs(L, np.ones(i.shape[0]), lower=1)[0]
                 p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
+            if fix == 0:
+                first[i] = p
             new = to[i] + p
             outside = (new < low[i]) | (new > high[i])
             to[i] = np.clip(new, low[i], high[i])
@@ -211,9 +214,30 @@ class WorkingSets(Quadratic):
             if not outside.any():
                 break
             free[i[outside]] = False
-        move = to - u
+        move, size = to - u, float(np.abs(to).sum())
         gain = 0.5 * float(move @ (g + gradient))
-        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * float(np.abs(to).sum())):
-            return False
+        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * size):
+            return (yield from self.shorter(H, rows, g, first))
         self.u[rows], g[:] = to, gradient
         return True
+
+    def shorter(
+        self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, direction: np.ndarray
+    ) -> Generator[None, None, bool]:
+        """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
+        u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
+        length, tries = 1.0, HALVINGS
+        if self.paired:
+            room = np.where(direction > 0, high - u, np.where(direction < 0, low - u, 0.0))
+            moving = direction != 0
+            length, tries = float(min(1.0, (room[moving] / direction[moving]).min(initial=1.0))), 1
+        for _ in range(tries):
+            to = np.clip(u + length * direction, low, high)
+            move = to - u
+            gradient = g - H @ move - soft * move
+            yield
+            if float(move @ (g + gradient)) > 0:
+                self.u[rows], g[:] = to, gradient
+                return True
+            length *= 0.5
+        return False

@@ -1,0 +1,214 @@
+"""Working sets of kernel problems: the optimum, conditions outside the solver, and each way to a Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn._solvers import greedy
+from mdlearn.data.features import KernelFeatures
+from mdlearn.data.gram import symmetric
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import DenseRows
+from mdlearn.solvers import beginning, factored, hessians, sample, working
+
+GAMMA = 0.3
+
+
+def data(seed, m=90, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    y = np.where(X[:, 0] + 0.7 * rng.standard_normal(m) > 0.2, 1.0, -1.0)
+    return X, y, rng.integers(1, 4, m).astype(float)
+
+
+def drain(work):
+    try:
+        while True:
+            next(work)
+    except StopIteration as done:
+        return done.value
+
+
+@pytest.fixture(params=["rows", "all", "deflated", "factored"])
+def way(request, monkeypatch):
+    """Limits low enough for small problems: rows of the support, all rows, leading directions, one factor."""
+    used = []
+    run = working.WorkingSets.run
+
+    def watched(self):
+        used.append(type(self.hessian).__name__)
+        return run(self)
+
+    monkeypatch.setattr(working.WorkingSets, "run", watched)
+    monkeypatch.setattr(sample, "LEAST", 20)
+    if request.param == "rows":
+        monkeypatch.setattr(beginning, "FEW", 10)
+        monkeypatch.setattr(beginning, "MUCH", 2.0)
+    if request.param in ("deflated", "factored"):
+        monkeypatch.setattr(beginning, "PLAIN", 1)
+        monkeypatch.setattr(hessians, "REST", 0.9 if request.param == "deflated" else -1.0)
+    return request.param, used
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("C", [0.05, 1.0, 300.0])
+@pytest.mark.parametrize("name, weights", [("svm", {}), ("ldm", {"lambda1": 0.5, "lambda2": 1.0})])
+def test_conditions_of_the_optimum(way, bias, C, name, weights):
+    """z >= 1 where beta = 0, z <= 1 at the cap, z = 1 between; alpha follows from beta and the margins."""
+    X, y, counts = data(4)
+    model = mdlearn.fit(
+        name, X, y, kernel="rbf", gamma=GAMMA, bias=bias, sample_weight=counts, C=C, tol=1e-11, solver="cd", **weights
+    )
+    assert model.certificate.converged
+    G = np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    alpha, beta, m = model.dual_coef_[0], model.duals[0], counts.sum()
+    z = y * (G @ alpha + model.intercept_[0])
+    spread = 4.0 * weights.get("lambda1", 0.0) / m * counts * (z - counts @ z / m)
+    assert y * alpha == pytest.approx(beta + weights.get("lambda2", 0.0) / m * counts - spread, abs=1e-4 * C)
+    cap = C * counts
+    near = 1e-4
+    assert (z[beta < 1e-6 * cap] > 1 - near).all() and (z[beta > (1 - 1e-6) * cap] < 1 + near).all()
+    inside = (beta > 1e-4 * cap) & (beta < (1 - 1e-4) * cap)
+    assert z[inside] == pytest.approx(np.ones(inside.sum()), abs=near)
+    if bias == "free":
+        assert abs(alpha.sum()) < 1e-9 * np.abs(alpha).sum()
+    if bias == "regularized":
+        assert model.intercept_[0] == pytest.approx(alpha.sum())
+
+
+def test_each_way_is_taken(way):
+    X, y, _ = data(5)
+    weights = {} if way[0] in ("rows", "all") else {"lambda1": 2.0, "lambda2": 0.5}
+    mdlearn.fit("ldm" if weights else "svm", X, y, kernel="rbf", gamma=GAMMA, solver="cd", **weights)
+    expected = {"rows": "KnownGram", "all": "PlainGram", "deflated": "DeflatedGram", "factored": "FactoredGram"}
+    assert way[1] == [expected[way[0]]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_problems_against_interior_point_steps(way, seed):
+    rng = np.random.default_rng(100 + seed)
+    X, y, counts = data(seed, m=int(rng.integers(30, 80)))
+    kernel = {"kernel": "poly", "degree": 2, "coef0": 1.0} if seed % 3 == 0 else {"kernel": "rbf", "gamma": GAMMA}
+    arguments = {**kernel, "bias": ("none", "regularized", "free")[seed % 3 if seed % 2 else rng.integers(3)]}
+    arguments["sample_weight"] = counts if seed % 2 else None
+    name, weights = "svm", {"C": 10 ** rng.uniform(-2, 2)}
+    if seed % 4:
+        name, weights = "ldm", {**weights, "lambda1": 10 ** rng.uniform(-3, 3), "lambda2": rng.uniform(0, 2)}
+    own, other = (mdlearn.fit(name, X, y, solver=s, tol=1e-8, **weights, **arguments) for s in ("cd", "interior"))
+    assert own.certificate.converged
+    assert own.certificate.objective == pytest.approx(other.certificate.objective, rel=3e-8)
+
+
+def test_only_the_support_is_computed(monkeypatch):
+    """A hinge without variance asks for few rows of the Gram matrix, and its certificate is that of the whole one."""
+    asked = []
+    rows = KernelFeatures.gram_rows
+
+    def counted(self, index):
+        asked.extend(index.tolist())
+        return rows(self, index)
+
+    monkeypatch.setattr(KernelFeatures, "gram_rows", counted)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 2)) + np.where(np.arange(1500) % 2, 2.5, -2.5)[:, None]
+    y = np.where(np.arange(1500) % 2, 1, -1)
+    model = mdlearn.fit("svm", X, y, kernel="rbf", gamma=GAMMA, C=1.0)
+    assert len(asked) == len(set(asked)) and set(model.support_) <= set(asked) and len(asked) < 500
+    G = np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    whole = mdlearn.fit("svm", G, y, kernel="precomputed", C=1.0)
+    assert whole.certificate.objective == pytest.approx(model.certificate.objective, rel=2e-6)
+
+
+def test_classes_share_one_matrix():
+    """Several classes are solved on one Gram matrix, each to its own certificate."""
+    rng = np.random.default_rng(1)
+    X, codes = rng.standard_normal((120, 3)), rng.integers(0, 3, 120)
+    model = mdlearn.fit("ldm", X, codes, kernel="rbf", C=1.0, lambda1=20.0, lambda2=1.0, tol=1e-9)
+    assert model.certificate.converged
+    for k in range(3):
+        alone = mdlearn.fit("ldm", X, codes == k, kernel="rbf", C=1.0, lambda1=20.0, lambda2=1.0, tol=1e-9)
+        part = model.certificate.parts[k]
+        assert part.objective == pytest.approx(alone.certificate.objective, rel=3e-9)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_greedy_steps_rise_and_keep_the_gradient(paired):
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((30, 10))
+    H, soft = A @ A.T, rng.random(30)
+    low, high = -rng.random(30), rng.random(30)
+    border, omega = (np.ones(30), 0.0) if paired else (rng.standard_normal(30), 0.5)
+    M = H + omega * np.outer(border, border) + np.diag(soft)
+    start, u = rng.standard_normal(30), np.zeros(30)
+    e, value = start.copy(), 0.0
+    box = greedy.Box(H, border, omega, soft, low, high, u, e, np.empty((4, 30)))
+    for _ in range(40):
+        (greedy.pairs if paired else greedy.singles)(box, 1, 0.0)
+        new = start @ u - 0.5 * u @ M @ u
+        assert new >= value - 1e-12 and (u >= low).all() and (u <= high).all()
+        value = new
+        if paired:
+            assert abs(u.sum()) < 1e-12
+    (greedy.pairs if paired else greedy.singles)(box, 100_000, 1e-10)
+    gradient = start - M @ u
+    if paired:
+        assert gradient[u < high].max() - gradient[u > low].min() < 1e-8
+    else:
+        assert e == pytest.approx(gradient, abs=1e-9)
+        assert gradient[u < high].max() < 1e-8 and gradient[u > low].min() > -1e-8
+
+
+def test_greedy_steps_refuse_what_does_not_fit():
+    one = np.ones(3)
+    with pytest.raises(ValueError, match="square"):
+        greedy.Box(np.ones((3, 2)), one, 0.0, one, one, one, one.copy(), one.copy(), np.empty((4, 3)))
+    with pytest.raises(ValueError, match="one entry per row"):
+        greedy.Box(np.ones((3, 3)), one, 0.0, one, one[:2], one, one.copy(), one.copy(), np.empty((4, 3)))
+    index = np.array([0, 3])
+    with pytest.raises(ValueError, match="out of range"):
+        greedy.gather(np.ones((3, 3)), index, index, np.empty((2, 2)), 0, 2)
+    with pytest.raises(ValueError, match="range of its rows"):
+        greedy.gather(np.ones((3, 3)), index[:1], index[:1], np.empty((1, 1)), 0, 2)
+
+
+@pytest.mark.parametrize("d", [3, 200])
+def test_gram_matrix_and_its_rows(d):
+    """Blocks of any size make the same matrix: symmetric to the last bit, and equal to its formula."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, d))
+    features = KernelFeatures(DenseRows(X), Kernel("rbf", {"gamma": 1.0 / d}))
+    rows = drain(features.gram_rows(np.array([7, 250, 3])))
+    alpha = np.zeros(300)
+    alpha[[3, 9, 250]] = 1.0, -2.0, 0.5
+    from_rows = features.decision(alpha)
+    G = drain(features.gram())
+    expected = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / d)
+    assert np.abs(G - expected).max() < 1e-13 and np.array_equal(G, G.T)
+    assert np.abs(rows - G[[7, 250, 3]]).max() < 1e-13
+    assert np.abs(from_rows - G @ alpha).max() < 1e-13
+
+
+def test_leading_directions_bound_the_hessian_from_above():
+    """G without them is between H and G, and nearly H where few directions are large."""
+    X, y, counts = data(6, m=60)
+    column = mdlearn.solvers.base.Column(y, counts, 3.0, 0.5, (mdlearn.forms.losses.HingeTerm(1.0),))
+    G = np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    D = np.diag(counts) - np.outer(counts * y, counts * y) / counts.sum()
+    H = G @ np.linalg.inv(np.eye(60) + column.kappa * D @ G)
+    deflated = hessians.DeflatedGram(G, 0.0, column)
+    drain(deflated._leading(4))
+    bound = drain(deflated.block(np.arange(60)))
+    assert np.linalg.eigvalsh(bound - H).min() > -1e-10
+    assert np.linalg.eigvalsh(bound - H).max() < 0.5 * np.linalg.eigvalsh(G - H).max()
+    exact = factored.FactoredGram(G, 0.0, column)
+    drain(exact.factor(np.arange(40, 60)))
+    some = np.array([50, 3, 41, 20])
+    assert drain(exact.block(some)) == pytest.approx(H[np.ix_(some, some)], abs=1e-11)
+
+
+def test_a_matrix_by_short_products_is_mirrored_exactly():
+    A = np.random.default_rng(4).standard_normal((400, 5))
+    G = drain(symmetric(400, 5, lambda r, c: A[r] @ A[c].T))
+    assert np.array_equal(G, G.T) and np.abs(G - A @ A.T).max() < 1e-13
