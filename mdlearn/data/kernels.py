@@ -26,6 +26,8 @@ FORMULAS = {
 }
 FAR, NEAR = 1e3, 40.0
 """Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
+TILE = (256, 1024)
+"""Rows and columns of kernel values that stay in the cache while they are made and used."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
@@ -122,6 +124,25 @@ class Kernel:
         with np.errstate(over="ignore"):
             values: np.ndarray = (self.params["gamma"] * rows.squares() + self.params["coef0"]) ** self.params["degree"]
         return values
+
+    def combined(self, A: Rows, B: Rows, alpha: np.ndarray) -> np.ndarray:
+        """sum_j k(a, b_j) alpha_jc of every row a of A, shape (n, k), for alpha of shape (m, k)."""
+        out = np.zeros((A.shape[0], alpha.shape[1]))
+        if not self.plain:
+            for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
+                out[rows] = self.block(A.take(rows), B) @ alpha
+            return out
+        kernel, own = self, B
+        if not A.sparse:
+            kernel, own = self.eased(B)
+        moved = kernel is not self and self.centre is not None
+        for rows in steps(A.shape[0], TILE[0]):
+            left = A.take(rows)
+            if moved:
+                left = DenseRows(left.block(slice(None)) - self.centre)
+            for part in steps(alpha.shape[0], TILE[1]):
+                out[rows] += kernel.block(left, own.take(part)) @ alpha[part]
+        return out
 
     @property
     def plain(self) -> bool:

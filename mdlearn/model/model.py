@@ -270,9 +270,10 @@ class Model:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        F, kernel, support = np.empty((A.shape[0], alpha.shape[1])), self.kernel, self._rows
-        if self._map is not None:
-            kernel, support = self._map.over(kernel).eased(support)
+        if self._map is None:
+            return self.kernel.combined(A, self._rows, alpha)
+        F = np.empty((A.shape[0], alpha.shape[1]))
+        kernel, support = self._map.over(self.kernel).eased(self._rows)
         for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
             F[rows] = kernel.block(A.take(rows), support) @ alpha
         return F
