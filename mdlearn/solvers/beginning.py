@@ -13,6 +13,7 @@ from mdlearn.solvers.hessians import DeflatedGram, KnownGram, PlainGram, SharedG
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.reduced import Shared, reduce_gram
 from mdlearn.solvers.sample import Sample
+from mdlearn.solvers.starting import first_multipliers
 from mdlearn.solvers.working import WorkingSets, suits
 
 FEW = 1000
@@ -41,6 +42,10 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
     """Begin at the support that a sample of the rows shows."""
     features = form.features
     assert isinstance(features, KernelFeatures)
+    if column.start is not None:
+        work = WorkingSets(form, column, KnownGram(features, constant))
+        if from_start(work):
+            return work
     gradient = yield from Sample(form, column, rng).solve(features, constant)
     work = WorkingSets(form, column, KnownGram(features, constant))
     band = BAND * work.scale
@@ -62,16 +67,24 @@ def guess(work: WorkingSets, gradient: np.ndarray, length: np.ndarray) -> None:
     length = length + work.soft
     step = np.divide(gradient, length, out=np.zeros_like(gradient), where=length > 0)
     work.u = np.clip(step, work.low, work.high)
-    if work.paired:
-        excess = float(work.u.sum())
-        heavy = work.u * excess > 0
-        work.u[heavy] *= 1.0 - excess / float(work.u[heavy].sum()) if heavy.any() else 1.0
+    work.balance()
+
+
+def from_start(work: WorkingSets) -> bool:
+    """Take the multipliers of the column's own start, if it has one that is better than zeros; say whether it has."""
+    found = first_multipliers(work.form, work.column)
+    if found is None:
+        return False
+    work.u = work.signs * found[0][0]
+    work.balance()
+    return True
 
 
 def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) -> Start:
-    """Begin with steps over all rows."""
+    """Begin with steps over all rows, or at the column's start."""
     work = WorkingSets(form, column, hessian)
-    yield from work.over_all(hessian.R, hessian.border, hessian.omega)
+    if not from_start(work):
+        yield from work.over_all(hessian.R, hessian.border, hessian.omega)
     return work
 
 

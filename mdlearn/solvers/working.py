@@ -106,6 +106,13 @@ class Quadratic:
         top = float(up.max()) if up.shape[0] else float(down.min())
         return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
 
+    def balance(self) -> None:
+        """Make the sum of u 0 where it has to be, by less of what there is too much of."""
+        excess = float(self.u.sum()) if self.paired else 0.0
+        heavy = self.u * excess > 0
+        if heavy.any():
+            self.u[heavy] *= 1.0 - excess / float(self.u[heavy].sum())
+
     def violation(self, e: np.ndarray) -> np.ndarray:
         """How far gradients point inside the boxes."""
         return np.maximum(np.where(self.u < self.high, e, 0.0), np.where(self.u > self.low, -e, 0.0))
