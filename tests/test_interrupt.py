@@ -112,7 +112,7 @@ def slow_problem(kind):
     X = rng.standard_normal((m, 6)) + 0.3 * y[:, None]
     settings = {"bias": "regularized", "C": 30.0, "lambda1": 0.5, "lambda2": 0.1}
     if kind != "linear":
-        settings |= {"kernel": "rbf", "gamma": 0.05}
+        settings |= {"kernel": "rbf", "gamma": 0.002}
     return X, y, settings, true_optimum(X, y, settings)
 
 

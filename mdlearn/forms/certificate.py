@@ -103,8 +103,8 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     room = float(beta[shrink].sum())
     cut = min(1.0, abs(excess) / room) if room > 0 else 0.0
     beta[shrink] *= 1.0 - cut
-    # Less than the whole room is exactly enough: what a subtraction would leave is rounding.
-    rest = abs(excess) - room if cut == 1.0 else 0.0
+    # A part of the room is exactly enough: what a subtraction would leave is rounding.
+    rest = 0.0 if 0.0 < cut < 1.0 else abs(excess) - room
     if rest > 0:
         grow = signs * excess < 0
         space = np.where(np.isinf(column.caps), 1.0, column.caps - beta)[grow]

@@ -18,7 +18,7 @@ from mdlearn.solvers.working import WorkingSets, suits
 
 FEW = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
-MUCH = 0.75
+MUCH = 0.45
 """Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
 BAND = 0.1
 """Distance from the kink, in units of margins, up to which a first look may be wrong."""

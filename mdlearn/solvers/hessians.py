@@ -18,7 +18,7 @@ from mdlearn.solvers.reduced import ColumnGram, ExactHessian
 
 Block = Generator[None, None, np.ndarray]
 Answer = Generator[None, None, tuple[np.ndarray, np.ndarray]]
-LEADING, HOPES, POWERS = (1, 4, 24), (np.inf, 20.0, 1.0), 2
+LEADING, HOPES, POWERS = (1, 4, 24), (100.0, 20.0, 1.0), 2
 """Directions that are taken out of K, what may be left (in units of REST) for more of them to be worth a try, and
 products that find them."""
 REST = 0.3
@@ -47,7 +47,7 @@ class KnownGram:
         for index, _ in features.known_rows():
             self._note(index)
 
-    settles = 1e-3
+    settles, dear = 1e-3, 0.25
 
     @property
     def cheap(self) -> np.ndarray:
@@ -87,7 +87,7 @@ class PlainGram(ColumnGram):
     """The Gram matrix itself: there is no variance term."""
 
     cheap: np.ndarray = np.array(True)
-    settles = 1e-3
+    settles, dear = 1e-3, 0.0
 
     def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
         super().__init__(G, constant, column)
@@ -110,7 +110,7 @@ class SharedGram(ExactHessian):
     """The Hessian of all rows, from an R that several columns may share."""
 
     cheap: np.ndarray = np.array(True)
-    settles = 1e-3
+    settles, dear = 1e-3, 0.0
     block = PlainGram.block
 
     def answer(self, q: np.ndarray) -> Answer:
@@ -122,7 +122,7 @@ class SharedGram(ExactHessian):
 class DeflatedGram(PlainGram):
     """K without its leading directions: close to the Hessian where the variance term is not the whole problem."""
 
-    settles = 1e-2
+    settles, dear = 1e-2, 0.0
 
     def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
         super().__init__(G, constant, column)
@@ -156,7 +156,11 @@ class DeflatedGram(PlainGram):
         theta, turn = np.linalg.eigh(A @ KA.T)
         self.A, self.KA = (turn.T @ A).T, (turn.T @ KA).T
         self.core = 1.0 / (1.0 / column.kappa + np.maximum(theta, 0.0))
-        return column.kappa * float(theta[0])
+        rest = column.kappa * float(theta[0])
+        self.step = 1.0 / (1.0 + 0.5 * max(rest, 0.0))
+        whole = np.divide(1.0, theta, out=np.zeros_like(theta), where=theta > 0)
+        self.led = (1.0 - self.step) * whole - self.core
+        return rest
 
     def block(self, index: np.ndarray) -> Block:
         """The bound between some rows."""
@@ -179,7 +183,8 @@ class DeflatedGram(PlainGram):
             if size <= target or size > 2.0 * last:
                 break
             last = size
-            alpha = alpha + residual - self.A @ (self.core * (self.KA.T @ residual))
+            # Along the leading directions the whole step, elsewhere the one that suits what is left there.
+            alpha = alpha + self.step * residual + self.A @ (self.led * (self.KA.T @ residual))
             f = self.gram(alpha)
             yield
         self.q, self.alpha = q, alpha

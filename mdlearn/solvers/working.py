@@ -24,11 +24,10 @@ PIECE = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
 FIRST = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
-COARSE, FINE = 1e-3, 3e-6
+COARSE, FINE = 1e-3, 1e-6
 """What a working set is solved to at most, in units of margins, where new rows enter and where none do."""
-MANY, DEAR = 0.05, 0.25
-"""Share of the rows beyond which those that need new columns of the Hessian are many, and the violation, relative to
-the worst, from which they then enter."""
+MANY = 0.05
+"""Share of the rows beyond which those that need new columns of the Hessian are many."""
 NEAR, CLOSE = 0.15, 0.01
 """Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
 BUDGET = 4
@@ -44,6 +43,8 @@ class Hessian(Protocol):
 
     settles: float
     """What a block that is solved leaves of the violations."""
+    dear: float
+    """Violation, relative to the worst, from which rows enter that are not `cheap`, where they are many."""
 
     @property
     def cheap(self) -> np.ndarray:
@@ -174,7 +175,7 @@ class WorkingSets(Quadratic):
         many = np.count_nonzero(new) > MANY * new.shape[0]
         if many:
             # Most of them stop violating once the worst are settled.
-            new &= violation > DEAR * worst
+            new &= violation > self.hessian.dear * worst
         wanted = free | ((violation > 0) | (np.abs(e) < near)) & cheap | new
         rows = np.flatnonzero(wanted if only is None else wanted & only)
         if rows.shape[0] == 0:
