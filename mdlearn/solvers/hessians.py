@@ -13,6 +13,7 @@ import numpy as np
 
 import mdlearn._solvers.greedy as kernels
 from mdlearn.data.features import KernelFeatures
+from mdlearn.data.rows import steps
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian
 
@@ -149,9 +150,11 @@ class DeflatedGram(PlainGram):
             W -= np.multiply.outer(W @ r, r)
             W = np.ascontiguousarray(np.linalg.qr(W.T)[0].T)
             A = W * root
-            KA = A @ self.G
+            KA = np.empty_like(A)
+            for part in steps(m, 8 * PIECE // m):
+                KA[:, part] = A @ self.G[:, part]
+                yield
             KA += self.constant * A.sum(axis=1)[:, None]
-            yield
             W = KA * root
         theta, turn = np.linalg.eigh(A @ KA.T)
         self.A, self.KA = (turn.T @ A).T, (turn.T @ KA).T

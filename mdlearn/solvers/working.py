@@ -7,16 +7,17 @@ column of the kernel: those of the support are all that is ever computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 import mdlearn._solvers.greedy as kernels
 from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
+from mdlearn.solvers import linalg
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.hessians import Answer, Block, gathered
 
@@ -141,6 +142,7 @@ class WorkingSets(Quadratic):
         """Yield a report per round; end where rounds no longer help."""
         best, stalled = np.inf, 0
         for _ in range(ROUNDS):
+            self.settle()
             alpha, f = yield from self.hessian.answer(self.u + self.pull)
             e = self.target - f - self.soft * self.u
             self.b = self.shift(e)
@@ -153,6 +155,13 @@ class WorkingSets(Quadratic):
             if stalled >= PATIENCE:
                 return
             yield from self.improve(e)
+
+    def settle(self) -> None:
+        """Take from the sum of u what rounding left there: a large bias would multiply it."""
+        if self.paired:
+            room = np.minimum(self.u - self.low, self.high - self.u)
+            i = int(room.argmax())
+            self.u[i] -= min(max(math.fsum(self.u), -room[i]), room[i])
 
     def report(self, alpha: np.ndarray, f: np.ndarray) -> Report:
         """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""
@@ -203,13 +212,13 @@ class WorkingSets(Quadratic):
             A = yield from gathered(H, i, i)
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
             yield
-            L, info = lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
-            if info != 0:
+            try:
+                L = yield from linalg.cholesky(A)
+            except linalg.NotPositiveDefinite:
                 return False
-            yield
-            p = lapack.dpotrs(L, gradient[i], lower=1)[0]
+            p = linalg.solve(L, gradient[i])
             if self.paired:
-                v = lapack.dpotrs(L, np.ones(i.shape[0]), lower=1)[0]
+                v = linalg.solve(L, np.ones(i.shape[0]))
                 p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
             if fix == 0:
                 first[i] = p
