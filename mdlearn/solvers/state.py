@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,7 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
 from mdlearn.solvers.base import Report
+from mdlearn.solvers.portion import PortionSystem
 from mdlearn.solvers.system_choice import typical_multiplier
 from mdlearn.solvers.systems import GramSystem, RowSystem
 
@@ -20,7 +22,7 @@ BALANCED = 1e-13
 class Margins:
     """A column together with the system that solves its quadratic part."""
 
-    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem) -> None:
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | PortionSystem) -> None:
         self.form = form
         self.column = column
         self.system = system
@@ -32,6 +34,10 @@ class Margins:
     def margins(self, element: np.ndarray) -> np.ndarray:
         """z = y f on all rows."""
         return self.column.y * self.system.decision(element)
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """side (z - kink) of every term and row: negative where there is a loss."""
+        return self.column.sides[:, None] * (z - self.column.kinks)
 
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
@@ -59,6 +65,36 @@ class Margins:
     def typical_kink(self) -> float:
         """Size of margins: 1 for signs, as thresholds are; that of the targets where they are larger."""
         return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
+
+
+class Portion(Margins):
+    """Chosen rows of `state`: the gradient of all that is not theirs, at any element, is Q element - fixed.
+
+    Parameters
+    ----------
+    state : Margins
+        Of all rows, explicit ones.
+    rows : ndarray of int
+        In ascending order.
+    fixed : ndarray
+        Sum of r_i times what the mean term and multipliers that stay give every row.
+    share : float
+        How many rows each of the chosen ones stands for.
+    """
+
+    def __init__(self, state: Margins, rows: np.ndarray, fixed: np.ndarray, share: float = 1.0) -> None:
+        column = state.column
+        offset = None if column.offset is None else column.offset[rows]
+        chosen = replace(column, y=column.y[rows], counts=share * column.counts[rows], offset=offset)
+        assert isinstance(state.system, RowSystem)
+        super().__init__(state.form, chosen, PortionSystem(state.system, rows, column.y.shape[0]))
+        self.rows, self.fixed = rows, fixed
+        self.typical_multiplier, self.typical_kink = state.typical_multiplier, state.typical_kink
+
+    def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the Lagrangian of the whole problem, the other rows' multipliers as they are."""
+        pushed = self.system.adjoint(self.column.y * (self.column.sides @ beta))
+        return self.system.quadratic(element) - self.fixed - pushed
 
 
 def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
