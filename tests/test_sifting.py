@@ -160,7 +160,8 @@ def test_rows_on_the_wrong_side_join(monkeypatch):
     state = whole(form, column)
     # A poor start with a narrow band: most rows at kinks of the optimum are not in work at first.
     element = np.full(form.features.width, 0.3)
-    path = sifting.SiftedPath(state, Start(element, state.margins(element), 1e-3), 40)
+    start = Start(element, state.margins(element), 1e-3)
+    path = sifting.SiftedPath(state, start, sifting._near(state, start, 40))
     first, rows = proven(form, column)[0].objective, path.rows.shape[0]
     for _ in range(12):
         drain(path.step())

@@ -47,7 +47,20 @@ def sifted(state: Margins) -> Generator[None, None, SiftedPath | None]:
         start = yield from Smoothed(state).minimise(element, enough)
     except NotPositiveDefinite:
         return None
-    return None if start is None else SiftedPath(state, start, enough)
+    if start is None:
+        return None
+    rows = _near(state, start, enough)
+    return SiftedPath(state, start, rows) if rows.shape[0] <= _most(state) else None
+
+
+def _near(state: Margins, start: Start, enough: int) -> np.ndarray:
+    """Rows within some widths of a kink, at least `enough`."""
+    away = state.distances(start.z)
+    return np.flatnonzero(away <= max(WIDER * start.width, float(np.partition(away, enough)[enough])))
+
+
+def _most(state: Margins) -> float:
+    return min(MOST * state.column.y.shape[0], float(state.system.most_restricted))
 
 
 def _guess(state: Margins) -> Generator[None, None, np.ndarray]:
@@ -64,13 +77,11 @@ def _guess(state: Margins) -> Generator[None, None, np.ndarray]:
 class SiftedPath:
     """Steps over some rows, with the same calls as a `CentralPath` over all of them."""
 
-    def __init__(self, state: Margins, start: Start, enough: int) -> None:
+    def __init__(self, state: Margins, start: Start, rows: np.ndarray) -> None:
         self.state, self.alive, self.falling = state, True, True
-        self.element, self.z = start.element, start.z
-        caps, a = state.column.caps, state.slopes(start.z)
-        near = np.where(caps > 0, np.abs(a), np.inf).min(axis=0)
-        self.rows = np.flatnonzero(near <= max(WIDER * start.width, float(np.partition(near, enough)[enough])))
-        self.beta = np.where(a < 0, caps, 0.0)
+        self.element, self.z, self.rows = start.element, start.z, rows
+        caps = state.column.caps
+        self.beta = np.where(state.slopes(start.z) < 0, caps, 0.0)
         self.path = self._over(self.rows, 0.25 * start.width * caps[:, self.rows])
 
     def _over(self, rows: np.ndarray, mu: float | np.ndarray) -> CentralPath:
@@ -112,7 +123,7 @@ class SiftedPath:
             return
         wrong[self.rows] = True
         rows = np.flatnonzero(wrong)
-        if rows.shape[0] > MOST * self.z.shape[0]:
+        if rows.shape[0] > _most(self.state):
             self.alive = False
             return
         path = self._over(rows, self.path.complementarity() / self.path.count)

@@ -54,16 +54,10 @@ class Smoothed:
             np.empty_like(column.y),
         )
 
-    def distance(self, z: np.ndarray) -> np.ndarray:
-        """How far every row is from its nearest kink."""
-        far = np.where(self.caps > 0, np.abs(z - self.kinks), np.inf)
-        nearest: np.ndarray = far.min(axis=0)
-        return nearest
-
     def minimise(self, element: np.ndarray, enough: int) -> Generator[None, None, Start | None]:
         """Go down in ever narrower bands until one with at most `enough` rows is reached; None where that fails."""
         z = self.state.margins(element)
-        width = float(np.quantile(self.distance(z), FIRST))
+        width = float(np.quantile(self.state.distances(z), FIRST))
         for _ in range(MOST_STEPS):
             if not (width > 0 and np.isfinite(width)):
                 return None

@@ -39,6 +39,10 @@ class Margins:
         """side (z - kink) of every term and row: negative where there is a loss."""
         return self.column.sides[:, None] * (z - self.column.kinks)
 
+    def distances(self, z: np.ndarray) -> np.ndarray:
+        """How far every row is from its nearest kink, of terms that have a weight there."""
+        return np.min(np.abs(self.slopes(z)), axis=0, initial=np.inf, where=self.column.caps > 0)
+
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
         held = self.system.adjoint(self.multipliers(beta)) if self.column.terms else self.pulled
