@@ -12,6 +12,7 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.outer import SYRK
 from mdlearn.solvers.squared import SquaredTerms
 from mdlearn.solvers.systems import RowSystem
 
@@ -102,7 +103,7 @@ def test_arrays_that_do_not_fit_are_refused():
     B, M = np.ones((4, 3)), np.zeros((3, 3))
     for wrong in ((B[:, ::2], M[:2, :2].copy()), (B, M[:2]), (B, np.zeros((3, 6))[:, ::2])):
         with pytest.raises(ValueError, match="needs"):
-            products.add_dense(wrong[0], 1.0, wrong[1])
+            products.add_dense(wrong[0], 1.0, wrong[1], SYRK)
     A = sp.csr_matrix(B)
     for weights, span in ((np.ones(3), (0, 3)), (np.ones(4), (0, 5)), (np.ones(4), (3, 2))):
         with pytest.raises(ValueError, match=r"do not fit|out of bounds"):

@@ -1,6 +1,8 @@
+from typing import Any
+
 import numpy as np
 
-def add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None: ...
+def add_dense(B: np.ndarray, weight: float, M: np.ndarray, capsule: Any) -> None: ...
 def add_sparse(
     data: np.ndarray,
     indices: np.ndarray,

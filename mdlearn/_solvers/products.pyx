@@ -1,12 +1,9 @@
 """Sums of outer products of rows, added in place to the lower triangle of a matrix: X' D X by pieces.
 
-Dense rows go through the BLAS that SciPy brings, which numpy.matmul cannot be told to add into a matrix; the pointer is
-the one that SciPy publishes for Cython. Other threads run meanwhile.
+Dense rows go through BLAS, which numpy.matmul cannot tell to add into a matrix. Other threads run meanwhile.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-
-from scipy.linalg import cython_blas
 
 ctypedef void (*syrk_t)(
     char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
@@ -21,15 +18,7 @@ ctypedef fused index_t:
     long long
 
 
-cdef void* published(str name) except NULL:
-    capsule = cython_blas.__pyx_capi__[name]
-    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
-
-
-cdef syrk_t dsyrk = <syrk_t> published("dsyrk")
-
-
-def add_dense(const double[:, :] B, double weight, double[:, :] M):
+def add_dense(const double[:, :] B, double weight, double[:, :] M, capsule):
     """Add weight B' B to the lower triangle of M.
 
     Parameters
@@ -39,7 +28,10 @@ def add_dense(const double[:, :] B, double weight, double[:, :] M):
     weight : float
     M : (n, n)
         By rows.
+    capsule : PyCapsule
+        DSYRK as SciPy publishes it for Cython.
     """
+    cdef syrk_t dsyrk = <syrk_t> PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
     cdef int n = B.shape[1], k = B.shape[0], step, ldc
     cdef double one = 1.0
     # Fortran sees M transposed: its upper triangle is the lower one here.

@@ -6,11 +6,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cython_blas
 
 from mdlearn._solvers import products
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.rows import Rows, steps
 
+SYRK = cython_blas.__pyx_capi__["dsyrk"]
 Work = Generator[None, None, None]
 PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
@@ -61,14 +63,14 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
                     own[:, :d] += B
                     own[:, d:] += 1.0
                 own *= np.sqrt(np.abs(weights))[:, None]
-                products.add_dense(own, float(np.sign(weights[0])), M)
+                products.add_dense(own, float(np.sign(weights[0])), M, SYRK)
         yield
 
 
 def _add_alike(B: np.ndarray, weight: float, M: np.ndarray) -> None:
     """Add rows of the same weight as they lie; a bias without a column of ones."""
     d = B.shape[1]
-    products.add_dense(B, weight, M[:d, :d])
+    products.add_dense(B, weight, M[:d, :d], SYRK)
     if M.shape[0] > d:
         M[d, :d] += weight * (np.ones(B.shape[0]) @ B)
         M[d, d] += weight * B.shape[0]
@@ -105,12 +107,13 @@ class RunningSum:
 
     Attributes
     ----------
+    Q : ndarray of shape (n, n), or (n,) for a diagonal
     M : ndarray of shape (n, n)
     """
 
     def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, centring: Centring | None) -> None:
         self.rows, self.bias, self.Q, self.centring = rows, bias, Q, centring
-        self.M = np.empty_like(Q)
+        self.M = np.empty((Q.shape[0], Q.shape[0]))
         self.D: np.ndarray | None = None
 
     def to(self, D: np.ndarray) -> Work:
@@ -128,7 +131,11 @@ class RunningSum:
         self.D = D
 
     def _anew(self, D: np.ndarray) -> Work:
-        np.copyto(self.M, self.Q)
+        if self.Q.ndim == 1:
+            self.M.fill(0.0)
+            np.fill_diagonal(self.M, self.Q)
+        else:
+            np.copyto(self.M, self.Q)
         factor = 0.0 if self.centring is None else self.centring.multiple(D)
         if self.centring is not None and factor > 0:
             self.centring.add(factor, self.M)

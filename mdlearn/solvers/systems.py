@@ -58,16 +58,20 @@ class RowSystem:
 
     def setup(self) -> Work:
         """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
-        n = self.ridge.shape[0]
-        self.Q = np.zeros((n, n))
-        centring = None
-        if self.column.kappa > 0:
-            shift = np.append(self.column.y, self.centre)
-            yield from add_outer(self.features.rows, self.bias, self.column.kappa * self.column.counts, self.Q, shift)
-            mirror(self.Q)
-            centring = Centring(self.column.kappa, self.column.counts, self.centre, self.ridge)
-        self.Q[np.diag_indices(n)] += self.ridge
-        self.sum = RunningSum(self.features.rows, self.bias, self.Q, centring)
+        column, rows, Q, centring = self.column, self.features.rows, None, None
+        if column.kappa > 0:
+            Q = np.zeros((self.size, self.size))
+            shift = np.append(column.y, self.centre)
+            yield from add_outer(rows, self.bias, column.kappa * column.counts, Q, shift)
+            mirror(Q)
+            Q[np.diag_indices(self.size)] += self.ridge
+            centring = Centring(column.kappa, column.counts, self.centre, self.ridge)
+        self.sum = RunningSum(rows, self.bias, self.ridge if Q is None else Q, centring)
+
+    @property
+    def Q(self) -> np.ndarray:
+        """The quadratic part as a matrix, after `setup`."""
+        return np.diag(self.ridge) if self.sum.Q.ndim == 1 else self.sum.Q
 
     @cached_property
     def centre(self) -> np.ndarray:
@@ -114,7 +118,7 @@ class RowSystem:
 
     def quadratic(self, element: np.ndarray) -> np.ndarray:
         """Q times an element."""
-        return self.Q @ element
+        return self.ridge * element if self.sum.Q.ndim == 1 else self.sum.Q @ element
 
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + R' D R."""
