@@ -86,6 +86,54 @@ def test_slopes_and_inner_products_follow_every_step(bias, terms, monkeypatch):
         assert (beta >= 0).all() and (beta <= state.column.caps.ravel()).all()
 
 
+@pytest.mark.parametrize("variance", [0.0, 1.0])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("terms", [(HingeTerm(0.2),), BAND], ids=["hinge", "band"])
+def test_sweeps_over_what_still_moves_never_lower_the_dual_value(bias, terms, variance):
+    X, y, counts = rows()
+    column = Column(y, counts, variance, 3.0, terms)
+    form = MarginForm(LinearFeatures(CsrRows(X)), (column,), bias)
+    state, rng, last = CentredDual(form, column), np.random.default_rng(0), -np.inf
+    for _ in range(3):
+        list(state.sweep(state.movable, rng))
+    assert not state.stiff
+    answers = 0
+    for _ in range(6):
+        list(state.sweep(state.movable, rng))
+        if state.settled:  # the bias is in every update of a full sweep
+            assert state.intercept() == pytest.approx(state.problem.total if bias == "regularized" else 0.0)
+            value = dual(form, column, state.beta, state.s)[0]
+            assert value >= last - 1e-10 * abs(value)
+        state.settled = state.renew = True
+        active = np.flatnonzero(state.keep.ravel())
+        for _ in range(4):
+            list(state.sweep(active, rng))
+            assert (state.beta >= 0).all() and (state.beta <= column.caps).all()
+            alpha = column.y * (column.sides @ state.beta + state.s + column.pull)
+            w = X.T @ alpha
+            assert np.allclose(state.coef(), w, rtol=0, atol=1e-9 * np.abs(w).max())
+            if bias == "regularized" and last > -np.inf:
+                assert state.problem.total == pytest.approx(alpha.sum(), rel=1e-9, abs=1e-9 * np.abs(alpha).sum())
+            value = dual(form, column, state.beta, state.s)[0]
+            assert value >= last - 1e-10 * abs(value)
+            last = value
+            check_recurrences(state, answers := answers + state.ahead.answering)
+    assert (answers > 0) == (bias == "regularized")
+
+
+def check_recurrences(state, answers):
+    """Slopes and inner products of the moves, and of the answer to a move of the bias, are what they stand for."""
+    ahead = state.ahead
+    k = min(ahead.count, ahead.most)
+    at = [*range(k), ahead.most] if answers else [*range(k)]
+    moves, steps, (e, _) = ahead.moves[at], ahead.steps[at], ahead.last
+    lengths = np.sqrt((moves**2).sum(axis=1))
+    sizes = np.outer(lengths, lengths)
+    assert np.allclose(ahead.gram[np.ix_(at, at)] / sizes, moves @ moves.T / sizes, rtol=0, atol=1e-9)
+    slopes = steps @ ahead.gain - moves @ e
+    assert np.allclose(ahead.rest[at] / lengths, slopes / lengths, rtol=0, atol=1e-9 * np.linalg.norm(e))
+
+
 def test_a_sweep_visits_every_coordinate_once_in_runs_as_long_as_rows_differ():
     X, y, _ = rows()
     m = y.shape[0]
