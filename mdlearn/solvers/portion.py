@@ -13,7 +13,7 @@ class PortionSystem:
     def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
         self.whole, self.chosen, self.n_rows = system, rows, n_rows
         self.decision, self.adjoint = system.restrict(rows)
-        self.most_restricted = system.most_restricted
+        self.most_restricted, self.bias, self.metric = system.most_restricted, system.bias, system.metric
         self.solve, self.quadratic, self.split = system.solve, system.quadratic, system.split
 
     def factor(self, D: np.ndarray) -> Work:
