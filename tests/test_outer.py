@@ -12,7 +12,7 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.outer import SYRK
+from mdlearn.solvers.outer import SYRK, RunningSum
 from mdlearn.solvers.squared import SquaredTerms
 from mdlearn.solvers.systems import RowSystem
 
@@ -114,3 +114,15 @@ def test_arrays_that_do_not_fit_are_refused():
     for arrays in ((z[:2], z, z, np.empty(0)), (z, z, z[:2], np.empty(0)), (z, z, z, z[:2])):
         with pytest.raises(ValueError, match="length"):
             hinges.along(*arrays, terms, 1.0)
+
+
+def test_weights_written_into_the_same_array():
+    rng = np.random.default_rng(5)
+    X, D = rng.standard_normal((40, 3)), np.ones(40)
+    kept = RunningSum(DenseRows(X), False, np.ones(3), None)
+    for _ in kept.to(D):
+        pass
+    D[7] = 3.0
+    for _ in kept.to(D):
+        pass
+    np.testing.assert_allclose(np.tril(kept.M), np.tril(np.eye(3) + X.T @ (D[:, None] * X)), rtol=1e-12)

@@ -128,7 +128,7 @@ class RunningSum:
             yield from add_outer(self.rows, self.bias, np.minimum(change, 0.0), self.M)
             if not (LOST * np.diagonal(self.M) >= self.highest).all():
                 yield from self._anew(D)
-        self.D = D
+        self.D = D.copy()  # the caller may write the next weights into the same array
 
     def _anew(self, D: np.ndarray) -> Work:
         if self.Q.ndim == 1:

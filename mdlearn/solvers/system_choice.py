@@ -11,7 +11,8 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.block_factor import BlockFactor, factored
 from mdlearn.solvers.block_system import BlockSystem
-from mdlearn.solvers.systems import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.stacked import StackedSystem
+from mdlearn.solvers.systems import GramSystem, RowSystem
 
 NARROW = 300
 """Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
