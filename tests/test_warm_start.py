@@ -140,7 +140,7 @@ def test_fewer_row_visits_on_a_path_of_sparse_problems(monkeypatch):
             visits[0] = 0.0
             path(objective, X, y, values, warm, solver="cd")
             spent.append(visits[0])
-        assert spent[0] < 0.9 * spent[1], (objective, grid, spent)
+        assert spent[0] < spent[1], (objective, grid, spent)
 
 
 def test_fewer_rows_in_linear_systems_on_a_path_of_dense_problems(monkeypatch):

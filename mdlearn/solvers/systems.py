@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import COPY_BYTES, Change, Held, steps
+from mdlearn.data.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers import linalg
 from mdlearn.solvers.outer import Centring, RunningSum, Work, add_outer, mirror
@@ -52,7 +52,7 @@ class RowSystem:
         self.loose = form.ridge == 0
         self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
         self.size = self.ridge.shape[0]
-        # `restrict` holds these rows, twice while it adds the constant column.
+        # `restrict` holds these rows, and a caller may hold those of another choice beside them.
         self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 
     def setup(self) -> Work:
@@ -112,7 +112,10 @@ class RowSystem:
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""
-        X = self.rows(rows)
+        held, d = self.features.rows, self.features.width
+        X = np.ones((rows.shape[0], self.size))
+        for part in steps(rows.shape[0], max(64, SPAN_ENTRIES // self.size)):
+            X[part, :d] = held.block(rows[part])
         return lambda element: X @ element, lambda v: v @ X
 
     def quadratic(self, element: np.ndarray) -> np.ndarray:
