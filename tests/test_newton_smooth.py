@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from newton_reference import features_of
 from scipy.optimize import minimize
+from scipy.special import expit
 from smooth_reference import BIASES, formula, overlapping
 from smooth_reference import optimum as reference
 
@@ -153,3 +154,21 @@ def test_what_it_refuses():
     assert engine.refusal(MarginForm(LinearFeatures(rows), (column,), "none", ridge=0.0)) is None
     hinge = Column(column.y, column.counts, 0.0, 0.0, (HingeTerm(1.0), LogisticTerm(1.0)))
     assert "'hinge'" in engine.refusal(MarginForm(kernel, (hinge,), "none"))
+
+
+@pytest.mark.parametrize("seed", [221, 280, 368])
+def test_rows_that_pull_at_a_free_intercept_but_do_not_bend(seed):
+    """Light rows on the wrong side of nearly hard losses: there is a slope and no curvature anywhere."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 3)) * [0.1, 30.0, 3.0]
+    y = np.where(X @ [0.0, 0.05, 1.0] + 0.3 > 0, 1, -1)
+    counts = rng.integers(0, 3, 20) + 1e-3
+    y = np.where((counts < 1) & (rng.random(20) < 0.5), -y, y)
+    model = mdlearn.fit(
+        "mlr", X, y, alpha=80.0, lam=5e-5, bias="free", sample_weight=counts, tol=1e-12, solver="newton"
+    )
+    assert model.certificate.converged
+    z = y * (X @ model.coef_[0] + model.intercept_[0])
+    slope = counts * expit(-80.0 * (z - 1.0)) * y / counts.sum()
+    assert abs(slope.sum()) < 1e-4 * np.abs(slope).sum()
+    np.testing.assert_allclose(2 * 5e-5 * model.coef_[0], slope @ X, atol=1e-3 * np.abs(slope) @ np.abs(X).max(axis=1))

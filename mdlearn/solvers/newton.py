@@ -39,6 +39,9 @@ Through a Gram matrix always: coefficients are long there, and a pass is little 
 ADRIFT = 1e-6
 """Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
 
+LOOSE = 1e-15
+"""Share of the largest second derivatives below which rows hold nothing: rounding would carry the intercept away."""
+
 
 class Newton(Factoring):
     """Newton's method with a line search on the margins (``solver="newton"``)."""
@@ -165,8 +168,13 @@ class Walk:
 
 
 def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
-    """Whether a mean term moves a free intercept that no row and no variance holds."""
-    return form.bias == "free" and column.mean > 0 and column.kappa == 0 and not D.any()
+    """Whether something moves a free intercept that no row and no variance holds.
+
+    A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
+    """
+    pulled = column.mean > 0 or any(t.kind != "squared" for t in column.terms)
+    firm = max((t.steepest for t in column.terms), default=0.0) * column.total
+    return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE * firm
 
 
 def _step(state: Margins, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
