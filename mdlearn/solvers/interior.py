@@ -30,6 +30,8 @@ FINISH_ANYWAY = 1e-10
 """Gap from which it is, however many rows seem to sit on a kink."""
 PATIENCE = 8
 """Steps without progress after which rounding is taken to be reached."""
+ROUNDED = 1e-13
+"""Gap below which a path that only comes closer to its own end is no progress."""
 
 
 class Interior(Factoring):
@@ -75,7 +77,8 @@ def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -
         gap = relative_gap(state.column, report.objective, report.lower_bound)
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
-        stalled = 0 if gap < 0.9 * best or path.falling or rising or np.isinf(gap) else stalled + 1
+        falling = path.falling and gap > ROUNDED
+        stalled = 0 if gap < 0.9 * best or falling or rising or np.isinf(gap) else stalled + 1
         highest = max(highest, report.lower_bound)
         best = min(best, gap)
         if best < next_finish:
