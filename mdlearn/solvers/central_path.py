@@ -31,7 +31,7 @@ class CentralPath:
         self.count = float(self.used.sum() + (self.boxed & self.used).sum())
         self.alive = self.falling = True
         self.mu = np.inf
-        self.element = np.zeros_like(state.system.adjoint(column.y))
+        self.element = np.zeros(state.system.size)
         self.z = np.zeros_like(column.y)
         # Multipliers start inside their box, but no larger than what one row could want on its own.
         scale = state.typical_multiplier * state.typical_kink

@@ -55,7 +55,7 @@ class Interior(Factoring):
             return
         if not column.hard and column.mean == 0 and value_at_zero(column) == 0:
             # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
-            element = np.zeros_like(state.system.adjoint(column.y))
+            element = np.zeros(state.system.size)
             yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
             return
         begun = first_guess(state)

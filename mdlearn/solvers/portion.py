@@ -11,7 +11,7 @@ class PortionSystem:
     """The same element space, Q and factorisations; margins and sums over the chosen rows alone."""
 
     def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
-        self.whole, self.chosen, self.n_rows = system, rows, n_rows
+        self.whole, self.chosen, self.n_rows, self.size = system, rows, n_rows, system.size
         self.decision, self.adjoint = system.restrict(rows)
         self.most_restricted, self.bias, self.metric = system.most_restricted, system.bias, system.metric
         self.solve, self.quadratic, self.split = system.solve, system.quadratic, system.split

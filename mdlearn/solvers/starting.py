@@ -33,7 +33,7 @@ ROUNDS = 2
 def first_element(state: Margins) -> np.ndarray:
     """The start as an element of the system; zeros where there is none, or where w = 0 has the smaller objective."""
     system, column = state.system, state.column
-    zero = np.zeros_like(system.adjoint(column.y))
+    zero = np.zeros(system.size)
     start = column.start
     if start is None:
         return zero
