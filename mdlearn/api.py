@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, limits_of, one_of, seed_of
-from mdlearn.data.checks import check_data, check_regression
-from mdlearn.data.kernels import make_kernel, split_parameters
+from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
-from mdlearn.forms.margin import BIASES
-from mdlearn.forms.problem import Form, as_one
-from mdlearn.forms.proof import Solution
-from mdlearn.model.build import build_model
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.model.start import WarmStart
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, origin, registry
+from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.choice import choose
-from mdlearn.solvers.driver import Driver, Maker
-from mdlearn.solvers.supervised import Supervised, takes
 from mdlearn.solvers.threads import blas_threads
-
-READERS = {"classification": check_data, "regression": check_regression}
-"""What reads X and y, by the objective's task."""
+from mdlearn.stages import Call, Handed
 
 
 def fit(
@@ -132,61 +121,22 @@ def fit(
     ----------
     T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014 (the LDM).
     """
-    started = time.perf_counter()
-    cls_or_instance = find("objective", objective)
-    maker = find("kernel", kernel)
-    kernel_given, own, kernel_names = split_parameters(maker, params, cls_or_instance)
-    task = _instance(cls_or_instance, own, kernel_names)
-    limits = limits_of(started, tol, max_iter, time_limit, callback, verbose, n_threads)
-    seed = seed_of(random_state)
-    bias = one_of("bias", task.default_bias if bias is None else bias, BIASES)
-    ways = task.multiclass if task.task == "classification" else ("none",)
-    multiclass = one_of("multiclass", multiclass, ("auto", *ways))
-    multiclass = ways[0] if multiclass == "auto" else multiclass
-    if not task.kernels and kernel != "linear":
-        raise ValueError(f"objective {task.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
-    if task.needs_rows and isinstance(kernel, str) and kernel == "precomputed":
-        raise ValueError(f"objective {task.name!r} needs rows, not kernel='precomputed'; give X and another kernel")
-    start = None if warm_start is None else WarmStart(warm_start, task.name, bias, multiclass)
-    engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
-    given = _options(solver_options, engine)
-
-    square = isinstance(kernel, str) and kernel == "precomputed"
+    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
+    task, kernel_given = call.task(params)
+    start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     with blas_threads(limits.n_threads):
-        data = READERS[task.task](X, y, sample_weight, class_weight, square=square)
-        chosen = make_kernel(maker, kernel_given, data.X, data.counts)
-        filled, k = task.complete(task.resolve(data.total), data), data.classes.shape[0]
-        pieces = [data]
-        if k > 2 and multiclass in PAIRWISE:
-            pieces = [data.pair(low, high, square) for low, high in pairs_of(k)]
+        setting = call.read(X, y, sample_weight, class_weight)
+        chosen = setting.kernel(kernel_given)
+        handed = Handed()
         if start is not None:
-            start.check(data, chosen, pieces)
-        starts = None if start is None else start.starts
-
-        def maker(j: int) -> Maker:
-            def make() -> Generator[None, Any, Form]:
-                rng = np.random.default_rng([seed, j, 1])
-                form = yield from task.problem(pieces[j], chosen, bias, filled, rng, solved)
-                form = as_one(form) if multiclass == "joint" else form
-                task.check_form(form, filled)
-                return form
-
-            return make
-
-        def solved(form: Form) -> list[Solution]:
-            runner, _ = _engine(engine, form)
-            return Driver(runner, runner.solver.check_options(given), limits, seed).run(form).solutions
-
-        form = _finish(maker(0)(), limits.deadline)
-        runner, reason = _engine(engine, form)
-        later = [maker(j) for j in range(1, len(pieces))]
-        outcome = Driver(runner, runner.solver.check_options(given), limits, seed, starts).run(form, later)
-        if not later:
-            outcome = replace(outcome, solutions=[task.arranged(one, form) for one in outcome.solutions])
-        places = [piece.rows for piece in (pieces if later else pieces * len(outcome.solutions))]
-        kinds, ran = (bias, multiclass, task.probabilities), (runner.solver.name, reason)
-        way = form.features.mapping()
-        return build_model(task.name, {**filled, **chosen.params}, data, places, chosen, kinds, ran, outcome, way)
+            start.check(setting.data, chosen, setting.pieces)
+            handed.starts = start.starts
+        fitted = setting.solve(task, setting.complete(task), chosen, handed)
+        model = setting.model(fitted)
+    for shortfall in fitted.shortfalls:
+        warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
+    return model
 
 
 def list_objectives() -> list[str]:
@@ -202,63 +152,6 @@ def list_solvers() -> list[str]:
 def list_kernels() -> list[str]:
     """Names of all kernels, built-in and from plugins; "precomputed" stands for a Gram matrix given as X."""
     return sorted(registry().kernels)
-
-
-def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
-    """Run work to its end, with Ctrl-C possible at every step; it is told when the time is up."""
-    late = None
-    while True:
-        try:
-            work.send(late)
-        except StopIteration as done:
-            return done.value
-        late = time.perf_counter() >= deadline
-
-
-def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
-    unknown = [name for name in own if name not in found.parameters]
-    if unknown:
-        valid = ", ".join((*found.parameters, *kernel_names)) or "none"
-        raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}")
-    if isinstance(found, type):
-        task: Objective = found(**own)
-        return task
-    return type(found)(**{**found.given, **own})
-
-
-def _solver(found: Any) -> Solver:
-    engine: Solver = found() if isinstance(found, type) else found
-    return engine
-
-
-def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
-    """Options as a dict, their names checked as far as the engine is known before any work."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
-    if engine is not None:
-        engine.check_options(dict(given))
-    known = {name for cls in registry().solvers.values() for name in cls.options}
-    unknown = [name for name in given if engine is None and name not in known]
-    if unknown:
-        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
-    return dict(given)
-
-
-def _engine(engine: Solver | None, form: Form) -> tuple[Supervised, str]:
-    """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
-    reason = "asked for"
-    if engine is None:
-        rule = choose(form)
-        engine, reason = _solver(find("solver", rule.solver)), rule.reason
-    runner = Supervised(engine, origin(engine))
-    refusal = runner.refusal(form)
-    if refusal is not None:
-        able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
-        instead = f"use one of {', '.join(able)}" if able else "no other engine can"
-        raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; {instead}")
-    return runner, reason
 
 
 __all__ = ["fit", "list_kernels", "list_objectives", "list_solvers"]

@@ -211,15 +211,15 @@ class Objective:
     def problem(
         self,
         data: Data,
+        features: Features,
         kernel: Kernel,
         bias: str,
         params: dict[str, Any],
-        rng: np.random.Generator,
         solve: Callable[[Form], list[Solution]],
     ) -> Generator[None, Any, Form]:
-        """Make features and form, in interruptible pieces; `solve` is for forms that need another's solution first."""
-        features = yield from self.features(data, kernel, params, rng)
+        """Make the form, in interruptible pieces; `solve` is for forms that need another's solution first."""
         return self.form(data, features, bias, params)
+        yield  # what makes this a generator
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Return the binary problem for resolved parameters; `total` is m, the sum of the weights."""

@@ -174,14 +174,14 @@ class L3SVM(Objective):
     def problem(
         self,
         data: Data,
+        features: Features,
         kernel: Kernel,
         bias: str,
         params: Settings,
-        rng: np.random.Generator,
         solve: Callable[[Form], list[Solution]],
     ) -> Generator[None, Any, Form]:
         """Make the form of the last level, from the support vectors of those before."""
-        form = yield from super().problem(data, kernel, bias, params, rng, solve)
+        form = self.form(data, features, bias, params)
         for level in range(1, params["n_levels"]):
             used = _support(solve(form), data.counts)
             if not used.any():

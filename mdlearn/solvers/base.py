@@ -123,6 +123,22 @@ class Solver:
         return None
         yield  # what makes this a generator
 
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Do the same for the next of several forms over the same features; here: as for any form.
+
+        Parameters
+        ----------
+        form, options
+            As for `prepare`.
+        before : object
+            What this method returned for the form before; None for the first, or where another engine took that.
+        left : int
+            Number of forms still to come, this one included; 1 for a single fit.
+        """
+        return self.prepare(form, options)
+
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:

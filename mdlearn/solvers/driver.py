@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import TINY, Certificate, Solution, combine
@@ -60,14 +58,52 @@ class Limits:
     n_threads: int | None
 
 
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a gap was not reached, and what to do.
+
+    Attributes
+    ----------
+    title : str
+        The engine, and where it comes from.
+    measure : str
+        What the gap is.
+    gap, tol : float
+    reason, advice : str
+    """
+
+    title: str
+    measure: str
+    gap: float
+    tol: float
+    reason: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        reached = f"stopped at {self.measure} {self.gap:.2g} instead of {self.tol:.2g}"
+        return f"{self.title} {reached} ({self.reason}); {self.advice}"
+
+
+@dataclass
+class Prepared:
+    """What engines have prepared for forms over the same features, by piece and engine; `left` such forms will come."""
+
+    left: int = 1
+    found: dict[tuple[int, str], Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Everything a run of an engine leaves behind."""
+    """Everything a run of an engine leaves behind; `stopped` says why it ended early, if it did."""
 
     solutions: list[Solution]
     certificate: Certificate
     history: list[State]
     n_iter: int
+    stopped: str
+    shortfall: Shortfall | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +119,15 @@ class Driver:
     """Runs one engine over the problems of one form, or of several."""
 
     def __init__(
-        self, engine: Supervised, options: dict[str, Any], limits: Limits, seed: int, starts: Starts | None = None
+        self,
+        engine: Supervised,
+        options: dict[str, Any],
+        limits: Limits,
+        seed: int,
+        starts: Starts | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
+        self.prepared = prepared or Prepared(1)
         self.engine, self.options, self.limits, self.seed, self.starts = engine, options, limits, seed, starts
         self.solver = solver = engine.solver
         self.history: list[State] = []
@@ -93,7 +136,7 @@ class Driver:
         self.progress = Progress(limits.verbose, solver.name)
 
     def run(self, first: Form, later: Sequence[Maker] = ()) -> Outcome:
-        """Solve every problem and certify; warn once when the gap asked for was not reached.
+        """Solve every problem and certify; say what the gap asked for was not reached by.
 
         `later` make further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
         """
@@ -114,15 +157,14 @@ class Driver:
         solutions = [one.solution for one in solved]
         scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
         certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
-        if not certificate.converged:
-            self._warn(certificate, exact=first.features.dtype == np.float64)
-        return Outcome(solutions, certificate, self.history, len(self.history))
+        shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
+        return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
-    def _warn(self, certificate: Certificate, exact: bool) -> None:
+    def _shortfall(self, certificate: Certificate, exact: bool) -> Shortfall | None:
         """Say why the gap was not reached, and what to do; a published end asked for is no surprise."""
         at_its_end = self.solver.ends_itself(self.options) and not (self.stopped or self.reason)
-        if at_its_end and not self.limits.tol_given:
-            return
+        if certificate.converged or (at_its_end and not self.limits.tol_given):
+            return None
         reason, advice = "rounding allows no better", "raise tol or scale the features"
         if not exact:
             advice = "raise tol or give float64 rows"
@@ -133,12 +175,7 @@ class Driver:
             reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
         unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
         measure = "relative first-order residual" if unbounded else "relative gap"
-        warnings.warn(
-            f"{self.engine.title} stopped at {measure} {certificate.gap:.2g} instead of "
-            f"{self.limits.tol:.2g} ({reason}); {advice}",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+        return Shortfall(self.engine.title, measure, certificate.gap, self.limits.tol, reason, advice)
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
@@ -154,7 +191,7 @@ class Driver:
         return bool(self.stopped)
 
     def _prepare(self, form: Form) -> Any:
-        work = self.engine.prepare(form, self.options)
+        work = self._preparation(form, 0)
         try:
             while not self._late():
                 next(work)
@@ -162,6 +199,14 @@ class Driver:
             return done.value
         work.close()
         return None
+
+    def _preparation(self, form: Form, j: int) -> Generator[None, None, Any]:
+        """What columns of a form share, from what those of another form over the same features have shared."""
+        known, place = self.prepared, (j, self.solver.name)
+        shared = yield from self.engine.prepare_next(form, self.options, known.found.pop(place, None), known.left)
+        if known.left > 1:
+            known.found[place] = shared
+        return shared
 
     def _all(self, works: list[Generator[State | None, None, _Solved]], at_once: int) -> list[_Solved]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
@@ -187,7 +232,7 @@ class Driver:
         shared = None
         if not self.stopped:
             self.solver.check_memory(form)
-            shared = yield from self.engine.prepare(form, self.options)
+            shared = yield from self._preparation(form, j)
         return (yield from self._problem(form, problem, j, shared))
 
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, _Solved]:

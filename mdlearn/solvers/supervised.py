@@ -35,9 +35,9 @@ class Supervised:
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
 
-    def prepare(self, form: Form, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """What columns share, in interruptible pieces."""
-        work = self._passed("prepare", lambda: self.solver.prepare(form, options))
+    def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
+        """What columns share, in interruptible pieces, from what those of another form have shared."""
+        work = self._passed("prepare", lambda: self.solver.prepare_next(form, options, before, left))
         while True:
             try:
                 next(work)

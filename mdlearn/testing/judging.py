@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.api import READERS, fit
+from mdlearn.api import fit
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.checks import Data
 from mdlearn.data.kernels import Kernel
@@ -20,6 +20,7 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.plugins.manager import find
+from mdlearn.stages import READERS
 
 TOL = 1e-15
 """Gap asked for, beyond what rounding allows: decision values are only as exact as the square root of the gap."""

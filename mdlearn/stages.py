@@ -1,0 +1,299 @@
+"""The stages of a fit: arguments, then data, kernel and hyper-parameters, then forms, engine and model.
+
+`fit` goes through them once, `fit_path` once for every point of its grid. What a path hands from point to point is
+`Handed`: an argument of the way from data to form, filled as the way is gone. A single fit begins with an empty one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.arguments import one_of
+from mdlearn.data.checks import Data, check_data, check_regression
+from mdlearn.data.feature_map import FeatureMap
+from mdlearn.data.features import Features
+from mdlearn.data.kernels import Kernel, make_kernel, split_parameters
+from mdlearn.forms.margin import BIASES
+from mdlearn.forms.problem import Form, as_one
+from mdlearn.forms.proof import Solution
+from mdlearn.model.build import build_model
+from mdlearn.model.model import Model
+from mdlearn.model.pairs import PAIRWISE, pairs_of
+from mdlearn.objectives.base import Objective
+from mdlearn.plugins.manager import find, origin, registry
+from mdlearn.solvers.base import Solver
+from mdlearn.solvers.choice import choose
+from mdlearn.solvers.driver import Driver, Limits, Maker, Outcome, Prepared, Shortfall, Starts
+from mdlearn.solvers.supervised import Supervised, takes
+
+READERS = {"classification": check_data, "regression": check_regression}
+"""What reads X and y, by the objective's task."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What is asked for beside data and hyper-parameters, checked before any work.
+
+    Attributes
+    ----------
+    objective : Objective class or instance
+    kernel, maker : object
+        The kernel as given, and what makes it.
+    engine : Solver or None
+        None: "auto".
+    options : dict
+        Options of the engine, as given.
+    bias, multiclass : str
+    limits : Limits
+    seed : int
+    """
+
+    objective: Any
+    kernel: Any
+    maker: Any
+    engine: Solver | None
+    options: dict[str, Any]
+    bias: str
+    multiclass: str
+    limits: Limits
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        objective: Any,
+        kernel: Any,
+        solver: Any,
+        solver_options: Any,
+        bias: Any,
+        multiclass: Any,
+        limits: Limits,
+        seed: int,
+    ) -> Call:
+        """Look up names and check what can be checked; ValueError or TypeError says what is wrong."""
+        found, maker = find("objective", objective), find("kernel", kernel)
+        bias = one_of("bias", found.default_bias if bias is None else bias, BIASES)
+        ways = found.multiclass if found.task == "classification" else ("none",)
+        multiclass = one_of("multiclass", multiclass, ("auto", *ways))
+        multiclass = ways[0] if multiclass == "auto" else multiclass
+        if not found.kernels and kernel != "linear":
+            raise ValueError(f"objective {found.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
+        engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
+        options = _options(solver_options, engine)
+        call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
+        if found.needs_rows and call.square:
+            raise ValueError(
+                f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
+            )
+        return call
+
+    @property
+    def square(self) -> bool:
+        """Whether X is a Gram matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
+        """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
+        given, own, kernel_names = split_parameters(self.maker, dict(params), self.objective)
+        return _instance(self.objective, own, kernel_names), given
+
+    def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
+        """Check the data."""
+        data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
+        k, pieces = data.classes.shape[0], [data]
+        if k > 2 and self.multiclass in PAIRWISE:
+            pieces = [data.pair(low, high, self.square) for low, high in pairs_of(k)]
+        return Setting(self, data, pieces)
+
+    def runner(self, form: Form) -> tuple[Supervised, str]:
+        """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
+        engine, reason = self.engine, "asked for"
+        if engine is None:
+            rule = choose(form)
+            engine, reason = _solver(find("solver", rule.solver)), rule.reason
+        runner = Supervised(engine, origin(engine))
+        refusal = runner.refusal(form)
+        if refusal is not None:
+            able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
+            instead = f"use one of {', '.join(able)}" if able else "no other engine can"
+            raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; {instead}")
+        return runner, reason
+
+
+@dataclass(eq=False)
+class Handed:
+    """What fits over the same rows, weights and kernel hand to the next one; the last of them leaves nothing behind.
+
+    Attributes
+    ----------
+    features : dict of int to Features
+        Those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks.
+    prepared : Prepared
+        What engines have prepared.
+    starts : Starts or None
+        Where problems may begin.
+    """
+
+    features: dict[int, Features] = field(default_factory=dict)
+    prepared: Prepared = field(default_factory=Prepared)
+    starts: Starts | None = None
+
+    def features_of(self, j: int, make: Callable[[], Generator[None, Any, Features]]) -> Generator[None, Any, Features]:
+        """Those of a piece, made where they are not known."""
+        features = self.features.pop(j, None)
+        if features is None:
+            features = yield from make()
+        if self.prepared.left > 1:
+            self.features[j] = features
+        return features
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A solved fit, from which its model follows.
+
+    Attributes
+    ----------
+    task : Objective
+    params : dict
+        All hyper-parameters, those of the kernel included.
+    kernel : Kernel
+    outcome : Outcome
+    solutions : list of Solution
+        As the objective arranges them.
+    mapping : FeatureMap or None
+        What new rows go through.
+    ran : tuple of str
+        Name of the engine, and why it was chosen.
+    shortfalls : list of Shortfall
+        What was not reached.
+    """
+
+    task: Objective
+    params: dict[str, Any]
+    kernel: Kernel
+    outcome: Outcome
+    solutions: list[Solution]
+    mapping: FeatureMap | None
+    ran: tuple[str, str]
+    shortfalls: list[Shortfall]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A call with its data, checked.
+
+    Attributes
+    ----------
+    call : Call
+    data : Data
+    pieces : list of Data
+        Rows of every pair of classes, or all rows.
+    """
+
+    call: Call
+    data: Data
+    pieces: list[Data]
+
+    def kernel(self, given: dict[str, Any]) -> Kernel:
+        """The kernel with its parameters."""
+        return make_kernel(self.call.maker, given, self.data.X, self.data.counts)
+
+    def complete(self, task: Objective) -> dict[str, Any]:
+        """Hyper-parameters of the objective, defaults filled in."""
+        return task.complete(task.resolve(self.data.total), self.data)
+
+    def solve(
+        self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: Handed, limits: Limits | None = None
+    ) -> Fitted:
+        """Make the forms and run the engine."""
+        call, limits = self.call, limits or self.call.limits
+        shortfalls: list[Shortfall] = []
+
+        def driven(form: Form, later: Sequence[Maker], starts: Starts | None, known: Prepared) -> Any:
+            runner, reason = call.runner(form)
+            options = runner.solver.check_options(call.options)
+            outcome = Driver(runner, options, limits, call.seed, starts, known).run(form, later)
+            if outcome.shortfall is not None:
+                shortfalls.append(outcome.shortfall)
+            return outcome, (runner.solver.name, reason)
+
+        def level(form: Form) -> list[Solution]:
+            found: list[Solution] = driven(form, (), None, Prepared())[0].solutions
+            return found
+
+        def maker(j: int) -> Maker:
+            def make() -> Generator[None, Any, Form]:
+                rng, piece = np.random.default_rng([call.seed, j, 1]), self.pieces[j]
+                features = yield from handed.features_of(j, lambda: task.features(piece, kernel, filled, rng))
+                form = yield from task.problem(piece, features, kernel, call.bias, filled, level)
+                form = as_one(form) if call.multiclass == "joint" else form
+                task.check_form(form, filled)
+                return form
+
+            return make
+
+        form = _finish(maker(0)(), limits.deadline)
+        outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], handed.starts, handed.prepared)
+        solutions = outcome.solutions
+        if len(self.pieces) == 1:
+            solutions = [task.arranged(one, form) for one in solutions]
+        params = {**filled, **kernel.params}
+        return Fitted(task, params, kernel, outcome, solutions, form.features.mapping(), ran, shortfalls)
+
+    def model(self, fitted: Fitted) -> Model:
+        """The model of a fit."""
+        task, call = fitted.task, self.call
+        several = len(self.pieces) > 1
+        places = [piece.rows for piece in (self.pieces if several else self.pieces * len(fitted.solutions))]
+        kinds = (call.bias, call.multiclass, task.probabilities)
+        outcome = replace(fitted.outcome, solutions=fitted.solutions)
+        names = (task.name, fitted.params)
+        return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
+
+
+def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
+    """Run work to its end, with Ctrl-C possible at every step; it is told when the time is up."""
+    late = None
+    while True:
+        try:
+            work.send(late)
+        except StopIteration as done:
+            return done.value
+        late = time.perf_counter() >= deadline
+
+
+def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
+    unknown = [name for name in own if name not in found.parameters]
+    if unknown:
+        valid = ", ".join((*found.parameters, *kernel_names)) or "none"
+        raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}")
+    if isinstance(found, type):
+        task: Objective = found(**own)
+        return task
+    return type(found)(**{**found.given, **own})
+
+
+def _solver(found: Any) -> Solver:
+    engine: Solver = found() if isinstance(found, type) else found
+    return engine
+
+
+def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
+    """Options as a dict, their names checked as far as the engine is known before any work."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
+    if engine is not None:
+        engine.check_options(dict(given))
+    known = {name for cls in registry().solvers.values() for name in cls.options}
+    unknown = [name for name in given if engine is None and name not in known]
+    if unknown:
+        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
+    return dict(given)
