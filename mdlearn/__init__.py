@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "fit": "mdlearn.api",
+    "fit_path": "mdlearn.selection.path",
     "list_objectives": "mdlearn.api",
     "list_solvers": "mdlearn.api",
     "list_kernels": "mdlearn.api",
@@ -28,8 +29,9 @@ _LAZY = {
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",
+    "Path": "mdlearn.selection.result",
 }
-_SUBMODULES = ("datasets", "margins", "plotting", "testing")
+_SUBMODULES = ("datasets", "margins", "plotting", "selection", "testing")
 
 __all__ = [
     "Certificate",
@@ -38,10 +40,12 @@ __all__ = [
     "KernelFunction",
     "Model",
     "Objective",
+    "Path",
     "PluginWarning",
     "Solver",
     "datasets",
     "fit",
+    "fit_path",
     "hookimpl",
     "list_kernels",
     "list_objectives",
@@ -50,6 +54,7 @@ __all__ = [
     "load",
     "margins",
     "plotting",
+    "selection",
     "testing",
 ]
 

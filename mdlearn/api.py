@@ -133,7 +133,7 @@ def fit(
             start.check(setting.data, chosen, setting.pieces)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
-        model = setting.model(fitted)
+        model = setting.builder().model(fitted)
     for shortfall in fitted.shortfalls:
         warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
     return model

@@ -21,7 +21,7 @@ from mdlearn.data.kernels import Kernel, make_kernel, split_parameters
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
-from mdlearn.model.build import build_model
+from mdlearn.model.build import build_model, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
@@ -246,14 +246,41 @@ class Setting:
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel, outcome, solutions, form.features.mapping(), ran, shortfalls)
 
+    def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
+        """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
+        data, places = self.data, [piece.rows for piece in self.pieces]
+        builder = Builder(self.call, data, places)
+        if not fits:
+            return builder
+        if self.call.square or any(one.solutions[0].coef is not None for one in fits):
+            # Their models hold no rows, but know how many were support vectors.
+            return replace(builder, data=replace(data, X=data.X.take(np.arange(0))))
+        used = np.zeros(data.n_given, dtype=bool)
+        for one in fits:
+            used |= used_rows(one.solutions, builder.places_of(one), data.n_given)
+        mine = np.flatnonzero(used[data.rows])
+        kept = replace(data, X=data.X.take(mine), codes=data.codes[mine], rows=data.rows[mine])
+        return replace(builder, data=kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Builder:
+    """What makes models of fits: `data` without rows that these do not need, and the rows of every piece."""
+
+    call: Call
+    data: Data
+    places: list[np.ndarray]
+
+    def places_of(self, fitted: Fitted) -> list[np.ndarray]:
+        """Positions of the rows of every solution among the caller's."""
+        return self.places * (len(fitted.solutions) // len(self.places))
+
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""
         task, call = fitted.task, self.call
-        several = len(self.pieces) > 1
-        places = [piece.rows for piece in (self.pieces if several else self.pieces * len(fitted.solutions))]
         kinds = (call.bias, call.multiclass, task.probabilities)
         outcome = replace(fitted.outcome, solutions=fitted.solutions)
-        names = (task.name, fitted.params)
+        names, places = (task.name, fitted.params), self.places_of(fitted)
         return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
 
 

@@ -71,6 +71,16 @@ def build_model(
     )
 
 
+def used_rows(solutions: list[Any], places: list[np.ndarray], n: int) -> np.ndarray:
+    """Which of the caller's n rows models need: those with a dual coefficient, or a multiplier where there are none."""
+    used = np.zeros(n, dtype=bool)
+    alike = solutions[0].alpha is not None
+    for solution, at in zip(solutions, places):
+        values = solution.alpha if alike else solution.beta
+        used[at[(values.reshape(-1, at.shape[0]) != 0).any(axis=0)]] = True
+    return used
+
+
 def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
     """Attributes from the features: of each pair of classes (empty where a pair has none), or of all classes."""
     if not pairs:
