@@ -7,12 +7,24 @@ at first use.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy  # noqa: F401  (measured baseline of the import time; everything below is loaded at first use)
 
 from mdlearn.errors import ConvergenceWarning, InsufficientMemory, PluginWarning
 from mdlearn.plugins.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    # What `__getattr__` finds at run time, for type checkers: the same names as in _LAZY and _SUBMODULES.
+    from mdlearn import datasets, margins, plotting, testing
+    from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
+    from mdlearn.data.kernels import KernelFunction
+    from mdlearn.forms.proof import Certificate
+    from mdlearn.model.model import Model
+    from mdlearn.objectives.base import Objective
+    from mdlearn.plugins.files import load
+    from mdlearn.plugins.manager import list_plugins
+    from mdlearn.solvers.base import Solver
 
 __version__ = "0.1.0"
 
@@ -59,14 +71,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-        globals()[name] = value
-        return value
-    if name in _SUBMODULES:
-        return importlib.import_module(f"mdlearn.{name}")
-    raise AttributeError(f"module 'mdlearn' has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that a misspelt name is an error
+
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+            globals()[name] = value
+            return value
+        if name in _SUBMODULES:
+            return importlib.import_module(f"mdlearn.{name}")
+        raise AttributeError(f"module 'mdlearn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,8 @@ from mdlearn.data.rows import COPY_BYTES, Rows
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers import linalg
 from mdlearn.solvers.block_factor import BlockFactor, factored
-from mdlearn.solvers.systems import Map, RowSystem, Work
+from mdlearn.solvers.outer import Work
+from mdlearn.solvers.systems import Map, RowSystem
 
 
 class BlockSystem(RowSystem):

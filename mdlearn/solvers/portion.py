@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdlearn.solvers.systems import Map, RowSystem, Work
+from mdlearn.solvers.outer import Work
+from mdlearn.solvers.systems import Map, RowSystem
 
 
 class PortionSystem:
