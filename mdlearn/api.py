@@ -140,17 +140,35 @@ def fit(
 
 
 def list_objectives() -> list[str]:
-    """Names of all objectives, built-in and from plugins."""
+    """Names of all objectives, built-in and from plugins.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+    """
     return sorted(registry().objectives)
 
 
 def list_solvers() -> list[str]:
-    """Names of all engines, built-in and from plugins."""
+    """Names of all engines, built-in and from plugins.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+    """
     return sorted(registry().solvers)
 
 
 def list_kernels() -> list[str]:
-    """Names of all kernels, built-in and from plugins; "precomputed" stands for a Gram matrix given as X."""
+    """Names of all kernels, built-in and from plugins; "precomputed" stands for a Gram matrix given as X.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+    """
     return sorted(registry().kernels)
 
 

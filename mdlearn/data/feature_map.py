@@ -52,6 +52,10 @@ class FeatureMap(ABC):
     def features(self, A: Rows) -> Any:
         """Features of some rows, which `A.block(slice(None))` shows as a dense float64 array and `A.matrix()` as kept.
 
+        Parameters
+        ----------
+        A : Rows of shape (n, columns)
+
         Returns
         -------
         array, sparse matrix or Rows of shape (n, width)
@@ -60,19 +64,50 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def encoded(self) -> Mapping[str, Any]:
-        """What a model file holds: numbers, strings, None, and arrays of numbers, by name; ValueError for code."""
+        """What a model file holds; ValueError for code, which no file holds.
+
+        Returns
+        -------
+        mapping of str to object
+            Numbers, strings, None, and arrays of numbers.
+        """
 
     @classmethod
     @abstractmethod
     def decoded(cls, values: Mapping[str, Any]) -> Self:
-        """Make the map of what `encoded` returned; ValueError for values that make none (a file may be damaged)."""
+        """Make the map of what `encoded` returned; ValueError for values that make none (a file may be damaged).
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            See `array_of`.
+
+        Returns
+        -------
+        FeatureMap
+        """
 
     def attributes(self) -> dict[str, np.ndarray]:
-        """Arrays that a model has as attributes, by name: here none."""
+        """Arrays that a model has as attributes: here none.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         return {}
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
-        """What a model shows as `coef_` of its coefficients (p, width) of p problems: here these."""
+        """What a model shows as `coef_`: here the coefficients themselves.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p, width)
+            Coefficients of p problems.
+
+        Returns
+        -------
+        ndarray
+        """
         return coef
 
     def folded(self, coef: np.ndarray) -> np.ndarray | None:
@@ -85,6 +120,15 @@ class FeatureMap(ABC):
 
     def rows(self, A: Rows) -> Generator[None, None, Rows]:
         """Features of training rows, in the type of `A`; yields after a block of rows each.
+
+        Parameters
+        ----------
+        A : Rows of shape (m, columns)
+
+        Returns
+        -------
+        generator
+            Yields None, and returns Rows of shape (m, width).
 
         Raises
         ------
@@ -111,7 +155,17 @@ class FeatureMap(ABC):
         return CsrRows(vstack(parts, format="csr").astype(A.dtype, copy=False))
 
     def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
-        """Values w . phi(x) of new rows for coefficients (p, width), shape (n, p), float64."""
+        """Values w . phi(x) of new rows.
+
+        Parameters
+        ----------
+        A : Rows of shape (n, columns)
+        coef : ndarray of shape (p, width)
+
+        Returns
+        -------
+        ndarray of shape (n, p), float64
+        """
         F = np.empty((A.shape[0], coef.shape[0]))
         for part, made in self._blocks(A):
             F[part] = made.dot(coef.T)

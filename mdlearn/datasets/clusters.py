@@ -111,6 +111,11 @@ class NDC:
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
         """
         X, y = matrix(X), np.asarray(y)
         if X.shape[1] != self.w.shape[0]:

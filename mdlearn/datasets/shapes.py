@@ -118,6 +118,11 @@ def two_gaussians(
     -------
     X : ndarray of shape (m, d)
     y : ndarray of shape (m,)
+
+    Raises
+    ------
+    ValueError
+        If means and scales do not have one shape with two rows, or a scale is negative.
     """
     m = check_number(m, "m", low=1, integer=True)
     means, scales = matrix(means, "means"), matrix(scales, "scales")

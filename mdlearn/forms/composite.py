@@ -69,11 +69,25 @@ class Composite(Problem):
 
     @abstractmethod
     def at(self, W: np.ndarray) -> Look:
-        """Return h and its gradient at W."""
+        """Return h and its gradient at W.
+
+        Parameters
+        ----------
+        W : ndarray of shape (p, k)
+
+        Returns
+        -------
+        Look
+        """
 
     @abstractmethod
     def lipschitz(self) -> float:
-        """Return an estimate of the largest second derivative of h and ridge; engines raise it where it is too low."""
+        """Return an estimate of the largest second derivative of h and ridge; engines raise it where it is too low.
+
+        Returns
+        -------
+        float
+        """
 
     def prepare(self) -> Generator[None, None, None]:
         """Compute what steps and bounds are the better for, in interruptible pieces; here nothing."""
@@ -104,17 +118,49 @@ class Composite(Problem):
         return np.zeros((self.shape[1], 1, self.features.n_rows))
 
     def penalty(self, W: np.ndarray) -> float:
-        """sum_j beta_j |W_j|."""
+        """Return the penalty: here sum_j beta_j |W_j|.
+
+        Parameters
+        ----------
+        W : ndarray of shape (p, k)
+
+        Returns
+        -------
+        float
+        """
         return float(self.beta @ lengths(W))
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
-        """argmin_W 1/2 |W - V|^2 + step penalty(W): rows are shortened by step beta_j."""
+        """Return argmin_W 1/2 |W - V|^2 + step penalty(W): here rows are shortened by step beta_j.
+
+        Parameters
+        ----------
+        V : ndarray of shape (p, k)
+        step : float
+
+        Returns
+        -------
+        ndarray of shape (p, k)
+        """
         W = np.array(V, order="C")
         shrink(W, step * self.beta)
         return W
 
     def least(self, G: np.ndarray, sizes: np.ndarray) -> float:
-        """min_V <G, V> + ridge + penalty; `sizes` as in `Look`."""
+        """Return min_V <G, V> + ridge + penalty, from which the lower bound is made.
+
+        Parameters
+        ----------
+        G : ndarray of shape (p, k)
+            A slope.
+        sizes : ndarray of shape (p,)
+            As in `Look`.
+
+        Returns
+        -------
+        float
+            -inf where there is no minimum.
+        """
         excess = np.maximum(lengths(G) - self.beta, 0.0)
         bare = self.ridge == 0
         if (excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], CLEAN * sizes[bare])).any():
@@ -194,6 +240,14 @@ class Composite(Problem):
         """Return None where h is convex; else what first-order conditions leave open, in units of the form.
 
         The certificate is then `mdlearn.forms.proof.judge_residual`, and `bound` is not asked for.
+
+        Parameters
+        ----------
+        look : Look
+
+        Returns
+        -------
+        float or None
         """
         return None
 

@@ -85,7 +85,18 @@ class GivenLoss:
         return np.maximum(called(self._second, "second", np.clip(t, *self.domain)), 0.0)
 
     def terms(self, weight: float) -> tuple[GivenTerm, ...]:
-        """Return the loss, with a weight >= 0 per unit of sample weight, as `Terms.loss` takes it: one term or two."""
+        """Return the loss as `Terms.loss` takes it.
+
+        Parameters
+        ----------
+        weight : float
+            At least 0, per unit of sample weight.
+
+        Returns
+        -------
+        tuple of GivenTerm
+            One, or two for a loss that falls and rises.
+        """
         return tuple(GivenTerm(weight, self, side) for side in (1, -1) if self.limits[side] > 0)
 
     def margins_of(self, slopes: np.ndarray) -> np.ndarray:

@@ -40,12 +40,24 @@ def variance(z: Any, sample_weight: Any = None) -> float:
     """Population variance of the margins (divisor ``m = sum(sample_weight)``).
 
     This is the one variance that every objective of this package is written in; LDM's own term is
-    ``gamma_hat = 2 Var(z)`` (Zhang & Zhou, eq. 4). Parameters and errors as for `mean`.
+    ``gamma_hat = 2 Var(z)`` (Zhang & Zhou, eq. 4).
+
+    Parameters
+    ----------
+    z : array-like, shape (n,)
+        Margins ``y f(x)``.
+    sample_weight : array-like, shape (n,), optional
+        Repetition counts, not negative. Default: 1 for every row.
 
     Returns
     -------
     float
         ``sum(w (z - mean)^2) / m``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `mean`.
     """
     z, w = weighted(z, sample_weight)
     centred = z - w @ z / w.sum()
@@ -53,7 +65,24 @@ def variance(z: Any, sample_weight: Any = None) -> float:
 
 
 def minimum(z: Any, sample_weight: Any = None) -> float:
-    """Smallest margin among the rows of positive weight. Parameters and errors as for `mean`."""
+    """Smallest margin among the rows of positive weight.
+
+    Parameters
+    ----------
+    z : array-like, shape (n,)
+        Margins ``y f(x)``.
+    sample_weight : array-like, shape (n,), optional
+        Repetition counts, not negative. Default: 1 for every row.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `mean`.
+    """
     z, _ = weighted(z, sample_weight)
     return float(z.min())
 
@@ -98,7 +127,12 @@ def top_p(z: Any, p: float, sample_weight: Any = None) -> float:
 def cumulative_curve(z: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative distribution of the margins (LDM paper, figure 1).
 
-    Parameters and errors as for `mean`.
+    Parameters
+    ----------
+    z : array-like, shape (n,)
+        Margins ``y f(x)``.
+    sample_weight : array-like, shape (n,), optional
+        Repetition counts, not negative. Default: 1 for every row.
 
     Returns
     -------
@@ -106,6 +140,11 @@ def cumulative_curve(z: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.
         The distinct margins, ascending.
     share : ndarray, shape (k,)
         Share of the rows, repetitions included, whose margin is at most ``values[j]``; the last is 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `mean`.
 
     Notes
     -----

@@ -153,8 +153,12 @@ class Model:
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d)
             Rows; for a precomputed kernel the values (n, m) against all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k), float64
 
         Raises
         ------
@@ -169,7 +173,18 @@ class Model:
         return class_scores(F, k, self.multiclass) if self.multiclass in PAIRWISE else F
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels of shape (n,): f = 0 is the second label; ties go to the first class in `classes_`."""
+        """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            As for `decision_function`, errors included.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels, of the type of `classes_`.
+        """
         f = self.decision_function(X)
         return self.classes_[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
 
@@ -188,16 +203,27 @@ class Model:
         return lambda X: class_probabilities(self.decision_function(X))
 
     def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
-        """Return margins: y f for two classes, f_y - max of the others for more, shape (n,).
+        """Return margins: y f for two classes, f_y - max of the others for more.
 
         Parameters
         ----------
-        X, y : array-like
-            Rows and their labels.
+        X : array-like or sparse matrix of shape (n, d)
+            Rows, as for `decision_function`.
+        y : array-like of shape (n,)
+            Their labels, all among `classes_`.
         normalized : bool, default False
             Divide by |w| (two classes, or each column with `per_class`), or by the norm of all w together.
         per_class : bool, default False
             Return (n, k) margins of the one-vs-rest problems instead.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k), float64
+
+        Raises
+        ------
+        ValueError
+            For an unknown label, or `per_class` with pairs of classes.
         """
         f = self.decision_function(X)
         codes = self._codes(y, f.shape[0])
@@ -216,7 +242,21 @@ class Model:
         return (own - others.max(axis=1)) / (float(np.sqrt(np.square(self._norms).sum())) or 1.0 if normalized else 1.0)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the (weighted) share of rows that `predict` labels right."""
+        """Return the (weighted) share of rows that `predict` labels right.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+            Labels; those that the model does not know count as wrong.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts. Default: 1 for every row.
+
+        Returns
+        -------
+        float
+            Within [0, 1].
+        """
         predicted = self.predict(X)
         codes = self._codes(y, predicted.shape[0], known=False)
         right = codes == np.searchsorted(self.classes_, predicted)

@@ -1,15 +1,14 @@
-"""The base class of objectives and the declaration of their parameters."""
+"""The base class of objectives."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.checks import Data, check_number
+from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
@@ -17,6 +16,9 @@ from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
+from mdlearn.objectives.parameters import Parameter, Setting, one_of
+
+__all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
@@ -24,85 +26,6 @@ FIT_ARGUMENTS = frozenset(
 )
 
 TASKS = ("classification", "regression")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A hyper-parameter: a number within bounds.
-
-    Attributes
-    ----------
-    default : float or callable
-        A value, or a function of (parameters so far, m) where m is the sum of the weights.
-    doc : str
-        What it is, with its symbol in the paper.
-    low : float
-        Smallest value allowed.
-    high : float
-        Largest value allowed; infinity itself is allowed only when this is infinite and `finite` is False.
-    finite : bool
-        Whether infinity is refused.
-    strict : bool
-        Whether `low` itself is refused.
-    """
-
-    default: float | Callable[[dict[str, Any], float], float]
-    doc: str
-    low: float = 0.0
-    high: float = math.inf
-    finite: bool = True
-    strict: bool = False
-
-    def check(self, name: str, value: Any) -> float:
-        """Return the value as a float; raise one clear sentence when it is not allowed."""
-        high = min(self.high, float(np.finfo(float).max)) if self.finite else self.high
-        if self.finite and isinstance(value, float) and math.isinf(value):
-            bound = f"{'>' if self.strict else '>='} {self.low:g}"
-            raise ValueError(f"{name} needs to be a finite number {bound}; got {value!r}")
-        high = math.inf if high > 1e300 else high
-        return float(check_number(value, name, low=self.low, high=high, strict=self.strict))
-
-    def fill(self, params: dict[str, Any], total: float) -> float:
-        """Return the default; `params` are the parameters declared before this one."""
-        return float(self.default(params, total) if callable(self.default) else self.default)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A parameter that is no number: a name, an array, a callable.
-
-    Attributes
-    ----------
-    default : object
-        A value.
-    doc : str
-        What it is.
-    allowed : callable
-        allowed(name, value) returns the value as the objective uses it, or raises one clear sentence.
-    """
-
-    default: Any
-    doc: str
-    allowed: Callable[[str, Any], Any]
-
-    def check(self, name: str, value: Any) -> Any:
-        """Return the value in its usual form; raise one clear sentence when it is not allowed."""
-        return self.allowed(name, value)
-
-    def fill(self, params: dict[str, Any], total: float) -> Any:
-        """Return the default."""
-        return self.default
-
-
-def one_of(*names: str) -> Callable[[str, Any], str]:
-    """Check of a Setting that is one of some names."""
-
-    def allowed(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise ValueError(f"{name} needs to be one of {', '.join(names)}; got {value!r}")
-        return value
-
-    return allowed
 
 
 @dataclass(frozen=True)
@@ -191,20 +114,59 @@ class Objective:
         self.given = {key: self.parameters[key].check(key, value) for key, value in given.items()}
 
     def resolve(self, total: float) -> dict[str, Any]:
-        """Return all parameters; defaults that depend on m = `total` or on earlier parameters are filled in."""
+        """Return all parameters; defaults that depend on m or on earlier parameters are filled in.
+
+        Parameters
+        ----------
+        total : float
+            m, the sum of the weights.
+
+        Returns
+        -------
+        dict
+            A value for every declared parameter.
+        """
         filled: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
             filled[key] = self.given[key] if key in self.given else parameter.fill(filled, total)
         return filled
 
     def complete(self, params: dict[str, Any], data: Data) -> dict[str, Any]:
-        """Return resolved parameters with the defaults that depend on the rows filled in; here: as they are."""
+        """Return resolved parameters with the defaults that depend on the rows filled in; here: as they are.
+
+        Parameters
+        ----------
+        params : dict
+            What `resolve` returned.
+        data : Data
+            Checked rows, class indices and counts.
+
+        Returns
+        -------
+        dict
+        """
         return params
 
     def features(
         self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
     ) -> Generator[None, None, Features]:
-        """Make the features of training rows, in interruptible pieces: here, those of the kernel."""
+        """Make the features of training rows, in interruptible pieces: here, those of the kernel.
+
+        Parameters
+        ----------
+        data : Data
+            Checked rows, class indices and counts.
+        kernel : Kernel
+        params : dict
+            Resolved parameters.
+        rng : Generator
+            The only source of random numbers.
+
+        Returns
+        -------
+        generator
+            Yields None about every 20 ms, and returns Features.
+        """
         return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
         yield  # what makes this a generator
 
@@ -217,19 +179,73 @@ class Objective:
         params: dict[str, Any],
         solve: Callable[[Form], list[Solution]],
     ) -> Generator[None, Any, Form]:
-        """Make the form, in interruptible pieces; `solve` is for forms that need another's solution first."""
+        """Make the form, in interruptible pieces.
+
+        Parameters
+        ----------
+        data : Data
+            Checked rows, class indices and counts.
+        features : Features
+            What `features` made of the training rows.
+        kernel : Kernel
+        bias : {"none", "regularized", "free"}
+        params : dict
+            Resolved parameters.
+        solve : callable
+            solve(form) returns the Solutions of another form, for objectives that need them first.
+
+        Returns
+        -------
+        generator
+            Yields None about every 20 ms, and returns the form.
+        """
         return self.form(data, features, bias, params)
         yield  # what makes this a generator
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
-        """Return the binary problem for resolved parameters; `total` is m, the sum of the weights."""
+        """Return the binary problem for resolved parameters.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+        total : float
+            m, the sum of the weights.
+
+        Returns
+        -------
+        Terms
+        """
         raise NotImplementedError
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
-        """Raise ValueError when the problem has no optimum for these signs and counts."""
+        """Raise ValueError when the problem has no optimum for these signs and counts.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+        column : Column
+            Signs, counts and terms of one problem.
+        bias : {"none", "regularized", "free"}
+        """
 
     def form(self, data: Data, features: Features, bias: str, params: dict[str, Any]) -> Form:
-        """Write the form: one column for two classes or for numbers, one per class against the rest for more."""
+        """Write the form: one column for two classes or for numbers, one per class against the rest for more.
+
+        Parameters
+        ----------
+        data : Data
+        features : Features
+            What `features` made.
+        bias : {"none", "regularized", "free"}
+        params : dict
+            Resolved parameters.
+
+        Returns
+        -------
+        MarginForm or Problem
+        """
         terms = self.terms(params, data.total)
         columns = []
         for y in data.signs():
@@ -238,8 +254,26 @@ class Objective:
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
 
     def check_form(self, form: Form, params: dict[str, Any]) -> None:
-        """Raise ValueError when a form, complete and about to be solved, has no optimum."""
+        """Raise ValueError when a form, complete and about to be solved, has no optimum.
+
+        Parameters
+        ----------
+        form : MarginForm or Problem
+        params : dict
+            Resolved parameters.
+        """
 
     def arranged(self, solution: Solution, form: Form) -> Solution:
-        """Return a solution by class and row of X, for a form that has other rows or columns; here: as it is."""
+        """Return a solution by class and row of X, for a form that has other rows or columns; here: as it is.
+
+        Parameters
+        ----------
+        solution : Solution
+            That of the form.
+        form : MarginForm or Problem
+
+        Returns
+        -------
+        Solution
+        """
         return solution

@@ -11,10 +11,16 @@ from mdlearn.objectives.base import Objective, Parameter, Terms
 class SVM(Objective):
     """Soft-margin SVM with the hinge loss; C = inf is the hard margin.
 
+    ``1/2 |w|^2 + C sum max(0, 1 - z)``
+
     Parameters
     ----------
     C : float, default 1
         Weight of the summed hinge loss, >= 0; infinity makes every margin at least 1.
+
+    References
+    ----------
+    C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20, 1995; eq. (2) of the LDM paper.
     """
 
     name: ClassVar[str] = "svm"

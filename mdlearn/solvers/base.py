@@ -81,6 +81,15 @@ class Solver:
         """Return why this engine cannot take the form, or None when it can.
 
         Here: what follows from `kinds`, `needs_ridge` and `offsets`. Engines with further needs ask this one first.
+
+        Parameters
+        ----------
+        form : MarginForm or Problem
+
+        Returns
+        -------
+        str or None
+            Half a sentence that begins with "it".
         """
         if not isinstance(form, MarginForm):
             return "it needs an objective declared by margins; this one brings its own gradient"
@@ -96,14 +105,45 @@ class Solver:
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 
     def reaches(self, form: Any) -> bool:
-        """Whether the promise of `exact` holds for this form."""
+        """Whether the promise of `exact` holds for this form.
+
+        Parameters
+        ----------
+        form : MarginForm or Problem
+
+        Returns
+        -------
+        bool
+        """
         return self.exact
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
-        """Raise InsufficientMemory when the engine's own arrays would not fit, with `at_once` columns in work."""
+        """Raise InsufficientMemory when the engine's own arrays would not fit.
+
+        Parameters
+        ----------
+        form : MarginForm
+        at_once : int, default 1
+            Number of columns that are in work at the same time.
+        """
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all options with defaults filled in; ValueError names the valid ones."""
+        """Return all options with defaults filled in.
+
+        Parameters
+        ----------
+        given : dict
+            The user's `solver_options`.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            For an unknown name; the message lists the valid ones.
+        """
         for name in given:
             if name not in self.options:
                 valid = ", ".join(self.options) or "none"
@@ -115,11 +155,32 @@ class Solver:
 
         It then gets there whatever the gap is, the last point is the answer as it stands, and a gap above `tol` is
         worth a warning only when the user gave `tol`.
+
+        Parameters
+        ----------
+        options : dict
+            Complete, as `check_options` returned them.
+
+        Returns
+        -------
+        bool
         """
         return False
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Compute what all columns share (Gram matrix, factorisations) and return it; here nothing."""
+        """Compute what all columns share (Gram matrix, factorisations); here nothing.
+
+        Parameters
+        ----------
+        form : MarginForm
+        options : dict
+            Complete, as `check_options` returned them.
+
+        Returns
+        -------
+        generator
+            Yields None about every 20 ms, and returns what `iterate` gets as `shared`.
+        """
         return None
         yield  # what makes this a generator
 
@@ -142,5 +203,23 @@ class Solver:
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
-        """Yield reports of ever better points of one column; end when rounding allows no better one."""
+        """Yield reports of ever better points of one column; end when rounding allows no better one.
+
+        Parameters
+        ----------
+        form : MarginForm
+        column : Column
+            The one to solve: signs, counts, terms, and perhaps a start.
+        shared : object
+            What `prepare` returned, to be read only.
+        options : dict
+            Complete, as `check_options` returned them.
+        rng : Generator
+            The only source of random numbers.
+
+        Yields
+        ------
+        Report or None
+            None is a heartbeat: work goes on. One or the other about every 20 ms.
+        """
         raise NotImplementedError
