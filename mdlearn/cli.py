@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from mdlearn.commands.parsers import add_compare, add_fit, add_predict
 from mdlearn.data.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.plugins.manager import list_plugins, registry
 
-WORDS = {"true": True, "false": False, "none": None}
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
 
@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser("demo", help="fit SVM and LDM on real data, print a table and draw the margins")
     demo.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")
-    _add_fit(commands)
-    _add_predict(commands)
-    _add_compare(commands)
+    add_fit(commands)
+    add_predict(commands)
+    add_compare(commands)
     commands.add_parser("objectives", help="list objectives with their formulas and parameters")
     commands.add_parser("kernels", help="list kernels with their formulas and parameters")
     commands.add_parser("solvers", help="list engines and the table behind solver='auto'")
@@ -61,83 +61,6 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return {"objectives": _objectives, "kernels": _kernels, "solvers": _solvers}[given.command]()
 
 
-def _add_fit(commands: Any) -> None:
-    one = commands.add_parser(
-        "fit",
-        help="fit a model on a svmlight file and save it",
-        description="Fit a model on a svmlight file (.gz and .bz2 too), print its certificate and save it.",
-    )
-    one.add_argument("data", metavar="DATA", help="svmlight file; columns count from 1, or from 0 if index 0 occurs")
-    one.add_argument("-o", "--output", required=True, metavar="MODEL", help="file of the model, for example m.npz")
-    one.add_argument("--objective", default="ldm", help="see `objectives` (default: %(default)s)")
-    one.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="hyper-parameter of the objective or the kernel, such as C=10 or gamma=0.5; may be repeated",
-    )
-    one.add_argument("--kernel", default="linear", type=_kernel, help="see `kernels` (default: %(default)s)")
-    one.add_argument("--bias", choices=("none", "regularized", "free"), help="default: the objective's own")
-    one.add_argument("--solver", default="auto", help="see `solvers` (default: %(default)s)")
-    one.add_argument(
-        "--solver-option",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="setting of the engine; may be repeated",
-    )
-    one.add_argument("--class-weight", choices=("balanced",), help="give every class the same total weight")
-    one.add_argument("--tol", type=float, default=1e-6, help="relative gap to reach (default: %(default)g)")
-    one.add_argument("--max-iter", type=int, metavar="N", help="most reports of the engine per problem")
-    one.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop then with the best model so far")
-    one.add_argument("--seed", type=int, help="seed of random choices (default: 0)")
-    one.add_argument("--threads", type=int, metavar="N", help="threads of BLAS and of classes side by side")
-    one.add_argument("--float32", action="store_true", help="keep values as 32-bit floats: half the memory")
-    one.add_argument("--features", type=int, metavar="N", help="number of columns (default: the largest in DATA)")
-    one.add_argument("-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report")
-
-
-def _add_predict(commands: Any) -> None:
-    one = commands.add_parser(
-        "predict",
-        help="predict the rows of a svmlight file with a saved model",
-        description="Write one label per row of a svmlight file. Accuracy goes to standard output with -o, else to "
-        "standard error. Columns that the file lacks are taken as empty.",
-    )
-    one.add_argument("model", metavar="MODEL", help="file that `fit` or Model.save wrote")
-    one.add_argument("data", metavar="DATA", help="svmlight file (.gz and .bz2 too)")
-    one.add_argument("-o", "--output", metavar="FILE", help="file of the predictions (default: standard output)")
-    one.add_argument(
-        "--scores", action="store_true", help="write decision values instead: one, or one per class in sorted order"
-    )
-
-
-def _add_compare(commands: Any) -> None:
-    one = commands.add_parser(
-        "compare",
-        help="fit every objective on every data set of a folder and print one table",
-        description="Fit every objective, with its default parameters, on halves of every data set of a folder: "
-        "accuracy, area under the ROC curve (two classes) or macro F1 (more) on the other halves, certified gap, "
-        "seconds, and average ranks.",
-    )
-    one.add_argument("--data", required=True, metavar="DIR", help="folder of NAME.npz and svmlight files")
-    one.add_argument("--objectives", type=_names, metavar="A,B", help="default: all, see `objectives`")
-    one.add_argument("--sets", type=_names, metavar="A,B", help="names of data sets (default: all of DIR)")
-    one.add_argument("--repeats", type=_count, default=3, metavar="N", help="random splits (default: %(default)s)")
-    one.add_argument("--seed", type=int, default=0, help="seed of splits and fits (default: %(default)s)")
-    one.add_argument("--kernel", default="linear", type=_kernel, help="see `kernels` (default: %(default)s)")
-    one.add_argument("--time-limit", type=float, default=5.0, metavar="SECONDS", help="per fit (default: %(default)g)")
-    one.add_argument(
-        "--max-rows", type=_count, default=2000, metavar="N", help="rows used of a set (default: %(default)s)"
-    )
-    one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
-    one.add_argument("--format", default="text", choices=("text", "csv", "json"), help="default: %(default)s")
-    one.add_argument("--out", metavar="FILE", help="file of the table (default: standard output)")
-
-
 def _add_plugins(commands: Any) -> None:
     one = commands.add_parser("plugins", help="list installed plugins: version, what they provide, what is wrong")
     one.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
@@ -149,41 +72,6 @@ def _add_plugins(commands: Any) -> None:
     one.add_argument("name", metavar="NAME", help="name of the package and of its folder")
     one.add_argument("--dir", default=".", metavar="DIR", help="where that folder goes (default: the current one)")
     one.add_argument("--native", action="store_true", help="with a compiled loss (needs Cython and a C compiler)")
-
-
-def _names(text: str) -> list[str]:
-    """Names with commas between them."""
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form A,B,C with each name once")
-    return names
-
-
-def _kernel(text: str) -> str:
-    """A kernel of rows; whether there is one of this name is seen later, as for objectives."""
-    if text == "precomputed":
-        raise argparse.ArgumentTypeError("a file holds rows, no kernel matrix; give another kernel than precomputed")
-    return text
-
-
-def _count(text: str) -> int:
-    """A whole number >= 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
-    return int(text)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    for number in (int, float):
-        try:
-            return name, number(value)
-        except ValueError:
-            pass
-    return name, WORDS.get(value.lower(), value)
 
 
 def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -201,9 +89,9 @@ def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         if given.command == "compare":
             from mdlearn.experiments.compare import main as run
         elif given.command == "fit":
-            from mdlearn.commands import run_fit as run
+            from mdlearn.commands.fitting import run_fit as run
         else:
-            from mdlearn.commands import run_predict as run
+            from mdlearn.commands.predicting import run_predict as run
         return run(given)
     except BrokenPipeError:
         raise

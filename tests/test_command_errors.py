@@ -51,7 +51,7 @@ def test_bad_packed_data(place, run):
     content = Path("a.svm").read_bytes()
     for name, pack in (("b.svm.gz", gzip.compress), ("b.svm.bz2", bz2.compress)):
         packed = pack(content)
-        for damaged in (content, packed[: len(packed) // 2], packed[:40] + b"\0" * 20 + packed[60:]):
+        for damaged in (packed[: len(packed) // 2], packed[:40] + b"\0" * 20 + packed[60:]):
             Path(name).write_bytes(damaged)
             fails(run("fit", name, "-o", "m.npz"), name)
 
@@ -126,33 +126,33 @@ def test_without_scikit_learn(place, run, monkeypatch):
 
 
 def test_too_little_memory(place, run, monkeypatch):
-    from mdlearn import commands
+    from mdlearn.commands import fitting
 
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(commands, "fit", full)
+    monkeypatch.setattr(fitting, "fit", full)
     fails(run("fit", "a.svm", "-o", "m.npz"), "not enough memory")
 
 
 def test_defects_are_not_hidden(place, run, monkeypatch):
-    from mdlearn import commands
+    from mdlearn.commands import fitting
 
     def broken(*_, **__):
         raise AssertionError("a defect")
 
-    monkeypatch.setattr(commands, "fit", broken)
+    monkeypatch.setattr(fitting, "fit", broken)
     with pytest.raises(AssertionError, match="a defect"):
         run("fit", "a.svm", "-o", "m.npz")
 
 
 def test_an_interrupt_is_one_line(place, run, monkeypatch):
-    from mdlearn import commands
+    from mdlearn.commands import fitting
 
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "fit", stopped)
+    monkeypatch.setattr(fitting, "fit", stopped)
     assert run("fit", "a.svm", "-o", "m.npz") == (130, "", "interrupted\n")
 
 

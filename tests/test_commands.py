@@ -36,7 +36,7 @@ def test_fit_prints_the_certificate_and_saves_the_model(place, run):
 
 
 def test_every_option_reaches_fit(place, run, monkeypatch):
-    from mdlearn import commands
+    from mdlearn.commands import fitting
 
     seen = {}
     fit = mdlearn.fit
@@ -45,7 +45,7 @@ def test_every_option_reaches_fit(place, run, monkeypatch):
         seen.update(given, objective=objective, X=X)
         return fit(objective, X, y, **{**given, "solver_options": None})
 
-    monkeypatch.setattr(commands, "fit", spy)
+    monkeypatch.setattr(fitting, "fit", spy)
     code, _, _ = run(
         *("fit", "a.svm", "-o", "m.npz", "--objective", "svm", "--param", "C=2", "--param", "gamma=0.25"),
         *("--kernel", "rbf", "--bias", "none", "--solver", "cd", "--solver-option", "a=1", "--solver-option", "b=x"),

@@ -105,7 +105,7 @@ def test_wrong_folders_and_names(tmp_path, folder, capsys):
     (tmp_path / "empty").mkdir()
     wrong = {
         ("--data", str(tmp_path / "nowhere")): "there is no folder",
-        ("--data", str(tmp_path / "empty")): "has no data sets: no file ends with .npz or .svm",
+        ("--data", str(tmp_path / "empty")): "has no data sets: no file ends with .npz, .csv, ",
         (
             "--data",
             str(folder),

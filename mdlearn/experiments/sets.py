@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands import read_svmlight
+from mdlearn.commands.reading import Options, read_for_fit
+from mdlearn.commands.tables import ENDINGS, PACKED
 
-PACKED = ("", ".gz", ".bz2")
-TEXT = (".svm", ".svmlight", ".libsvm")
-"""Ends of the names of svmlight files, packed or not."""
+TEXT = tuple(ENDINGS)
+"""Ends of the names of CSV and svmlight files, packed or not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,8 @@ def find_sets(folder: str) -> dict[str, Path]:
     Parameters
     ----------
     folder : str
-        Files ``NAME.npz``, and svmlight files ``NAME.svm``, ``.svmlight`` or ``.libsvm``, packed (.gz, .bz2) or not.
+        Files ``NAME.npz``, CSV files ``NAME.csv`` or ``.tsv``, and svmlight files ``NAME.svm``, ``.svmlight`` or
+        ``.libsvm``; text may be packed (.gz, .bz2).
 
     Raises
     ------
@@ -64,7 +65,7 @@ def find_sets(folder: str) -> dict[str, Path]:
     root = Path(folder)
     if not root.is_dir():
         raise ValueError(f"there is no folder {folder}; give the one with the data sets")
-    ends = (".npz", *(text + packed for text in TEXT for packed in PACKED))
+    ends = (".npz", *(text + packed for text in TEXT for packed in ("", *PACKED)))
     found: dict[str, Path] = {}
     for path in sorted(root.iterdir()):
         end = max((end for end in ends if path.name.endswith(end)), key=len, default="")
@@ -74,7 +75,7 @@ def find_sets(folder: str) -> dict[str, Path]:
         if end and name:
             found[name] = path
     if not found:
-        raise ValueError(f"{folder} has no data sets: no file ends with .npz or {', '.join(TEXT)} (.gz, .bz2)")
+        raise ValueError(f"{folder} has no data sets: no file ends with {', '.join(('.npz', *TEXT))} (.gz, .bz2)")
     return found
 
 
@@ -83,7 +84,8 @@ def load(path: Path) -> DataSet:
     """Read one file.
 
     An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
-    one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles.
+    one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles. Of a CSV
+    file, the last column holds the labels.
 
     Raises
     ------
@@ -91,8 +93,8 @@ def load(path: Path) -> DataSet:
         When the file is not of this kind.
     """
     if path.suffix != ".npz":
-        table = read_svmlight(str(path), None, np.float64)
-        return DataSet(table.X, table.y)
+        table = read_for_fit(str(path), Options())
+        return DataSet(table.X, np.asarray(table.y))
     try:
         with np.load(path, allow_pickle=False) as file:
             parts = [part for part in (_part(file, prefix, suffix) for prefix, suffix in PARTS) if part is not None]

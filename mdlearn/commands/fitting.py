@@ -1,0 +1,84 @@
+"""``python -m mdlearn fit``: a model from a file of rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.commands.reading import Options, read_for_fit
+from mdlearn.commands.tables import Table
+from mdlearn.model.model import Model
+from mdlearn.model.persistence import check_target, save
+
+
+def run_fit(given: argparse.Namespace) -> int:
+    """Fit a model on a file, print what it is worth, save it."""
+    check_target(given.output)  # before the work, not after
+    options = Options(given.data_format, given.delimiter, given.header, given.target, given.features)
+    table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
+    if given.verbose:
+        print(f"read {given.data}: {_size(table)}", file=sys.stderr)
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit(
+            given.objective,
+            table.named,
+            table.y,
+            solver=given.solver,
+            solver_options=dict(given.solver_option),
+            kernel=given.kernel,
+            bias=given.bias,
+            class_weight=given.class_weight,
+            tol=given.tol,
+            max_iter=given.max_iter,
+            time_limit=given.time_limit,
+            random_state=given.seed,
+            n_threads=given.threads,
+            verbose=given.verbose,
+            **dict(given.param),
+        )
+    seconds = time.perf_counter() - started
+    for warning in caught:
+        print(f"warning: {warning.message}", file=sys.stderr)
+    # How columns were found and numbers rounded has to be the same at predict.
+    save(model, given.output, {**table.notes, "float32": given.float32})
+    lines = _told(given, table, model, seconds)
+    print("\n".join(f"{title + ':':<19}{text}" for title, text in lines.items()))
+    return 0
+
+
+def _told(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
+    """What is printed, by title."""
+    proof = model.certificate
+    shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
+    return {
+        "data": f"{given.data}: {shape}, {len(model.classes_) or 'no'} labels",
+        "model": f"{model.objective}, " + ", ".join(map(_setting, model.params.items())),
+        "kernel, bias": f"{model.kernel.name}, {model.bias}",
+        "engine": f"{model.solver} ({model.solver_reason})",
+        "objective": f"{proof.objective:.10g}",
+        "lower bound": f"{proof.lower_bound:.10g}",
+        "relative gap": f"{proof.gap:.3g} ({proof.kind}; tol {proof.tol:g})",
+        "converged": "yes" if proof.converged else "no",
+        "iterations": f"{model.n_iter}",
+        "seconds": f"{seconds:.3f}",
+        f"training {model.measure}": f"{model.score(table.X, table.y):.6g}",
+        "saved to": given.output,
+    }
+
+
+def _size(table: Table) -> str:
+    values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
+    return f"{table.X.shape[0]} rows, {table.X.shape[1]} columns{values}"
+
+
+def _setting(item: tuple[str, Any]) -> str:
+    name, value = item
+    return f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

@@ -1,0 +1,60 @@
+"""``python -m mdlearn predict``: labels for the rows of a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from mdlearn.commands.reading import Options, read_for_model
+from mdlearn.model.model import Model
+from mdlearn.plugins.files import load_with_notes
+
+
+def run_predict(given: argparse.Namespace) -> int:
+    """Predict the rows of a file with a saved model; one line per row."""
+    model, notes = load_with_notes(given.model)
+    options = Options(given.data_format, given.delimiter, given.header, given.target)
+    table = read_for_model(given.data, options, model, notes)
+    X = table.X
+    predicted = model.predict(X)
+    if given.scores:
+        scores = model.decision_function(X).reshape(X.shape[0], -1)
+        lines = [" ".join(map(repr, row)) for row in scores.tolist()]
+    else:
+        lines = [str(label) for label in predicted.tolist()]
+    text = "\n".join(lines) + "\n"
+    if given.output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        with open(given.output, "w", encoding="utf-8") as file:
+            file.write(text)
+    # On standard output, lines of predictions stay alone.
+    print(quality(model, X, table.y, predicted), file=sys.stderr if given.output is None else sys.stdout)
+    return 0
+
+
+def quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
+    """One line: accuracy or R^2, as far as the labels of the file allow."""
+    if y is None:
+        return f"{predicted.shape[0]} rows predicted; the file has no labels"
+    if len(model.classes_):
+        return accuracy(model, predicted, y)
+    if y.dtype.kind not in "iuf":
+        return "R^2: not known; the labels of the file are no numbers"
+    return f"R^2: {model.score(X, y):.6g}"
+
+
+def accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
+    """One line: the share of right predictions, if the labels of the file are the model's."""
+    alike = (model.classes_.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
+    known = np.isin(y, model.classes_) if alike else np.zeros(y.shape[0], dtype=bool)
+    if not known.any():
+        return "accuracy: not known; the labels of the file are not those of the model"
+    right = int((predicted == y).sum())
+    strange = int((~known).sum())
+    note = f"; {strange} have a label that the model does not know" if strange else ""
+    return f"accuracy: {right / y.shape[0]:.6g} ({right} of {y.shape[0]} rows{note})"
