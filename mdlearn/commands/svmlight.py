@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from mdlearn.commands.layout import NUMBER
 from mdlearn.commands.tables import QUOTED, Pieces, Table, whole
 from mdlearn.data import memory
 
 USED = b"0123456789+-.eE: \t\v\f"
 """Bytes of labels, columns and values. Python's own numbers may also hold underscores, which are no number here."""
+LAST = 2**31 - 1
+"""The largest index that the reader takes."""
 VALUE_BYTES, ROW_BYTES = 16, 32
 """Memory that the reader takes for a value and for a row."""
 
@@ -53,7 +57,7 @@ def read_svmlight(path: str, pieces: Pieces, zero_based: bool | None, dtype: Any
     except (ValueError, OverflowError) as error:
         if lines.failed is not None:
             raise lines.failed from None
-        raise ValueError(f"{path}, line {lines.number} is no row of a svmlight file: {_told(error)}") from None
+        raise ValueError(f"{path}, line {lines.number} {fault(lines.line)}") from error
     if A.shape[0] == 0:
         raise ValueError(f"{path} holds no rows; a row is a label followed by column:value pairs")
     if not np.isfinite(A.data).all():
@@ -96,6 +100,7 @@ class _Lines:
 
     def __init__(self, pieces: Pieces, path: str) -> None:
         self.pieces, self.path, self.number = pieces, path, 0
+        self.line = b""
         self.failed: Exception | None = None
 
     def read(self) -> bytes:
@@ -117,7 +122,8 @@ class _Lines:
             size = float(ROW_BYTES * rows + VALUE_BYTES * values)
             memory.require(size, f"reading {self.path} (as far as line {number})", "give a part of the file")
             for self.number, line in enumerate(lines, number):
-                yield self._checked(line)
+                self.line = self._checked(line)
+                yield self.line
 
     def _checked(self, line: bytes) -> bytes:
         if b"#" in line:
@@ -127,21 +133,26 @@ class _Lines:
         parts = line.split()
         if len(parts) > 1 and parts[1].startswith(b"qid:") and parts[1][4:].isdigit():
             del parts[1]  # groups of rows for ranking: no column, and nothing that a classifier needs
-        for part in parts:
-            if part.translate(None, USED):
-                shown = part[:QUOTED].decode("utf-8", "replace")
-                wanted = "number, as labels are" if part is parts[0] else "column:value pair of finite numbers"
-                raise _Refused(
-                    f"{self.path}, line {self.number} is no row of a svmlight file: {shown!r} is no {wanted}"
-                )
-        return b" ".join(parts)
+        line = b" ".join(parts)
+        if line.translate(None, USED):
+            raise _Refused(f"{self.path}, line {self.number} {fault(line)}")
+        return line
 
 
-def _told(error: Exception) -> str:
-    """The reader's message, as far as it says something."""
-    text = str(error)
-    if isinstance(error, OverflowError) or "too large" in text:
-        return "a column's number is beyond 2147483647"
-    if "unpack" in text:
-        return "a value needs its column, as in 7:0.5"
-    return text[:QUOTED]
+def fault(line: bytes) -> str:
+    """Say what is wrong with a line, in other words than the reader's, which name Python's types."""
+    label, *pairs = line.decode("utf-8", "replace").split()
+    if NUMBER.fullmatch(label) is None:
+        return f"begins with {label[:QUOTED]!r}; a row is a label, a finite number, followed by column:value pairs"
+    last = -1
+    for pair in pairs:
+        column, _, value = pair.partition(":")
+        if re.fullmatch("[+]?[0-9]+", column) is None or NUMBER.fullmatch(value) is None:
+            return f"holds {pair[:QUOTED]!r}, which is no column:value pair of finite numbers"
+        number = int(column[:20])
+        if number > LAST:
+            return f"holds the column {column[:QUOTED]}; the last one possible is {LAST}"
+        if number <= last:
+            return f"holds column {number} after column {last}; columns need to ascend, each of them once"
+        last = number
+    return "cannot be read as a row of a svmlight file"
