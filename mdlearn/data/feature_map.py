@@ -206,8 +206,9 @@ def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.nda
         or found.dtype.kind not in "iuf"
         or found.ndim != len(shape)
         or any(n < 1 or (w is not None and n != w) for n, w in zip(found.shape, shape))
+        or not np.isfinite(found).all()
     ):
-        raise ValueError(f"{name} is no array of numbers of the shape {shape}")
+        raise ValueError(f"{name} is no array of finite numbers of the shape {shape}")
     return found.astype(np.float64, copy=False)
 
 

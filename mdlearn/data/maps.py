@@ -10,6 +10,7 @@ import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.blocks import BlockRows, block_rows
+from mdlearn.data.checks import check_number
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.feature_map import FeatureMap, array_of
 from mdlearn.data.kernels import Kernel
@@ -128,10 +129,13 @@ class LandmarkMap(FeatureMap):
         if values["projection"] == "linear":
             projection = Kernel("linear")
         elif values["projection"] == "rbf":
-            projection = Kernel("rbf", {"gamma": float(values["gamma"])}, None, centre)
+            gamma = check_number(values["gamma"], "gamma", low=0.0, high=np.finfo(float).max, strict=True)
+            projection = Kernel("rbf", {"gamma": gamma}, None, centre)
         else:
             raise ValueError(f"there is no projection {values['projection']!r}")
-        return cls(centers, landmarks, projection, None if spread is None else float(spread), mix)
+        if spread is not None:
+            spread = check_number(spread, "spread", low=0.0, high=np.finfo(float).max)
+        return cls(centers, landmarks, projection, spread, mix)
 
     def members(self, A: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Clusters and weights of rows, both of shape (n, t)."""

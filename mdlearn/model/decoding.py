@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.checks import check_number
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import PARAMETERS, Kernel, brought_kernel
@@ -14,11 +15,20 @@ from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.archive import Unreadable
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, n_problems
+from mdlearn.model.reading import Arrays, among, check_type, typed
 from mdlearn.model.regression import RegressionModel
 
 NUMBER = (int, float)
+LARGEST = float(np.finfo(float).max)
+RANGES: dict[str, dict[str, Any]] = {
+    "gamma": {"low": 0.0, "high": LARGEST, "strict": True},
+    "degree": {"low": 1, "integer": True},
+    "coef0": {"low": 0.0, "high": LARGEST},
+}
+"""What `check_number` asks of the parameters of built-in kernels."""
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
 CERTIFICATE = {
     "objective": NUMBER,
@@ -43,65 +53,33 @@ Lookup = Callable[[str, str], Any]
 """lookup(kind, name) returns the class that has this name; ValueError says that none has."""
 
 
-class Unreadable(Exception):
-    """What is wrong with a model file, as the second half of a sentence."""
-
-
-class Arrays:
-    """The arrays of a file, taken out one by one; what is left in the end does not belong there."""
-
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.left = dict(arrays)
-
-    def take(self, name: str, kind: str, *shape: int | None) -> np.ndarray:
-        """Return an array in native byte order; `kind` is a dtype kind, None stands for any length."""
-        array = self.left.pop(name, None)
-        if array is None:
-            raise Unreadable(f"it lacks the array {name!r}")
-        fits = len(array.shape) == len(shape) and all(w is None or n == w for n, w in zip(array.shape, shape))
-        if array.dtype.kind != kind or not fits or (kind == "f" and array.dtype.itemsize not in (4, 8)):
-            raise Unreadable(f"its array {name!r} has dtype {array.dtype} and shape {array.shape}")
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-    def take_any(self, name: str) -> np.ndarray:
-        """Return an array of numbers or booleans of any shape."""
-        array = self.left.get(name)
-        if array is None:
-            raise Unreadable(f"it lacks the array {name!r}")
-        if array.dtype.kind not in "biuf":
-            raise Unreadable(f"its array {name!r} has dtype {array.dtype}")
-        return self.take(name, array.dtype.kind, *(None,) * array.ndim)
-
-
 def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
     """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
     rest = Arrays(arrays)
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
-    multiclass = _among(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
+    multiclass = among(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
     kind = RegressionModel if multiclass == "none" else Model
     classes = rest.take("classes", "f", 0) if multiclass == "none" else _classes(rest.left.pop("classes"))
     k = classes.shape[0]
     problems = n_problems(k, multiclass)
-    width = _typed(header, "n_features_in", (int,))
+    width = typed(header, "n_features_in", (int,))
     if width < 1:
         raise Unreadable(f"its header gives 'n_features_in' as {width}")
-    given = _typed(header, "kernel", (dict,))
+    given = typed(header, "kernel", (dict,))
     name, linear = given["name"], given["name"] == "linear"
     terms = rest.left["duals"].shape[1:-1] if "duals" in rest.left else ()
     duals = rest.take("duals", "f", problems, *terms[:1], None)
     m = duals.shape[-1]
-    combination = _check_type(header.get("combination", True), (bool,), "combination")
+    combination = check_type(header.get("combination", True), (bool,), "combination")
     alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
-    support = rest.take("support", "i", None).astype(np.intp, copy=False)
-    if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
-        raise Unreadable("its support rows are out of order or out of range")
+    support, n_support = _support(rest, m, k)
     kernel = _kernel(given, rest, width) if name in PARAMETERS else _brought_kernel(given, lookup)
     if name == "precomputed" and width != m:
         raise Unreadable("its number of kernel values is not that of its training rows")
     names = header["feature_names"]
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise Unreadable("its column names are not one string per column")
-    extras = _extras(_check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
+    extras = _extras(check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
     mapping = None if header.get("map") is None else _map(header, extras, rest, lookup)
     if mapping is not None:
         if mapping.columns != width:
@@ -110,23 +88,23 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
             mapping.over(kernel)
         extras |= mapping.attributes()
     model = kind(
-        objective=_typed(header, "objective", (str,)),
-        params=_params(_typed(header, "params", (dict,)), rest),
+        objective=typed(header, "objective", (str,)),
+        params=_params(typed(header, "params", (dict,)), rest),
         kernel=kernel,
-        bias=_among(header["bias"], BIASES),
+        bias=among(header["bias"], BIASES),
         multiclass=multiclass,
-        probabilities=_check_type(header.get("probabilities", False), (bool,), "probabilities"),
-        solver=_typed(header, "solver", (str,)),
-        solver_reason=_typed(header, "solver_reason", (str,)),
-        n_iter=_typed(header, "n_iter", (int,)),
-        history=_history(_typed(header, "history", (dict,))),
-        certificate=_certificate(_typed(header, "certificate", (dict,)), nested=True),
+        probabilities=check_type(header.get("probabilities", False), (bool,), "probabilities"),
+        solver=typed(header, "solver", (str,)),
+        solver_reason=typed(header, "solver_reason", (str,)),
+        n_iter=typed(header, "n_iter", (int,)),
+        history=_history(typed(header, "history", (dict,))),
+        certificate=_certificate(typed(header, "certificate", (dict,)), nested=True),
         classes_=classes,
         n_features_in_=width,
         intercept_=rest.take("intercept", "f", problems),
         duals=duals,
         support_=support,
-        n_support_=rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False),
+        n_support_=n_support,
         _names=None if names is None else tuple(names),
         _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
         _alpha=alpha,
@@ -137,7 +115,20 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
     )
     if rest.left:
         raise Unreadable(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
+    if mapping is not None and model._scores(DenseRows(np.zeros((1, width)))).shape != (1, problems):
+        raise Unreadable("its features do not fit its coefficients")
     return model
+
+
+def _support(rest: Arrays, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Support rows among m, and their number in each of k classes."""
+    support = rest.take("support", "i", None).astype(np.intp, copy=False)
+    if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
+        raise Unreadable("its support rows are out of order or out of range")
+    counts = rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False)
+    if (counts < 0).any() or counts.sum() != support.shape[0]:
+        raise Unreadable("its numbers of support rows are not those of its support rows")
+    return support, counts
 
 
 def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
@@ -152,7 +143,8 @@ def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any
     """Attributes that only some objectives have: an array each, or one per problem."""
     extras: dict[str, Any] = {}
     for name, several in given.items():
-        if several is not None and (_check_type(several, (int,), "extras") != problems or name in vars(Model)):
+        count = several is None or check_type(several, (int,), "extras") == problems
+        if not (count and name.isidentifier() and name[0] != "_") or hasattr(Model, name):
             raise Unreadable(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
         arrays = tuple(rest.take_any(f"extra_{name}_{i}") for i in range(several or 1))
         extras[name] = arrays[0] if several is None else arrays
@@ -161,7 +153,7 @@ def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any
 
 def _map(header: dict[str, Any], extras: dict[str, Any], rest: Arrays, lookup: Lookup) -> FeatureMap:
     """The way of new rows to features, by the class that the objective names for it."""
-    given = _typed(header, "map", (dict,))
+    given = typed(header, "map", (dict,))
     if header["version"] < 3:
         return _old_map(given, extras, rest)
     objective = _found(lookup, "objective", header["objective"])
@@ -173,7 +165,7 @@ def _map(header: dict[str, Any], extras: dict[str, Any], rest: Arrays, lookup: L
 
 def _old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays) -> LandmarkMap:
     """Formats 1 and 2 knew landmarks alone; these and the centres were attributes of the model only."""
-    projection = _typed(given, "projection", (dict,))
+    projection = typed(given, "projection", (dict,))
     values = {
         "centers": extras["centers_"],
         "landmarks": extras["landmarks_"],
@@ -196,12 +188,15 @@ def _classes(classes: np.ndarray) -> np.ndarray:
 
 
 def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
-    name = _among(given["name"], tuple(PARAMETERS))
-    params = _typed(given, "params", (dict,))
+    name = among(given["name"], tuple(PARAMETERS))
+    params = typed(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
     for key in params:
-        _typed(params, key, NUMBER)
+        try:
+            check_number(typed(params, key, NUMBER), key, **RANGES[key])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
     centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
     return Kernel(name, params, None, centre)
 
@@ -209,19 +204,19 @@ def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
 def _brought_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
     """The kernel of a plugin, with the parameters of the file."""
     cls = _found(lookup, "kernel", given["name"])
-    params = _typed(given, "params", (dict,))
+    params = typed(given, "params", (dict,))
     if sorted(params) != sorted(cls.parameters):
         taken = sorted(cls.parameters)
         raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
     try:
-        return brought_kernel(cls, {key: _typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
+        return brought_kernel(cls, {key: typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
     except (TypeError, ValueError) as error:
         raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 
 
 def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | None:
     """The support rows of a kernel model."""
-    _among(kind, ("dense", "csr") if wanted else ("none",))
+    among(kind, ("dense", "csr") if wanted else ("none",))
     if kind == "dense":
         return DenseRows(rest.take("rows", "f", n, width))
     if kind == "none":
@@ -244,7 +239,8 @@ def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | N
 
 
 def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
-    fields = {name: _typed(given, name, types) for name, types in CERTIFICATE.items()}
+    fields = {name: typed(given, name, types) for name, types in CERTIFICATE.items()}
+    fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = given["parts"] if nested else ()
     return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts))
 
@@ -255,7 +251,7 @@ def _history(given: dict[str, Any]) -> list[Any]:
 
     for name, types in HISTORY.items():
         for value in given[name]:
-            _check_type(value, types, "history")
+            check_type(value, types, "history")
     if len({len(given[name]) for name in HISTORY}) != 1:
         raise Unreadable("its history is incomplete")
     return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
@@ -263,27 +259,8 @@ def _history(given: dict[str, Any]) -> list[Any]:
 
 def _found(lookup: Lookup, kind: str, name: Any) -> Any:
     """The class that brings what a model needs; Unreadable when its plugin is missing."""
-    name = _check_type(name, (str,), kind)
+    name = check_type(name, (str,), kind)
     try:
         return lookup(kind, name)
     except ValueError as error:
         raise Unreadable(f"it needs the {kind} {name!r} of a plugin; {error}") from None
-
-
-def _typed(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
-    if name not in header:
-        raise Unreadable(f"its header lacks {name!r}")
-    return _check_type(header[name], types, name)
-
-
-def _check_type(value: Any, types: tuple[type, ...], name: str) -> Any:
-    # In Python, True is an int.
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise Unreadable(f"its header gives {name!r} as {value!r}")
-    return value
-
-
-def _among(value: Any, choices: tuple[str, ...]) -> Any:
-    if value not in choices:
-        raise Unreadable(f"its header says {value!r} where one of {', '.join(choices)} is needed")
-    return value

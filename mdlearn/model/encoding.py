@@ -11,12 +11,14 @@ import numpy as np
 
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.rows import DenseRows
+from mdlearn.model.archive import LABEL_KINDS
 from mdlearn.model.decoding import CERTIFICATE, HISTORY
 from mdlearn.model.model import Model
 
 FORMAT = "mdlearn model"
 VERSION = 3
-LABEL_KINDS = "biufSUMm"
+WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
+"""Arrays that hold finite numbers alone, as `decode` asks."""
 
 
 def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -69,6 +71,9 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         extras[name] = len(value) if several else None
         for i, array in enumerate(value if several else [value]):
             arrays[f"extra_{name}_{i}"] = array
+    for name in WHOLE & arrays.keys():
+        if not np.isfinite(arrays[name]).all():
+            raise ValueError(f"a model with NaN or infinity in its {name} cannot be saved; it predicts nothing")
     arrays = {name: _contiguous(array) for name, array in arrays.items()}
     parts = [_fields(part, CERTIFICATE) for part in certificate.parts]
     header = {

@@ -103,6 +103,10 @@ class Model:
             raise AttributeError(f"this model of {self.__dict__.get('objective')!r} has no attribute {name!r}{told}")
         return extras[name]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles hold: all but what is prepared for predictions."""
+        return {name: value for name, value in vars(self).items() if name != "_scorer"}
+
     def __repr__(self) -> str:
         gap = f"gap={self.certificate.gap:.2g}"
         return f"Model({self.objective!r}, kernel={self.kernel.name!r}, solver={self.solver!r}, {gap})"

@@ -1,28 +1,31 @@
 """Models as files: one .npz of plain arrays and a JSON header, written atomically and read without executing anything.
 
 Members: ``header`` (UTF-8 JSON, as bytes), ``digest`` (SHA-256 of the header and of the arrays) and the arrays that the
-header lists with dtype and shape. All are stored uncompressed, so that no member can be larger than the file.
+header lists with dtype and shape, in this order (`mdlearn.model.archive`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
-import math
 import os
 import secrets
 import stat
-import zipfile
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 
-from mdlearn.model.decoding import Lookup, Unreadable, decode
-from mdlearn.model.encoding import FORMAT, LABEL_KINDS, VERSION, encode
+from mdlearn.model import archive
+from mdlearn.model.archive import Members, Unreadable
+from mdlearn.model.decoding import Lookup, decode
+from mdlearn.model.encoding import FORMAT, VERSION, encode
 from mdlearn.model.model import Model
+
+SHOWN = 600
+"""Characters of an error that may come from a file."""
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +71,7 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
     ValueError, OSError
         As for `mdlearn.load`.
     """
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         try:
             header, arrays = _read(file)
             if not isinstance(header["notes"], dict):
@@ -77,23 +80,23 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
         except MemoryError:
             raise
         except Unreadable as error:
-            raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from None
+            raise ValueError(f"{_shown(path)} cannot be loaded: {_short(str(error))}") from None
         except Exception as error:
-            # Damage makes the readers of zip, npy and JSON raise nearly anything.
+            # Damage makes JSON, and the classes that a model is made of, raise nearly anything.
             raise ValueError(
-                f"{os.fspath(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
-                f"({type(error).__name__}: {error})"
+                f"{_shown(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
+                f"({type(error).__name__}: {_short(str(error))})"
             ) from error
 
 
 def check_target(path: str | os.PathLike[str]) -> str:
     """Return the file that `path` stands for (links followed); OSError when no file can be put there."""
-    target = os.path.realpath(os.fspath(path))
+    target = os.path.realpath(_shown(path))
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"there is no folder {folder}; make it, or give another path")
-    if os.path.exists(target) and not os.path.isfile(target):
-        # Renaming would replace a device or a pipe by a file.
+    if os.path.lexists(target) and not os.path.isfile(target):
+        # Renaming would replace a device, a pipe or a link in a circle by a file.
         raise OSError(f"{target} is not a regular file; give another path")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"the folder {folder} cannot be written to; give another path")
@@ -104,11 +107,8 @@ def _write(target: str, members: dict[str, np.ndarray]) -> None:
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
     try:
-        with open(draft, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, array in members.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        npy.write_array(member, array, version=(1, 0), allow_pickle=False)
+        with open(draft, "xb", opener=_private if os.path.exists(target) else None) as file:
+            archive.write(file, members)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(target):
@@ -128,6 +128,11 @@ def _write(target: str, members: dict[str, np.ndarray]) -> None:
                 os.close(handle)
 
 
+def _private(name: str, flags: int) -> int:
+    """What replaces a file is for its owner alone, until it has the mode of that file."""
+    return os.open(name, flags, 0o600)
+
+
 def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
     """SHA-256 of the header, then of the arrays in its order, each in its own memory order."""
     total = hashlib.sha256(text.tobytes())
@@ -138,32 +143,39 @@ def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(total.digest(), np.uint8)
 
 
-def _read(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    with zipfile.ZipFile(file) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        if "header.npy" not in members:
-            raise Unreadable("it is a zip archive, but not a model file of mdlearn")
-        text = _member(archive, members["header.npy"], size)
-        header = _header(text)
-        names = [f"{name}.npy" for name in ("header", "digest", *header["arrays"])]
-        if sorted(names) != sorted(info.filename for info in archive.infolist()):
-            raise Unreadable("its arrays are not those that its header lists")
-        arrays = {}
-        for name, (dtype, shape) in header["arrays"].items():
-            arrays[name] = array = _member(archive, members[f"{name}.npy"], size)
-            if array.dtype.str != dtype or list(array.shape) != shape:
-                raise Unreadable(f"its array {name!r} is not the one that its header describes")
-        if not np.array_equal(_member(archive, members["digest.npy"], size), _digest(text, arrays)):
-            raise Unreadable("it was changed after it was saved")
+def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """The file at a path, open for reading; OSError for what is no regular file, such as a pipe or a device."""
+    # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
+    extra = getattr(os, "O_NONBLOCK", 0)
+    file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(f"{_shown(path)} is not a regular file; give the path of a model file")
+    return file
+
+
+def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    members = Members(file)
+    text = members.take("header")
+    header = _header(text)
+    listed = header["arrays"]
+    if not isinstance(listed, dict):
+        raise Unreadable("its header lists no arrays")
+    digest, arrays = members.take("digest"), {}
+    for name, (dtype, shape) in listed.items():
+        arrays[name] = array = members.take(name)
+        if array.dtype.str != dtype or list(array.shape) != shape:
+            raise Unreadable(f"its array {name!r} is not the one that its header describes")
+    members.finish()
+    if not np.array_equal(digest, _digest(text, arrays)):
+        raise Unreadable("it was changed after it was saved")
     return header, arrays
 
 
 def _header(text: np.ndarray) -> dict[str, Any]:
     if text.dtype != np.uint8 or text.ndim != 1:
         raise Unreadable("its header is not text")
-    header = json.loads(text.tobytes().decode(), object_hook=_number)
+    header = json.loads(text.tobytes().decode(), object_pairs_hook=_mapping, parse_constant=_no_number)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise Unreadable("it is not a model file of mdlearn")
     version = header["version"]
@@ -177,25 +189,26 @@ def _header(text: np.ndarray) -> dict[str, Any]:
     return header
 
 
-def _number(value: dict[str, Any]) -> Any:
-    return float(value["number"]) if value.keys() == {"number"} else value
+def _mapping(pairs: list[tuple[str, Any]]) -> Any:
+    """What an object of the header stands for: a mapping, or a number that JSON lacks."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unreadable("its header gives a name twice")
+    if found.keys() != {"number"}:
+        return found
+    if found["number"] not in ("inf", "-inf", "nan"):
+        raise Unreadable("its header holds a number that is none")
+    return float(found["number"])
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> np.ndarray:
-    """One array; everything is checked before memory is taken for it."""
-    name = info.filename.removesuffix(".npy")
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size > size:
-        raise Unreadable(f"its array {name!r} is compressed, which model files of mdlearn never are")
-    with archive.open(info) as member:
-        if npy.read_magic(member) != (1, 0):
-            raise Unreadable(f"its array {name!r} has another npy version than 1.0")
-        shape, _, dtype = npy.read_array_header_1_0(member)
-        start = member.tell()
-    if dtype.hasobject:
-        raise Unreadable(f"its array {name!r} holds pickled objects, which are never loaded")
-    if dtype.kind not in LABEL_KINDS or dtype.itemsize == 0 or min(shape, default=0) < 0:
-        raise Unreadable(f"its array {name!r} has dtype {dtype} and shape {shape}")
-    if start + math.prod(shape) * dtype.itemsize != info.file_size:
-        raise Unreadable(f"its array {name!r} is incomplete")
-    with archive.open(info) as member:
-        return np.asarray(npy.read_array(member, allow_pickle=False))
+def _no_number(name: str) -> Any:
+    raise Unreadable(f"its header holds {name}, which JSON lacks")
+
+
+def _short(text: str) -> str:
+    """What a file makes errors say may be as long as the file."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    return os.fsdecode(os.fspath(path))
