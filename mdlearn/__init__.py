@@ -43,7 +43,7 @@ _LAZY = {
     "Certificate": "mdlearn.forms.proof",
     "Path": "mdlearn.selection.result",
 }
-_SUBMODULES = ("datasets", "margins", "plotting", "selection", "testing")
+_SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "testing")
 
 __all__ = [
     "Certificate",

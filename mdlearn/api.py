@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
-from mdlearn.errors import ConvergenceWarning
+from mdlearn.errors import convergence_warning
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
@@ -135,7 +135,7 @@ def fit(
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
         model = setting.builder().model(fitted)
     for shortfall in fitted.shortfalls:
-        warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
+        warnings.warn(shortfall.text, convergence_warning(), stacklevel=2)
     return model
 
 

@@ -75,7 +75,7 @@ class L3SVM(Objective):
     ----------
     C : float, default 100
         Weight of the mean loss (c in the paper), >= 0.
-    n_clusters : int, default 10
+    n_clusters : int, default 10, or the number of distinct rows where these are fewer
         Number K of clusters, at most the number of distinct rows; with `centers`, as many as these are.
     n_landmarks : int, default min(d, number of distinct rows)
         Number L of landmarks, at most the number of distinct rows (for "pca" also at most d); with `landmarks`, as many
@@ -121,7 +121,7 @@ class L3SVM(Objective):
     feature_map: ClassVar[type[FeatureMap] | None] = LandmarkMap
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
-        "n_clusters": Setting(10, "number of clusters; as many as centers has", _some),
+        "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _count),
         "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _count),
         "centers": Setting(None, "array of centres", _points),
         "landmarks": Setting(None, "array of landmarks", _points),
@@ -145,6 +145,8 @@ class L3SVM(Objective):
         for points, number, _, _ in CHOICES:
             if params[points] is not None:
                 filled[number] = _agreed(number, self.given.get(number), points, params[points], d)
+        if filled["n_clusters"] is None:
+            filled["n_clusters"] = _few(data, 10)
         if filled["n_landmarks"] is None:
             filled["n_landmarks"] = min(d, len(distinct(data.X, data.counts)))
         return filled
@@ -153,6 +155,11 @@ class L3SVM(Objective):
         self, data: Data, kernel: Kernel, params: Settings, rng: np.random.Generator
     ) -> Generator[None, Any, Features]:
         """Find centres and landmarks, then project."""
+        place = yield from self.place(data, params, rng)
+        return (yield from _features_of(place, data, kernel))
+
+    def place(self, data: Data, params: Settings, rng: np.random.Generator) -> Generator[None, Any, LandmarkMap]:
+        """Find centres and landmarks, in interruptible pieces; of `data`, labels do not matter."""
         # Two seeds, drawn whatever is given: landmarks do not depend on how centres are found.
         seeds = rng.integers(2**31, size=2)
         found = {"centers": params["centers"], "landmarks": params["landmarks"]}
@@ -165,7 +172,7 @@ class L3SVM(Objective):
         width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
         mix = smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
         projection = make_projection(params["projection"], params["sigma"], data.X, data.counts)
-        return (yield from _features_of(LandmarkMap(centers, landmarks, projection, width, mix), data, kernel))
+        return LandmarkMap(centers, landmarks, projection, width, mix)
 
     def terms(self, params: Settings, total: float) -> Terms:
         """C / m times the hinge or its square."""
@@ -190,6 +197,13 @@ class L3SVM(Objective):
             place = replace(form.features.mapping(), landmarks=points)
             form = self.form(data, (yield from _features_of(place, data, kernel)), bias, params)
         return form
+
+
+def _few(data: Data, most: int) -> int:
+    """The number of distinct rows, or `most` where there are more; the first rows mostly tell."""
+    n = 8 * most
+    head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
+    return most if head >= most else min(most, len(distinct(data.X, data.counts)))
 
 
 def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
-from mdlearn.errors import ConvergenceWarning
+from mdlearn.errors import convergence_warning
 from mdlearn.forms.history import State
 from mdlearn.forms.start import starts_of
 from mdlearn.objectives.base import Objective
@@ -64,5 +64,5 @@ def fit_path(
             fits.append(setting.solve(task, setting.complete(task), setting.kernel(given), handed))
     for one in fits:
         for shortfall in one.shortfalls:
-            warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
+            warnings.warn(shortfall.text, convergence_warning(), stacklevel=2)
     return Path(points, setting.builder(fits), fits, time.perf_counter() - limits.started)

@@ -1,0 +1,41 @@
+"""scikit-learn estimators: every fit is certified, and sample weights mean repetition.
+
+``import sklearn`` inside this package is scikit-learn itself.
+"""
+
+from __future__ import annotations
+
+try:
+    import sklearn
+except ImportError as error:
+    raise ImportError("mdlearn.sklearn needs scikit-learn >= 1.6; pip install 'mdlearn[sklearn]'") from error
+
+if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6):
+    raise ImportError(
+        f"mdlearn.sklearn needs scikit-learn >= 1.6, here is {sklearn.__version__}; pip install 'mdlearn[sklearn]'"
+    )
+
+from mdlearn.sklearn.generic import MarginClassifier
+from mdlearn.sklearn.landmarks import LandmarkTransformer
+from mdlearn.sklearn.leastsquares import LSLDMClassifier, LSSVMClassifier, ULDMClassifier
+from mdlearn.sklearn.local import L3SVMClassifier
+from mdlearn.sklearn.logistic import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
+from mdlearn.sklearn.machines import LDMClassifier, LSVMClassifier, SVMClassifier
+from mdlearn.sklearn.reports import EstimatorConvergenceWarning
+
+__all__ = [
+    "EstimatorConvergenceWarning",
+    "L2LRClassifier",
+    "L3SVMClassifier",
+    "LDMClassifier",
+    "LSLDMClassifier",
+    "LSSVMClassifier",
+    "LSVMClassifier",
+    "LandmarkTransformer",
+    "MDLMClassifier",
+    "MLRClassifier",
+    "MMLRClassifier",
+    "MarginClassifier",
+    "SVMClassifier",
+    "ULDMClassifier",
+]

@@ -1,0 +1,299 @@
+"""What all classifiers share: parameters, validation as scikit-learn wants it, the fit, and what a Model gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from mdlearn.api import fit
+from mdlearn.arguments import DefaultTolerance, seed_of
+from mdlearn.data.kernels import PARAMETERS
+from mdlearn.model.pairs import PAIRWISE, n_problems
+from mdlearn.objectives.base import Objective
+from mdlearn.sklearn.reports import CallbackSupportMixin, Tasks, with_callbacks
+
+FLOATS = (np.float64, np.float32)
+"""What X may hold; anything else becomes the first."""
+DEFAULT_TOL = 1e-10
+"""scikit-learn's checks compare decision values to 7 digits, and a gap fixes them to about its square root."""
+NESTED = ("params", "kernel_params", "solver_options")
+"""Parameters that are mappings, whose entries get_params and set_params know as NAME__key."""
+
+
+def seed(random_state: Any) -> int:
+    """Seed of a `random_state` of scikit-learn's; the module ``numpy.random`` stands for the global generator."""
+    return seed_of(check_random_state(np.random) if random_state is np.random else random_state)
+
+
+class NestedParams:
+    """Parameters that are mappings can be searched over, entry by entry."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all parameters; with `deep` also the entries of those that are mappings, as ``NAME__key``.
+
+        Parameters
+        ----------
+        deep : bool, default True
+
+        Returns
+        -------
+        dict
+        """
+        found: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
+        if deep:
+            for name in NESTED:
+                given = found.get(name)
+                if isinstance(given, Mapping):
+                    found |= {f"{name}__{key}": value for key, value in given.items()}
+        return found
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; ``NAME__key`` sets one entry of a parameter that is a mapping.
+
+        Parameters
+        ----------
+        **params
+            New values.
+
+        Returns
+        -------
+        estimator
+            This one.
+        """
+        nested = {name: value for name, value in params.items() if name.split("__")[0] in NESTED and "__" in name}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
+        for name, value in nested.items():
+            head, key = name.split("__", 1)
+            # Another mapping: the one at hand may be shared with other estimators.
+            super().set_params(**{head: {**(getattr(self, head, None) or {}), key: value}})  # type: ignore[misc]
+        return self
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CertifiedClassifier(NestedParams, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of all classifiers: a name of an objective, whose parameters are attributes of the same names."""
+
+    bias: str | None = None
+    multiclass: str = "auto"
+    class_weight: Mapping[Any, float] | str | None = None
+    solver: Any = "auto"
+    solver_options: Mapping[str, Any] | None = None
+    tol: float = DEFAULT_TOL
+    max_iter: int | None = None
+    time_limit: float | None = None
+    random_state: Any = None
+    n_threads: int | None = None
+    warm_start: bool = False
+    callback: Callable[[Any], Any] | None = None
+    verbose: int = 0
+    _objective: ClassVar[type[Objective] | None] = None
+
+    def _task(self) -> Any:
+        """The objective, a class or an instance."""
+        return self._objective
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters given: None stands for the objective's default."""
+        given = {name: getattr(self, name) for name in self._task().parameters}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _kernel(self) -> dict[str, Any]:
+        """Kernel and those of its parameters that it has; nothing for linear objectives."""
+        return {}
+
+    @property
+    def _sparse(self) -> str | bool:
+        """What sparse X becomes; False: a Gram matrix is dense."""
+        kernel = self._kernel().get("kernel")
+        return False if isinstance(kernel, str) and kernel == "precomputed" else "csr"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = not self._sparse
+        tags.input_tags.sparse = bool(self._sparse)
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit and certify.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Training rows; the Gram matrix of shape (m, m) with ``kernel="precomputed"``.
+        y : array-like of shape (m,)
+            Two or more labels.
+        sample_weight : array-like of shape (m,), optional
+            Repetition counts >= 0: an integer weight equals repeated rows.
+
+        Returns
+        -------
+        estimator
+            This one.
+
+        Raises
+        ------
+        ValueError, TypeError
+            One sentence: what was given, what is needed.
+
+        Warns
+        -----
+        EstimatorConvergenceWarning
+            When the certified gap did not reach `tol`.
+        """
+        X, y = validate_data(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
+        check_classification_targets(y)
+        start = getattr(self, "model_", None) if self.warm_start else None
+        given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+        tasks = Tasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
+        model = fit(
+            self._task(),
+            X,
+            y,
+            sample_weight=sample_weight,
+            callback=tasks.callback,
+            warm_start=start,
+            **self._settings(),
+            **{**self._kernel(), **self._own()},
+        )
+        names = getattr(self, "feature_names_in_", None)
+        self.model_ = model if names is None else replace(model, _names=tuple(names))
+        tasks.end({"model_": self.model_})
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        """Arguments of `mdlearn.fit` that bear the same names here."""
+        names = "bias multiclass class_weight solver solver_options max_iter time_limit n_threads verbose".split()
+        tol = DefaultTolerance(self.tol) if self.tol == DEFAULT_TOL else self.tol
+        return {name: getattr(self, name) for name in names} | {"tol": tol, "random_state": seed(self.random_state)}
+
+    def _n_problems(self, y: np.ndarray) -> int:
+        """How many problems a fit solves one by one, as far as labels tell."""
+        way = self._task().multiclass[0] if self.multiclass == "auto" else self.multiclass
+        return 1 if way == "joint" else n_problems(len(np.unique(y)), way)
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows; for a precomputed kernel the values (n, m) against all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            f = 0 is the second label; ties go to the first class in `classes_`.
+        """
+        rows = self._rows(X)
+        return self.model_.predict(rows)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows; for a precomputed kernel the values (n, m) against all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k)
+            (n,) for two classes; else the score of each class: raw ones ("ovr", "joint"), votes with a tie-break
+            ("ovo") or memberships ("fuzzy-min", "fuzzy-avg").
+        """
+        rows = self._rows(X)
+        return self.model_.decision_function(rows)
+
+    def _has_probabilities(self) -> bool:
+        if hasattr(self, "model_"):
+            return hasattr(self.model_, "predict_proba")
+        return bool(self._task().probabilities) and self.multiclass not in PAIRWISE
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class; there where the objective defines it (logistic losses).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            No class has a larger one than the label of `predict`.
+        """
+        rows = self._rows(X)
+        found: np.ndarray = self.model_.predict_proba(rows)
+        return found
+
+    @property
+    def certificate_(self) -> Any:
+        """Objective, lower bound and relative gap of the coefficients."""
+        return self.model_.certificate
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels, shape (k,)."""
+        return self.model_.classes_
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of p problems, shape (p, d); AttributeError unless the kernel is linear."""
+        return self.model_.coef_
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts, shape (p,)."""
+        return self.model_.intercept_
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Signed multipliers over all training rows, shape (p, m)."""
+        return self.model_.dual_coef_
+
+    @property
+    def support_(self) -> np.ndarray:
+        """Training rows with a multiplier other than 0."""
+        return self.model_.support_
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """Number of support vectors per class, shape (k,)."""
+        return self.model_.n_support_
+
+    @property
+    def n_iter_(self) -> int:
+        """Reports of the engine, summed over the problems."""
+        return self.model_.n_iter
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelClassifier(CertifiedClassifier):
+    """Base of the classifiers of objectives that take kernels."""
+
+    kernel: Any = "linear"
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    kernel_params: Mapping[str, Any] | None = None
+
+    def _kernel(self) -> dict[str, Any]:
+        """Kernel and parameters, only those that the kernel has: a grid can hold several kernels."""
+        names = PARAMETERS.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
+        own = {name: getattr(self, name) for name in names}
+        return {"kernel": self.kernel, **own, **(self.kernel_params or {})}

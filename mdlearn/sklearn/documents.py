@@ -1,0 +1,103 @@
+"""What all estimators say alike: shared parameters and attributes, put into their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+KERNEL = """\
+kernel : str or callable, default "linear"
+    "linear", "rbf", "poly", "precomputed" (X is the Gram matrix), a plugin's, or a callable k(A, B) -> (n, m).
+gamma : "scale" or float, default "scale"
+    Of "rbf" and "poly"; "scale" is 1 / (d Var X). Kernels without it ignore it, as they do `degree` and `coef0`.
+degree : int, default 3
+    Of "poly".
+coef0 : float, default 0
+    Of "poly", >= 0.
+kernel_params : mapping, optional
+    Parameters of a plugin's kernel; searched over as ``kernel_params__NAME``.
+"""
+
+SHARED = """\
+bias : {"none", "regularized", "free"}, optional
+    Default: the objective's own, %(bias)s.
+multiclass : {%(ways)s}, default "auto"
+    How more than two classes are told apart; "auto" is %(auto)s.
+class_weight : mapping or "balanced", optional
+    Factor per label that multiplies `sample_weight`; "balanced" is sum(w) / (k * weighted count).
+solver : str, Solver class or instance, default "auto"
+    Engine, see `mdlearn.list_solvers`.
+solver_options : mapping, optional
+    The engine's own settings; searched over as ``solver_options__NAME``.
+tol : float, default 1e-10
+    Certified relative gap at which the fit stops. Engines with a published end (asgd, sgd) warn of a larger gap only
+    where `tol` is not the default.
+max_iter : int, optional
+    Most reports of the engine per problem.
+time_limit : float, optional
+    Wall seconds for a fit; the best model so far is kept, with a warning.
+random_state : int, RandomState instance or None, default None
+    None means 0: the same call gives the same bits. An instance (or ``numpy.random``, the global one) gives its next
+    number as the seed.
+n_threads : int, optional
+    Threads for BLAS and for the problems of several classes. None: BLAS as found, one problem after the other.
+warm_start : bool, default False
+    Begin where the last fit ended; it needs to be of the same kind of problem (as many rows, same classes and kernel).
+callback : callable, optional
+    Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit.
+verbose : int, default 0
+    1 shows progress on standard error, 2 a line per report.
+"""
+
+ATTRIBUTES = """\
+model_ : Model
+    What `mdlearn.fit` returns: margins, history, saving.
+certificate_ : Certificate
+    Objective, lower bound and relative gap of the coefficients.
+classes_ : ndarray of shape (k,)
+    Sorted labels.
+coef_ : ndarray of shape (1, d) or (p, d)
+    Coefficients of p problems: 1 for two classes, else k, or k (k - 1) / 2 for pairs.%(kernel_only)s
+intercept_ : ndarray of shape (1,) or (p,)
+    Intercepts.
+dual_coef_ : ndarray of shape (1, m) or (p, m)
+    Signed multipliers over all training rows. Not where w is no combination of rows.
+support_ : ndarray of intp
+    Training rows with a multiplier other than 0.
+n_support_ : ndarray of shape (k,)
+    Their number per class.
+n_iter_ : int
+    Reports of the engine, summed over the problems.
+n_features_in_ : int
+    Columns of X at fit.
+feature_names_in_ : ndarray of shape (d,)
+    Column names, where X was a data frame with string ones.
+"""
+
+
+def described(cls: Any) -> Any:
+    """Fill the docstring of an estimator, and list its own parameters first in the signature.
+
+    ``%(shared)s`` and ``%(attributes)s`` in the docstring stand for what all estimators have alike.
+    """
+    own = list(vars(cls).get("__annotations__", {}))
+    init = cls.__init__
+    signature = inspect.signature(init)
+    order = sorted(signature.parameters.values(), key=lambda p: (p.kind, p.name != "self", p.name not in own))
+    init.__signature__ = signature.replace(parameters=order)
+    if cls.__doc__:  # there is none under python -OO
+        objective = cls._objective
+        kernel = any(field.name == "kernel" for field in fields(cls))
+        ways = ", ".join(f'"{way}"' for way in ("auto", *(objective.multiclass if objective else WAYS)))
+        shared = (KERNEL if kernel else "") + SHARED % {
+            "bias": f'"{objective.default_bias}"' if objective else '"regularized" for most',
+            "ways": ways,
+            "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
+        }
+        attributes = ATTRIBUTES % {"kernel_only": " Linear kernel only." if kernel else ""}
+        cls.__doc__ = inspect.cleandoc(cls.__doc__) % {"shared": shared.rstrip(), "attributes": attributes.rstrip()}
+    return cls
+
+
+WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")

@@ -1,0 +1,198 @@
+"""Similarities to landmarks as a transformer: the feature space of the L3-SVM for any estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mdlearn.data import memory
+from mdlearn.data.arrays import check_rows, only
+from mdlearn.data.checks import Data, check_weights
+from mdlearn.data.maps import LandmarkMap
+from mdlearn.objectives.l3svm import L3SVM
+from mdlearn.sklearn.base import FLOATS, seed
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Projections of rows on landmarks, in the block of each row's cluster.
+
+    With one cluster these are L columns mu(x, l); with K clusters K L columns, zero outside the block of the cluster
+    that x belongs to. A linear classifier on them is an L3-SVM: the same `random_state` chooses the same centres and
+    landmarks as in `L3SVMClassifier`.
+
+    Parameters
+    ----------
+    n_landmarks : int, optional
+        Number L of landmarks, at most the number of distinct rows; default min(d, number of distinct rows), or as many
+        as `landmarks` has.
+    landmark_selection : {"random", "pca", "kmeans"} or callable, default "random"
+        Distinct rows at random, leading principal directions, centres of k-means, or f(X, L, seed) -> array (L, d).
+    landmarks : array-like of shape (L, d), optional
+        Default: found by `landmark_selection`.
+    projection : {"dot", "rbf"} or callable, default "dot"
+        mu(x, l) = x . l or exp(-|x - l|^2 / sigma), or f(A, B) -> array of shape (n, L).
+    sigma : float, optional
+        Width of "rbf", > 0, in squared units of X; default d.
+    n_clusters : int, optional
+        Number K of clusters; default 1, or as many as `centers` has.
+    clustering : {"kmeans"} or callable, default "kmeans"
+        Weighted k-means, or f(X, K, seed) -> array (K, d).
+    centers : array-like of shape (K, d), optional
+        Centres of the clusters; default: found by `clustering`.
+    membership : {"hard", "soft"}, default "hard"
+        "soft": a row belongs to its 4 nearest clusters, with weights that add up to 1.
+    n_restarts : int, default 1
+        Runs of k-means, of which the best counts.
+    sparse_output : bool, default False
+        Return CSR matrices: with many clusters nearly everything is zero.
+    random_state : int, RandomState instance or None, default None
+        None means 0.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (L, d)
+        Landmarks.
+    centers_ : ndarray of shape (K, d)
+        Centres of the clusters.
+    n_features_in_ : int
+        Columns of X at fit.
+    feature_names_in_ : ndarray of shape (d,)
+        Column names, where X was a data frame with string ones.
+
+    References
+    ----------
+    V. Zantedeschi, R. Emonet and M. Sebban, "L3-SVMs: landmarks-based linear local support vector machines", 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from mdlearn.sklearn import LandmarkTransformer, LDMClassifier
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> features = LandmarkTransformer(n_landmarks=20, projection="rbf", sigma=0.5)
+    >>> features.fit_transform(X).shape
+    (200, 20)
+    >>> bool(make_pipeline(features, LDMClassifier(C=10)).fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    n_landmarks: int | None = None
+    landmark_selection: Any = "random"
+    landmarks: Any = None
+    projection: Any = "dot"
+    sigma: float | None = None
+    n_clusters: int | None = None
+    clustering: Any = "kmeans"
+    centers: Any = None
+    membership: str = "hard"
+    n_restarts: int = 1
+    sparse_output: bool = False
+    random_state: Any = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LandmarkTransformer:
+        """Choose landmarks and centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Rows.
+        y : None
+            Not used.
+        sample_weight : array-like of shape (m,), optional
+            Repetition counts >= 0: an integer weight equals repeated rows.
+
+        Returns
+        -------
+        LandmarkTransformer
+            This one.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters out of range: one sentence that says what is needed.
+        """
+        asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, Integral)]
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=int(max(asked)))
+        rows, counts = check_rows(X), check_weights(sample_weight, X.shape[0])
+        at = np.flatnonzero(counts > 0)
+        rows = only(rows, at) if at.shape[0] < counts.shape[0] else rows
+        data = Data(rows, np.zeros_like(at), counts[at], np.empty(0), at, X.shape[0], None)
+        task = L3SVM(**self._choices())
+        params = task.complete(task.resolve(data.total), data)
+        # The generator of the first problem of a fit: the same points as there.
+        rng = np.random.default_rng([seed(self.random_state), 0, 1])
+        self._map = _done(task.place(data, params, rng))
+        return self
+
+    def _choices(self) -> dict[str, Any]:
+        names = "n_landmarks landmark_selection landmarks projection sigma n_clusters clustering centers".split()
+        given = {name: getattr(self, name) for name in (*names, "membership", "n_restarts")}
+        if self.n_clusters is None and self.centers is None:
+            given["n_clusters"] = 1
+        return {name: value for name, value in given.items() if value is not None}
+
+    def transform(self, X: Any) -> Any:
+        """Return the projections of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, K L)
+            In the type of X, float32 or float64.
+
+        Raises
+        ------
+        InsufficientMemory
+            When the dense result would not fit; ``sparse_output=True`` may.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        rows = check_rows(X)
+        if self.sparse_output:
+            return self._map.features(rows).matrix().astype(rows.dtype, copy=False)
+        size = 12.0 * rows.shape[0] * self._map.width
+        memory.require(size, f"{self._map.width} features of {rows.shape[0]} rows", "set sparse_output=True")
+        return self._map.features(rows).block(slice(None)).astype(rows.dtype, copy=False)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_map")
+
+    @property
+    def landmarks_(self) -> np.ndarray:
+        """Landmarks, shape (L, d)."""
+        return self._map.landmarks
+
+    @property
+    def centers_(self) -> np.ndarray:
+        """Centres of the clusters, shape (K, d)."""
+        return self._map.centers
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._map.width
+
+
+def _done(work: Generator[None, Any, LandmarkMap]) -> LandmarkMap:
+    """Run a choice of points to its end."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: LandmarkMap = done.value
+            return found

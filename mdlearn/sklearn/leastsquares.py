@@ -1,0 +1,141 @@
+"""Classifiers without a loss, or with the squared one: Abe's unconstrained and least squares machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mdlearn.objectives.base import Objective
+from mdlearn.objectives.leastsquares import LSLDM, LSSVM
+from mdlearn.objectives.uldm import ULDM
+from mdlearn.sklearn.base import KernelClassifier
+from mdlearn.sklearn.documents import described
+
+
+@described
+@dataclass(eq=False, repr=False, kw_only=True)
+class ULDMClassifier(KernelClassifier):
+    """Unconstrained large margin distribution machine: margin mean and variance, and the length of coefficients.
+
+    ``C/2 |beta|^2 - mean(z) + lambda0/2 Var(z)``, z the margins y f(x), f(x) = sum_j beta_j k(x, z_j) + b.
+
+    Parameters
+    ----------
+    C : float, default 1e-4
+        Weight of half the squared coefficients, >= 0; 0 needs a matrix that is not singular.
+    lambda0 : float, default 1
+        Weight of half the margin variance, >= 0.
+    basis : {"auto", "all", "euclidean", "cholesky"} or array of int, default "auto"
+        Rows whose kernel columns make f: all, those that an incomplete Cholesky factorisation chooses, or rows of these
+        numbers; "euclidean" takes the columns of X. "auto" is "euclidean" for a linear kernel with fewer columns than
+        distinct rows, else "all".
+    basis_tol : float, default 1e-6
+        Where "cholesky" ends: squared distance of a row from the span of the basis, relative to the largest k(x, x).
+    c_scaling : {None, "max_diag"}, default None
+        "max_diag" multiplies C by the largest variance of a basis column.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+    basis_indices_ : ndarray of intp, or tuple of these
+        Training rows that make the basis (of each pair of classes), unless that is "euclidean".
+
+    References
+    ----------
+    S. Abe, "Unconstrained large margin distribution machines", Pattern Recognition Letters 98, 2017, eq. (34)-(35).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import ULDMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = ULDMClassifier(kernel="rbf", basis="cholesky").fit(X, y)
+    >>> clf.decision_function(X[:2]).shape
+    (2, 3)
+    """
+
+    C: float = 1e-4
+    lambda0: float = 1.0
+    basis: Any = "auto"
+    basis_tol: float = 1e-6
+    c_scaling: str | None = None
+    _objective: ClassVar[type[Objective] | None] = ULDM
+
+    @property
+    def basis_indices_(self) -> Any:
+        """Training rows that make the basis; not with "euclidean"."""
+        return self.model_.basis_indices_
+
+
+@described
+@dataclass(eq=False, repr=False, kw_only=True)
+class LSSVMClassifier(KernelClassifier):
+    """Least squares support vector machine: every margin is drawn to 1.
+
+    ``1/2 |w|^2 + C/2 sum (1 - z)^2``, z the margins y f(x).
+
+    Parameters
+    ----------
+    C : float, default 1
+        Weight of half the summed squared loss, >= 0.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mdlearn.sklearn import LSSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(LSSVMClassifier(kernel="rbf"), {"C": [1, 10], "gamma": [0.1, 1.0]}, cv=3).fit(X, y)
+    >>> bool(search.best_score_ > 0.9)
+    True
+    """
+
+    C: float = 1.0
+    _objective: ClassVar[type[Objective] | None] = LSSVM
+
+
+@described
+@dataclass(eq=False, repr=False, kw_only=True)
+class LSLDMClassifier(KernelClassifier):
+    """Least squares large margin distribution machine: the squared loss with margin mean and variance.
+
+    ``1/2 |w|^2 - lambda1 mean(z) + lambda2/2 Var(z) + C/2 sum (1 - z)^2``, z the margins y f(x). The roles of lambda1
+    and lambda2 are Abe's, opposite to those of `LDMClassifier`.
+
+    Parameters
+    ----------
+    C : float, default 1
+        Weight of half the summed squared loss, >= 0.
+    lambda1 : float, default 1
+        Weight of the margin mean, >= 0.
+    lambda2 : float, default 1
+        Weight of half the margin variance, >= 0.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    References
+    ----------
+    S. Abe, "Unconstrained large margin distribution machines", Pattern Recognition Letters 98, 2017, eq. (16)-(18).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import LSLDMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LSLDMClassifier(lambda2=10).fit(X, y).certificate_.converged
+    True
+    """
+
+    C: float = 1.0
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    _objective: ClassVar[type[Objective] | None] = LSLDM
