@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mdlearn.experiments.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
+from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.experiments.sets import DataSet, halves
 
 # ---------------------------------------------------------------- scores, by hand

@@ -1,0 +1,114 @@
+"""Scores of predictions, straight from their definitions; rows counted by weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Weights = np.ndarray | None
+
+
+def accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
+    """Share of right labels.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Labels, n >= 1.
+    weights : ndarray of shape (n,), optional
+        Repetition counts, here and below; None means one each.
+    """
+    return float(np.average(y == predicted, weights=weights))
+
+
+def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
+    """Area under the ROC curve: the share of pairs of a positive and another row that f puts in the right order.
+
+    A pair with equal f counts one half (Mann and Whitney).
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n,), bool
+    f : ndarray of shape (n,)
+    weights : ndarray of shape (n,), optional
+
+    Raises
+    ------
+    ValueError
+        When all rows are of one kind.
+    """
+    counts = np.ones(f.shape[0]) if weights is None else weights
+    _, place = np.unique(f, return_inverse=True)
+    own = np.bincount(place.reshape(-1), np.where(positive, counts, 0.0))
+    others = np.bincount(place.reshape(-1), np.where(positive, 0.0, counts))
+    if own.sum() == 0 or others.sum() == 0:
+        raise ValueError("the area under the ROC curve needs rows of both classes; the test part has one")
+    below = np.cumsum(others) - others
+    return float(own @ (below + 0.5 * others) / (own.sum() * others.sum()))
+
+
+def f1_macro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
+    """Mean over classes of F1 = 2 TP / (2 TP + FP + FN); a class that neither y nor `predicted` has is left out.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Labels, n >= 1.
+    weights : ndarray of shape (n,), optional
+    """
+    right, given, told = _counts(y, predicted, weights)
+    return float(np.mean(2.0 * right / (given + told)))
+
+
+def f1_micro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
+    """F1 of the counts of all classes together; with one label per row that is the accuracy.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Labels, n >= 1.
+    weights : ndarray of shape (n,), optional
+    """
+    right, given, told = _counts(y, predicted, weights)
+    return float(2.0 * right.sum() / (given.sum() + told.sum()))
+
+
+def r2(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
+    """R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Numbers, n >= 1.
+    weights : ndarray of shape (n,), optional
+    """
+    counts = np.ones(y.shape[0]) if weights is None else weights
+    missed = float(counts @ np.square(y - predicted))
+    spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))
+    return 1.0 - missed / spread if spread > 0 else float(missed == 0)
+
+
+def average_ranks(values: np.ndarray) -> np.ndarray:
+    """Rank 1 for the largest value; equal values share the mean of their ranks, and NaN come last.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    _, place, count = np.unique(-np.where(np.isnan(values), -np.inf, values), return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    ranks: np.ndarray = (last - 0.5 * (count - 1))[place.reshape(-1)]
+    return ranks
+
+
+def _counts(y: np.ndarray, predicted: np.ndarray, weights: Weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per class that occurs: rows labelled right, rows of the class (TP + FN), rows labelled with it (TP + FP)."""
+    classes, codes = np.unique(np.concatenate([y, predicted]), return_inverse=True)
+    own, told = codes.reshape(2, -1)
+    counts = np.ones(own.shape[0]) if weights is None else weights
+    k = classes.shape[0]
+    right = np.bincount(own[own == told], counts[own == told], minlength=k)
+    return right, np.bincount(own, counts, minlength=k), np.bincount(told, counts, minlength=k)
