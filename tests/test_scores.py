@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.experiments.sets import DataSet, halves
+from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
 
 # ---------------------------------------------------------------- scores, by hand
 

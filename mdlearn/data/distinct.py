@@ -54,13 +54,31 @@ class Distinct:
 def distinct(rows: Rows, counts: np.ndarray) -> Distinct:
     """Find the distinct rows of positive weight, sorted by their first column, then the second, and so on.
 
-    Rows are compared as numbers: -0.0 is 0.0, float32 and float64 and dense and sparse rows have one order. More and
-    more columns are looked at, for the rows only that the columns before left tied, in blocks of some BLOCK_ENTRIES.
+    Rows are compared as numbers: -0.0 is 0.0, float32 and float64 and dense and sparse rows have one order.
     """
-    order = np.flatnonzero(counts > 0)
+    order, first = in_order(rows, np.flatnonzero(counts > 0))
+    return Distinct(rows, order[first], np.add.reduceat(counts[order], np.flatnonzero(first)))
+
+
+def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort the rows `which` by a key of theirs, if given, then as `distinct` does.
+
+    More and more columns are looked at, for the rows only that what came before left tied, in blocks of some
+    BLOCK_ENTRIES.
+
+    Returns
+    -------
+    order : ndarray of shape (n,), intp
+        `which` in order; equal rows keep theirs.
+    first : ndarray of shape (n,), bool
+        Whether each has another key or other numbers than the one before it.
+    """
     keys, length = _dense_keys(rows) if isinstance(rows, DenseRows) else _csr_keys(rows)
-    first = np.zeros(order.shape[0], dtype=bool)  # whether a position holds another row than the one before it
+    by = np.arange(which.shape[0]) if key is None else np.argsort(key, kind="stable")
+    order, first = which[by], np.zeros(which.shape[0], dtype=bool)
     first[0] = True
+    if key is not None:
+        first[1:] = key[by[1:]] != key[by[:-1]]
     start, width = 0, 1
     while start < length:
         tied = np.flatnonzero(~(first & np.append(first[1:], True)))
@@ -73,7 +91,7 @@ def distinct(rows: Rows, counts: np.ndarray) -> Distinct:
         order[tied], table = order[tied][by], table[by]
         first[tied[1:]] = (table[1:] != table[:-1]).any(axis=1)
         start, width = start + width, 2 * width
-    return Distinct(rows, order[first], np.add.reduceat(counts[order], np.flatnonzero(first)))
+    return order, first
 
 
 def _sortable(group: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -20,11 +20,11 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.data.checks import check_number
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.selection.scores import accuracy, auc, f1_macro
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
 from mdlearn.plugins.manager import find, registry
+from mdlearn.selection.scores import accuracy, auc, f1_macro
 
 
 def main(given: argparse.Namespace) -> int:

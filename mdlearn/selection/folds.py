@@ -1,0 +1,182 @@
+"""Which rows train and which are held out: stratified folds, the caller's own pairs, or a splitter of scikit-learn's.
+
+Folds are drawn among units, sets of rows with the same numbers and the same label, in an order of their own. So neither
+the order of the caller's rows matters nor whether a row is repeated or has a weight, and what a model is judged by has
+never been among its training rows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import Data, check_number
+from mdlearn.data.distinct import in_order
+from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
+
+LEVELS = 16
+"""Values that tell rows of a Gram matrix apart; rows that share so many of them are mirror images."""
+
+Fold = tuple[np.ndarray, np.ndarray]
+"""Positions of training rows and of held-out rows among the caller's rows; one that comes twice counts twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sets of equal rows, sorted by label (or target), then by their numbers.
+
+    Attributes
+    ----------
+    of : ndarray of shape (m,), intp
+        Unit of every row.
+    codes : ndarray of shape (n,), intp
+        Class of every unit; 0 for regression.
+    weights : ndarray of shape (n,)
+        Sum of the weights of its rows.
+    """
+
+    of: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+
+
+def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
+    """Find the units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
+    key = data.codes if data.targets is None else np.unique(data.targets, return_inverse=True)[1].reshape(-1)
+    m = data.X.shape[0]
+    order, first = in_order(data.X, np.arange(m), key)
+    unit = np.cumsum(first) - 1
+    if square:
+        # Columns are rows as well: their order must not count.
+        leaders = order[first]
+        place = np.empty(leaders.shape[0], dtype=np.intp)
+        place[_by_values(data.X, leaders, key[leaders])] = np.arange(leaders.shape[0])
+        unit = place[unit]
+    of = np.empty(m, dtype=np.intp)
+    of[order] = unit
+    codes = np.empty(int(first.sum()), dtype=np.intp)
+    codes[of] = data.codes
+    by = np.lexsort((weights, of))  # sums of weights do not depend on the order of rows
+    return Units(of, codes, np.add.reduceat(weights[by], np.searchsorted(of[by], np.arange(codes.shape[0]))))
+
+
+def _by_values(G: Rows, which: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Order of different rows of a Gram matrix by key, then by their smallest value, the next larger one, and so on."""
+    order, first = np.argsort(key, kind="stable"), np.empty(0)
+    level = np.full(which.shape[0], -np.inf)
+    rank = np.unique(key, return_inverse=True)[1].reshape(-1)
+    for _ in range(LEVELS):
+        order = np.lexsort((level, rank))
+        first = np.append(True, (rank[order][1:] != rank[order][:-1]) | (level[order][1:] != level[order][:-1]))
+        rank[order] = np.cumsum(first) - 1
+        tied = order[~(first & np.append(first[1:], True))]
+        if tied.shape[0] == 0:
+            break
+        for part in steps(tied.shape[0], BLOCK_ENTRIES // G.shape[1]):
+            block = G.block(which[tied[part]])
+            level[tied[part]] = np.where(block > level[tied[part], None], block, np.inf).min(axis=1)
+    return order
+
+
+def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
+    """Fold of every unit: each class is spread over the folds, heavy units first, in random order among equal ones.
+
+    A unit goes where its class has least weight so far, then all classes together.
+    """
+    rng, total = np.random.default_rng(seed), np.zeros(n_folds)
+    fold = np.empty(units.codes.shape[0], dtype=np.intp)
+    for code in range(int(units.codes.max()) + 1):
+        mine = rng.permutation(np.flatnonzero(units.codes == code))
+        mine = mine[np.argsort(-units.weights[mine], kind="stable")]
+        waiting = [(0.0, float(total[j]), j) for j in range(n_folds)]
+        heapq.heapify(waiting)
+        for unit, weight in zip(mine.tolist(), units.weights[mine].tolist()):
+            own, whole, j = waiting[0]
+            fold[unit] = j
+            heapq.heapreplace(waiting, (own + weight, whole + weight, j))
+        for _, whole, j in waiting:
+            total[j] = whole
+    return fold
+
+
+def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
+    """Return the folds that `cv` asks for, without rows of weight 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what makes no folds, or folds without training rows of every class.
+    """
+    if hasattr(cv, "split"):
+        folds = _given(cv.split(X, y), data)
+    elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
+        folds = _given(cv, data)
+    else:
+        folds = _drawn(cv, data, weights, square, seed)
+    for j, (train, _) in enumerate(folds):
+        missing = _absent(train, data)
+        if missing.shape[0]:
+            raise ValueError(
+                f"fold {j} has no training row of class {data.classes[missing[0]]!r}; every training part needs all "
+                f"{data.classes.shape[0]} classes: give fewer folds, other folds, or more rows of that class"
+            )
+    return folds
+
+
+def _drawn(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
+    if isinstance(cv, str):
+        raise ValueError(f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter")
+    n_folds = check_number(cv, "cv", low=2, integer=True)
+    units = units_of(data, weights, square)
+    n = units.codes.shape[0]
+    if n < n_folds:
+        raise ValueError(f"cv is {n_folds} but there are {n} distinct rows of positive weight; give at most {n} folds")
+    fold = stratified(units, n_folds, seed)[units.of]
+    return tuple((data.rows[fold != j], data.rows[fold == j]) for j in range(n_folds))
+
+
+def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
+    """The caller's folds, checked."""
+    folds = []
+    counted = np.zeros(data.n_given, dtype=bool)
+    counted[data.rows] = True
+    for j, pair in enumerate(pairs):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ValueError(f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {type(pair).__name__}")
+        train, test = (
+            _positions(part, data.n_given, f"{name} part of fold {j}") for part, name in zip(pair, ("training", "test"))
+        )
+        train, test = train[counted[train]], test[counted[test]]
+        for part, name in ((train, "training"), (test, "test")):
+            if part.shape[0] == 0:
+                raise ValueError(f"the {name} part of fold {j} has no row of positive weight; give at least one")
+        folds.append((train, test))
+    if not folds:
+        raise ValueError("cv has no folds; give at least one pair (train, test)")
+    return tuple(folds)
+
+
+def _positions(part: Any, m: int, what: str) -> np.ndarray:
+    """Row numbers from row numbers or a mask."""
+    index = np.asarray(part)
+    if index.dtype == bool:
+        if index.shape != (m,):
+            raise ValueError(f"the {what} is a mask of shape {index.shape}; X has {m} rows")
+        return np.flatnonzero(index)
+    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+        raise TypeError(f"the {what} needs to be an array of row numbers or a mask; got {part!r:.60}")
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= m):
+        wrong = index[(index < 0) | (index >= m)][0]
+        raise ValueError(f"the {what} names row {wrong}; X has rows 0 to {m - 1}")
+    return index.astype(np.intp)
+
+
+def _absent(train: np.ndarray, data: Data) -> np.ndarray:
+    """Classes without a training row."""
+    code = np.full(data.n_given, -1)
+    code[data.rows] = data.codes
+    return np.setdiff1d(np.arange(data.classes.shape[0]), code[train])

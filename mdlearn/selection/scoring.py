@@ -1,0 +1,109 @@
+"""What `scoring` names: scores from decision values, or the caller's own function of a model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.selection import scores
+
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
+"""score(classes, f, y, weights) from decision values f of shape (n,) or (n, k)."""
+
+
+def labels(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Labels from decision values, by the rule of `Model.predict`."""
+    told: np.ndarray = classes[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+    return told
+
+
+def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> Score:
+    return lambda classes, f, y, weights: score(y, labels(classes, f), weights)
+
+
+def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Of two classes, that of the second; of several, the mean over classes, each against the rest by its own column."""
+    if f.ndim == 1:
+        return scores.auc(y == classes[1], f, weights)
+    return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
+
+
+NAMED: dict[str, dict[str, Score]] = {
+    "classification": {
+        "accuracy": _from_labels(scores.accuracy),
+        "auc": _auc,
+        "f1_macro": _from_labels(scores.f1_macro),
+        "f1_micro": _from_labels(scores.f1_micro),
+    },
+    "regression": {"r2": lambda classes, f, y, weights: scores.r2(y, f, weights)},
+}
+"""Scores by task and name; the first of each task is its default."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How held-out rows are scored: larger is better.
+
+    Attributes
+    ----------
+    name : str
+    values : callable or None
+        Score from decision values.
+    function : callable or None
+        The caller's function(model, X, y), if there is one instead.
+    """
+
+    name: str
+    values: Score | None
+    function: Callable[..., Any] | None = None
+
+    @property
+    def all_classes(self) -> bool:
+        """Whether held-out rows need to be of every class."""
+        return self.name == "auc"
+
+    def call(self, model: Any, X: Any, y: Any, weights: np.ndarray | None) -> float:
+        """What the caller's function says; it is given weights where there are some."""
+        assert self.function is not None
+        told = self.function(model, X, y) if weights is None else self.function(model, X, y, sample_weight=weights)
+        try:
+            return float(told)
+        except (TypeError, ValueError):
+            raise TypeError(f"scoring returned {told!r:.60}; it needs to return a number") from None
+
+
+def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
+    """Find what `scoring` means for a task; `weighted` says that the caller's function will be given weights.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an unknown name, or a function that does not take `sample_weight` although there are weights.
+    """
+    known = NAMED[task]
+    if given is None:
+        given = next(iter(known))
+    if isinstance(given, str):
+        if given in known:
+            return Scoring(given, known[given])
+        raise ValueError(f"scoring {given!r} is unknown for {task}; give one of {', '.join(known)}, or a callable")
+    if not callable(given):
+        raise TypeError(f"scoring needs to be one of {', '.join(known)}, or a callable(model, X, y); got {given!r:.60}")
+    if weighted and not _takes_weights(given):
+        raise TypeError(
+            "sample_weight is given, and scoring does not take it; give a callable(model, X, y, sample_weight=None), so "
+            "that weights count in scores too"
+        )
+    return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
+
+
+def _takes_weights(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # it does not say: its own error will
+        return True
+    return any(one.name == "sample_weight" or one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
