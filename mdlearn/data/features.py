@@ -221,6 +221,8 @@ class KernelFeatures:
     def typical_square(self) -> float:
         """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
         n = min(64, self.n_rows)
+        if "gram" in self._store:
+            return float(np.diagonal(self._store["gram"])[:n].mean())
         first = self.rows.take(slice(0, n))
         if self.kernel.name == "precomputed":
             return float(np.diagonal(first.block(slice(None))).mean())

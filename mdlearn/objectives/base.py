@@ -79,6 +79,9 @@ class Objective:
         Whether sigma(f) is a probability: models then have `predict_proba`.
     feature_map : type or None
         Class of the feature map that `features` makes, which model files are read with; None: it makes none.
+    feature_parameters : tuple of str, or None
+        Names of the parameters that `features` reads: along a path, points that differ in others share their features.
+        None: it reads none, or all where it is written anew.
     task : str
         "classification", or "regression": y then holds numbers, and z in `terms` is the residual f(x) - y.
     """
@@ -94,6 +97,7 @@ class Objective:
     probabilities: ClassVar[bool] = False
     task: ClassVar[str] = "classification"
     feature_map: ClassVar[type[FeatureMap] | None] = None
+    feature_parameters: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, **given: Any) -> None:
         clash = FIT_ARGUMENTS.intersection(self.parameters)
@@ -169,6 +173,13 @@ class Objective:
         """
         return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
         yield  # what makes this a generator
+
+    def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Of resolved parameters, those that `features` reads: where they are equal, fits share their features."""
+        names = self.feature_parameters
+        if names is None:
+            names = () if type(self).features is Objective.features else tuple(params)
+        return {name: params[name] for name in names}
 
     def problem(
         self,

@@ -119,6 +119,19 @@ class L3SVM(Objective):
     multiclass: ClassVar[tuple[str, ...]] = ("ovr",)
     needs_rows: ClassVar[bool] = True
     feature_map: ClassVar[type[FeatureMap] | None] = LandmarkMap
+    feature_parameters: ClassVar[tuple[str, ...] | None] = (
+        "n_clusters",
+        "n_landmarks",
+        "centers",
+        "landmarks",
+        "clustering",
+        "landmark_selection",
+        "projection",
+        "sigma",
+        "smoothness",
+        "membership",
+        "n_restarts",
+    )
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
         "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _count),

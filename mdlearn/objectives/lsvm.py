@@ -46,6 +46,7 @@ class LSVM(Objective):
     name: ClassVar[str] = "lsvm"
     summary: ClassVar[str] = "Lagrangian support vector machine (squared hinge loss)"
     formula: ClassVar[str] = "1/2 |w|^2 + nu/2 sum max(0, 1 - z)^2"
+    feature_parameters: ClassVar[tuple[str, ...] | None] = ("reduced",)
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0", strict=True),
         "reduced": Setting(None, "None, or a number of random rows or their numbers: kernel columns", _reduced),

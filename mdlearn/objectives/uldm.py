@@ -72,6 +72,7 @@ class ULDM(Objective):
     summary: ClassVar[str] = "unconstrained large margin distribution machine"
     formula: ClassVar[str] = "C/2 |w|^2 - mean(z) + lambda0/2 Var(z), w the coefficients of the basis"
     multiclass: ClassVar[tuple[str, ...]] = ("fuzzy-min", "fuzzy-avg", "ovr", "ovo")
+    feature_parameters: ClassVar[tuple[str, ...] | None] = ("basis", "basis_tol")
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(1e-4, "weight of half the squared coefficients; 0 where the matrix is not singular"),
         "lambda0": Parameter(1.0, "weight of half the margin variance"),

@@ -146,7 +146,9 @@ def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
     counted[data.rows] = True
     for j, pair in enumerate(pairs):
         if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ValueError(f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {type(pair).__name__}")
+            raise ValueError(
+                f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {type(pair).__name__}"
+            )
         train, test = (
             _positions(part, data.n_given, f"{name} part of fold {j}") for part, name in zip(pair, ("training", "test"))
         )

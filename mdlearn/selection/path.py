@@ -12,13 +12,16 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import convergence_warning
 from mdlearn.forms.history import State
-from mdlearn.forms.start import starts_of
+from mdlearn.forms.problem import Form
+from mdlearn.forms.start import Start, starts_of
 from mdlearn.objectives.base import Objective
+from mdlearn.selection.order import Route, grouped, place_of
 from mdlearn.selection.points import points_of
 from mdlearn.selection.result import Path
 from mdlearn.solvers.base import Solver
+from mdlearn.solvers.driver import Prepared, Starts
 from mdlearn.solvers.threads import blas_threads
-from mdlearn.stages import Call, Fitted, Handed
+from mdlearn.stages import Call, Fitted, Handed, Setting
 
 
 def fit_path(
@@ -53,16 +56,41 @@ def fit_path(
         raise ValueError("give a grid")
     points = points_of(grid, params)
     asked = [call.task({**params, **point}) for point in points]
-    fits: list[Fitted] = []
     with blas_threads(limits.n_threads):
         setting = call.read(X, y, sample_weight, class_weight)
-        for task, given in asked:
-            handed = Handed()
-            if fits:
-                last = fits[-1].outcome.solutions
-                handed.starts = lambda form, j, n, last=last: [starts_of(s, form.features) for s in last[j : j + n]]
-            fits.append(setting.solve(task, setting.complete(task), setting.kernel(given), handed))
+        fits = _solved(setting, asked)
+        builder = setting.builder(fits)
     for one in fits:
         for shortfall in one.shortfalls:
             warnings.warn(shortfall.text, convergence_warning(), stacklevel=2)
-    return Path(points, setting.builder(fits), fits, time.perf_counter() - limits.started)
+    return Path(points, builder, fits, time.perf_counter() - limits.started)
+
+
+def _solved(setting: Setting, asked: list[tuple[Objective, dict[str, Any]]]) -> list[Fitted]:
+    """Fits of all points, in their order; solved group by group, where the points of a group have the same features."""
+    total = setting.data.total
+    filled = [setting.complete(task) for task, _ in asked]
+    found: dict[int, Fitted] = {}
+    keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
+    for group in grouped(keys):
+        kernel = setting.kernel(asked[group[0]][1])
+        route = Route([place_of(asked[i][0], filled[i], total) for i in group])
+        handed = Handed(prepared=Prepared(len(group)))
+        solved: list[int] = []
+        for j in route.order:
+            near = route.nearest(j, solved)
+            handed.starts = None if near is None else _starts(found[group[near]])
+            found[group[j]] = setting.solve(asked[group[j]][0], filled[group[j]], kernel, handed)
+            handed.prepared.left -= 1
+            solved.append(j)
+    return [found[i] for i in range(len(asked))]
+
+
+def _starts(fitted: Fitted) -> Starts:
+    """Starts of the problems of a form, from those of another one."""
+    solutions = fitted.outcome.solutions
+
+    def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
+        return [starts_of(one, form.features) for one in solutions[first : first + n]]
+
+    return starts

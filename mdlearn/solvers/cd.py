@@ -151,6 +151,17 @@ class CoordinateDescent(Solver):
             return Shared(G, constant, None, None)
         return Shared(G, constant, key_of(first), R)
 
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Return the Gram matrix of before, with an R that costs one product."""
+        if lossless(form) or not _through_gram(form) or lazy(form):
+            return (yield from self.prepare(form, options))
+        if not isinstance(before, Shared) or before.G is None:
+            before = Shared((yield from form.features.gram()), float(form.bias == "regularized"), None, None)
+        found = yield from before.next(form.columns[0], left)
+        return (yield from self.prepare(form, options)) if found is None else found
+
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:

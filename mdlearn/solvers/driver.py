@@ -142,7 +142,8 @@ class Driver:
         """
         problems = self._problems(first)
         at_once = min(self.limits.n_threads or 1, len(problems) + len(later))
-        self.solver.check_memory(first, at_once)
+        if (0, self.solver.name) not in self.prepared.found:
+            self.solver.check_memory(first, at_once)
         try:
             if later:
                 makers = [lambda: _made(first), *later]

@@ -25,6 +25,8 @@ products that find them."""
 REST = 0.3
 """kappa times the eigenvalue that is left in, up to which the bound is close enough to H."""
 ANSWERS = 30
+ROUGH, ROUNDED = 1e-9, 1e-15
+"""Relative error of the first answer and of later ones: the bound has the square of it."""
 PIECE = 1 << 22
 
 
@@ -113,11 +115,13 @@ class SharedGram(ExactHessian):
     cheap: np.ndarray = np.array(True)
     settles, dear = 1e-3, 0.0
     block = PlainGram.block
+    rough = ROUGH
 
     def answer(self, q: np.ndarray) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield
-        return self.representer(q)
+        rough, self.rough = self.rough, ROUNDED
+        return self.representer(q, rough)
 
 
 class DeflatedGram(PlainGram):

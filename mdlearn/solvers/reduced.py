@@ -16,11 +16,16 @@ import numpy as np
 from mdlearn.data.gram import symmetric
 from mdlearn.forms.margin import Column
 from mdlearn.solvers import linalg
+from mdlearn.solvers.decomposed import Decomposed, decompose
 
 LARGE = 1e4
 """kappa * lam_max(P G) beyond which G - kappa V'V would cancel, and below which (I - inverse) / kappa would."""
 
 
+SEVERAL, MANY = 3, 20
+"""Problems of a path for which one eigendecomposition pays: of few rows, of more."""
+FEW, MOST = 500, 4000
+"""Rows that are few, and beyond which a decomposition takes too long."""
 SMALL = 0.3
 """kappa * lam_max(P G) up to which G stands in for H."""
 
@@ -127,7 +132,7 @@ class ExactHessian(ColumnGram):
         # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
         self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
 
-    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def representer(self, q: np.ndarray, enough: float = 1e-15) -> tuple[np.ndarray, np.ndarray]:
         """H gives alpha up to its own rounding; one or two corrections through G itself remove that."""
         alpha = q - self.variance(self.hessian(q))
         f = self.gram(alpha)
@@ -135,7 +140,7 @@ class ExactHessian(ColumnGram):
         for _ in range(4):
             residual = q - self.variance(f) - alpha
             error = float(np.abs(residual).max())
-            if error <= 1e-15 * float(np.abs(q).max()) or error > 0.5 * size:
+            if error <= enough * float(np.abs(q).max()) or error > 0.5 * size:
                 break
             size = error
             alpha = alpha + residual - self.variance(self.hessian(residual))
@@ -180,12 +185,34 @@ class Shared:
     """Gram matrix (None: rows of it, as needed), and R for one key: all classes of a one-vs-rest problem have the same.
 
     Never written to, because columns may be in work at the same time; a column with another key computes its own R.
+    Along a path, `decomposed` is what every R is made of.
     """
 
     def __init__(
-        self, G: np.ndarray | None, constant: float, key: tuple[float, bytes] | None, R: np.ndarray | None
+        self,
+        G: np.ndarray | None,
+        constant: float,
+        key: tuple[float, bytes] | None,
+        R: np.ndarray | None,
+        decomposed: Decomposed | None = None,
     ) -> None:
-        self.G, self.constant, self.key, self.R = G, constant, key, R
+        self.G, self.constant, self.key, self.R, self.decomposed = G, constant, key, R, decomposed
+
+    def next(self, column: Column, left: int) -> Generator[None, None, Shared | None]:
+        """The same with the R of a column, as one of `left` problems; None where that does not pay."""
+        assert self.G is not None
+        if column.kappa == 0 or key_of(column) == self.key:
+            return self
+        known = self.decomposed
+        if known is None or not np.array_equal(known.counts, column.counts):
+            m = self.G.shape[0]
+            if left < (SEVERAL if m <= FEW else MANY) or m > MOST:
+                return None
+            known = yield from decompose(self.G, self.constant, column.counts)
+            if known is None:
+                return None
+        R = yield from known.reduced(column.kappa)
+        return Shared(self.G, self.constant, key_of(column), R, known)
 
     def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
         """R of a column; None where G may stand in for it."""
