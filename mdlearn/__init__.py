@@ -31,6 +31,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "fit": "mdlearn.api",
     "fit_path": "mdlearn.selection.path",
+    "cross_validate": "mdlearn.selection.validation",
+    "select": "mdlearn.selection.choosing",
     "list_objectives": "mdlearn.api",
     "list_solvers": "mdlearn.api",
     "list_kernels": "mdlearn.api",
@@ -42,19 +44,24 @@ _LAZY = {
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",
     "Path": "mdlearn.selection.result",
+    "CrossValidation": "mdlearn.selection.validated",
+    "Selection": "mdlearn.selection.validated",
 }
 _SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "testing")
 
 __all__ = [
     "Certificate",
     "ConvergenceWarning",
+    "CrossValidation",
     "InsufficientMemory",
     "KernelFunction",
     "Model",
     "Objective",
     "Path",
     "PluginWarning",
+    "Selection",
     "Solver",
+    "cross_validate",
     "datasets",
     "fit",
     "fit_path",
@@ -66,6 +73,7 @@ __all__ = [
     "load",
     "margins",
     "plotting",
+    "select",
     "selection",
     "testing",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ def fit_path(
     asked = [call.task({**params, **point}) for point in points]
     with blas_threads(limits.n_threads):
         setting = call.read(X, y, sample_weight, class_weight)
-        fits = _solved(setting, asked)
+        found = dict(walked(setting, asked))
+        fits = [found[i] for i in range(len(asked))]
         builder = setting.builder(fits)
     for one in fits:
         for shortfall in one.shortfalls:
@@ -66,8 +67,8 @@ def fit_path(
     return Path(points, builder, fits, time.perf_counter() - limits.started)
 
 
-def _solved(setting: Setting, asked: list[tuple[Objective, dict[str, Any]]]) -> list[Fitted]:
-    """Fits of all points, in their order; solved group by group, where the points of a group have the same features."""
+def walked(setting: Setting, asked: list[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
+    """Number and fit of every point, group by group, where the points of a group have the same features."""
     total = setting.data.total
     filled = [setting.complete(task) for task, _ in asked]
     found: dict[int, Fitted] = {}
@@ -83,7 +84,7 @@ def _solved(setting: Setting, asked: list[tuple[Objective, dict[str, Any]]]) -> 
             found[group[j]] = setting.solve(asked[group[j]][0], filled[group[j]], kernel, handed)
             handed.prepared.left -= 1
             solved.append(j)
-    return [found[i] for i in range(len(asked))]
+            yield group[j], found[group[j]]
 
 
 def _starts(fitted: Fitted) -> Starts:

@@ -26,7 +26,7 @@ def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -
 
 
 def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Of two classes, that of the second; of several, the mean over classes, each against the rest by its own column."""
+    """Of two classes, that of the second; of several, the mean over classes, each by its own values against the rest."""
     if f.ndim == 1:
         return scores.auc(y == classes[1], f, weights)
     return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
@@ -95,8 +95,8 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
         raise TypeError(f"scoring needs to be one of {', '.join(known)}, or a callable(model, X, y); got {given!r:.60}")
     if weighted and not _takes_weights(given):
         raise TypeError(
-            "sample_weight is given, and scoring does not take it; give a callable(model, X, y, sample_weight=None), so "
-            "that weights count in scores too"
+            "sample_weight is given, and scoring does not take it; give a callable(model, X, y, sample_weight=None), "
+            "so that weights count in scores too"
         )
     return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
 

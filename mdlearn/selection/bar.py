@@ -1,0 +1,59 @@
+"""Progress over a known number of fits, on standard error: a bar of tqdm's where it is installed, else plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+PAUSE = 0.5
+"""Seconds between two lines."""
+
+
+class Bar:
+    """Counts fits and estimates the time that the others will take; a context manager.
+
+    Parameters
+    ----------
+    verbose : int
+        0 is silent.
+    title : str
+    total : int
+        Number of fits.
+    """
+
+    def __init__(self, verbose: int, title: str, total: int) -> None:
+        self.verbose, self.title, self.total = verbose, title, total
+        self.done, self.began, self.last = 0, time.monotonic(), time.monotonic()
+        self.bar: Any = None
+        if verbose == 1 and sys.stderr.isatty():
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            self.bar = tqdm(desc=title, total=total, unit="fit", file=sys.stderr, leave=False)
+
+    def advance(self, fits: int = 1) -> None:
+        """Say that fits are done."""
+        self.done += fits
+        if self.bar is not None:
+            self.bar.update(fits)
+            return
+        now = time.monotonic()
+        if self.verbose and (now - self.last > PAUSE or self.done == self.total):
+            self.last, passed = now, now - self.began
+            left = passed / self.done * (self.total - self.done)
+            print(
+                f"{self.title}: {self.done} of {self.total} fits, {passed:.1f} s, about {left:.1f} s left",
+                file=sys.stderr,
+            )
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.close()

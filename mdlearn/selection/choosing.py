@@ -1,0 +1,155 @@
+"""select: the point of a grid that does best on held-out rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.history import State
+from mdlearn.model.model import Model
+from mdlearn.objectives.base import Objective
+from mdlearn.selection.judging import judge, warnings_of
+from mdlearn.selection.points import points_of
+from mdlearn.selection.study import Judged, Study
+from mdlearn.selection.validated import Selection, mean_of
+from mdlearn.solvers.base import Solver
+from mdlearn.solvers.driver import Limits
+from mdlearn.solvers.threads import blas_threads
+from mdlearn.stages import Call, Handed
+
+TIES = ("C", "lambda2", "lambda1")
+"""Parameters that decide between equal scores, the smallest value first."""
+EQUAL = 1e-12
+"""Difference of mean scores, relative to the larger of 1 and the best, that rounding makes."""
+
+SHARE = 0.8
+"""Part of the time limit that scoring may take where a fit is to follow."""
+
+
+def select(
+    objective: str | type[Objective] | Objective,
+    X: Any,
+    y: Any,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+    *,
+    cv: Any = 5,
+    scoring: str | Callable[..., float] | None = None,
+    refit: bool = True,
+    solver: str | type[Solver] | Solver = "auto",
+    solver_options: Mapping[str, Any] | None = None,
+    kernel: str | Callable[[np.ndarray, np.ndarray], np.ndarray] = "linear",
+    bias: str | None = None,
+    multiclass: str = "auto",
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    tol: float = DEFAULT_TOL,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    callback: Callable[[State], Any] | None = None,
+    verbose: int = 0,
+    **params: Any,
+) -> Selection:
+    """Score every point of a grid on held-out rows, choose the best and fit it to all rows.
+
+    Within a fold the points share what `mdlearn.fit_path` shares.
+
+    Parameters
+    ----------
+    objective, X, y
+        As for `mdlearn.fit`. With ``kernel="precomputed"`` X is the Gram matrix of all rows.
+    grid : mapping or sequence of mappings, optional
+        As for `mdlearn.fit_path`: names of hyper-parameters to values, of which all combinations are taken, or a
+        sequence of points. Default: the objective's own grid.
+    cv, scoring
+        As for `mdlearn.cross_validate`.
+    refit : bool, default True
+        Whether to fit the best point to all rows.
+    solver, solver_options, kernel, bias, multiclass, sample_weight, class_weight, tol, max_iter
+        As for `mdlearn.cross_validate`.
+    time_limit : float, optional
+        Wall seconds for everything; with `refit` a fifth of it is kept for the last fit. When it ends early, points are
+        compared by the folds that all of them have, or, where there is no such fold, by the scores that there are.
+    random_state, n_threads, callback, verbose
+        As for `mdlearn.cross_validate`.
+    **params
+        Hyper-parameters of objective and kernel that all points have.
+
+    Returns
+    -------
+    Selection
+        Ties go to the smallest C, then the smallest lambda2, then the smallest lambda1, then to the first point of the
+        grid; so a grid over other names should begin with what is wanted first. Defaults of a point count as values.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `mdlearn.cross_validate`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Once for the fits of the folds, when some did not reach `tol` or were not reached in time, and for the last fit.
+
+    References
+    ----------
+    The LDM paper (KDD 2014, section 4) and the ULDM paper (ICPRAM 2017, section 4) choose by 5-fold cross-validation.
+    """
+    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    if not isinstance(refit, (bool, np.bool_)):
+        raise TypeError(f"refit needs to be True or False; got {refit!r}")
+    first, seed = _earlier(limits, SHARE) if refit else limits, seed_of(random_state)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
+    with blas_threads(limits.n_threads):
+        study = Study(call, X, y, sample_weight, class_weight, scoring)
+        study.ask(points_of(grid, params), params)
+        judged = judge(study, cv, "select")
+        best = best_of(judged, study)
+        model, texts = None, list(warnings_of(judged))
+        if refit:
+            model, more = _refit(study, best, limits)
+            texts += more
+    for text in texts:
+        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+    elapsed = time.perf_counter() - limits.started
+    return Selection(tuple(study.points), study.scoring.name, judged, best, model, elapsed)
+
+
+def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
+    """The best point fitted to all rows, and what is to be said of it."""
+    task, given = study.asked[best]
+    setting = replace(study.setting, call=replace(study.call, limits=limits))
+    fitted = setting.solve(task, setting.complete(task), setting.kernel(given), Handed())
+    return setting.builder().model(fitted), [one.text for one in fitted.shortfalls]
+
+
+def best_of(judged: Judged, study: Study) -> int:
+    """The best point by mean score; of equal ones the one that `TIES` says, then the first."""
+    scores = judged.scores
+    whole = ~np.isnan(scores).any(axis=0)
+    means = mean_of(scores[:, whole] if whole.any() else scores)
+    means = np.where(np.isnan(means), -np.inf, means)
+    top = float(means.max())
+    near = means >= top - EQUAL * max(1.0, abs(top)) if np.isfinite(top) else means == top
+    total = study.data.total
+
+    def rank(i: int) -> tuple[float, ...]:
+        values = study.asked[i][0].resolve(total)
+        return (*(float(values[name]) for name in TIES if name in values), float(i))
+
+    return min(np.flatnonzero(near).tolist(), key=rank)
+
+
+def _earlier(limits: Limits, share: float) -> Limits:
+    """The same limits with a share of the time."""
+    if np.isinf(limits.deadline):
+        return limits
+    return replace(limits, deadline=limits.started + share * (limits.deadline - limits.started))

@@ -1,0 +1,194 @@
+"""What cross_validate and select have in common: fits without some rows, judged by those rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import Data, check_weights
+from mdlearn.data.rows import COPY_BYTES
+from mdlearn.forms.proof import Certificate
+from mdlearn.objectives.base import Objective
+from mdlearn.selection.bar import Bar
+from mdlearn.selection.folds import Fold
+from mdlearn.selection.path import walked
+from mdlearn.selection.result import Path
+from mdlearn.selection.scoring import Scoring, scoring_of
+from mdlearn.solvers.driver import Shortfall
+from mdlearn.stages import Call, Fitted, Setting
+
+
+def some_rows(X: Any, index: np.ndarray) -> Any:
+    """Rows of what the caller gave as X, in its own kind; a view where they follow each other in an array."""
+    n = index.shape[0]
+    if isinstance(X, np.ndarray) and n and index[-1] - index[0] == n - 1 and (np.diff(index) == 1).all():
+        return X[int(index[0]) : int(index[-1]) + 1]
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+@dataclass(eq=False)
+class Judged:
+    """Scores of points by held-out rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (p, n_folds)
+        NaN where a fit was not reached in time.
+    folds : tuple of (train, test)
+    values : ndarray of shape (m,) or (m, k), or None
+        Decision values of the caller's rows under fits without them, if there is one point; NaN where there are none.
+    certificates : list of Certificate
+        Of all fits, fold by fold, and of each fold point by point.
+    shortfalls : list of Shortfall
+    stopped : str
+        Why there are no more fits; empty if all are done.
+    """
+
+    scores: np.ndarray
+    folds: tuple[Fold, ...] = ()
+    values: np.ndarray | None = None
+    certificates: list[Certificate] = field(default_factory=list)
+    shortfalls: list[Shortfall] = field(default_factory=list)
+    stopped: str = ""
+
+    def note(self, fitted: Fitted) -> None:
+        """Keep what a fit says of itself."""
+        self.certificates.append(fitted.outcome.certificate)
+        self.shortfalls.extend(fitted.shortfalls)
+
+    def keep(self, rows: np.ndarray, values: np.ndarray, n_given: int) -> None:
+        """Keep decision values of some of the caller's rows."""
+        if self.values is None:
+            self.values = np.full((n_given, *values.shape[1:]), np.nan)
+        self.values[rows] = values
+
+
+class Study:
+    """Data and scoring, checked before the first fit, and the points that are to be judged.
+
+    Attributes
+    ----------
+    call : Call
+        Fits show progress of their own only where every report is asked for.
+    verbose : int
+    setting : Setting
+        The call with all rows.
+    X, y, class_weight : object
+        As given; X as something that rows can be taken from.
+    weights : ndarray of shape (n_given,)
+        Weights of the caller's rows, without class weights; `weighted` says that they were given.
+    truth : ndarray of shape (n_given,)
+        Labels or targets of the caller's rows; anything where the weight is 0.
+    scoring : Scoring
+    points : list of dict
+        Hyper-parameters of every point.
+    asked : list of (Objective, dict)
+        Objective and kernel parameters of every point.
+    """
+
+    def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()
+        elif not hasattr(X, "to_numpy"):
+            X = np.asarray(X)
+        self.verbose = call.limits.verbose
+        self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
+        self.X, self.y, self.class_weight = X, y, class_weight
+        self.scoring: Scoring = scoring_of(scoring, call.objective.task, sample_weight is not None)
+        self.setting = self.call.read(X, y, sample_weight, class_weight)
+        data = self.setting.data
+        self.weights, self.weighted = check_weights(sample_weight, data.n_given), sample_weight is not None
+        known = data.classes[data.codes] if data.targets is None else data.targets
+        self.truth = np.zeros(data.n_given, dtype=known.dtype)
+        self.truth[data.rows] = known
+        self.points: list[dict[str, Any]] = []
+        self.asked: list[tuple[Objective, dict[str, Any]]] = []
+
+    def ask(self, points: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> None:
+        """Set the points; `params` are those that all points have, and errors name what cannot be."""
+        self.points = [dict(point) for point in points]
+        self.asked = [self.call.task({**params, **point}) for point in points]
+
+    @property
+    def data(self) -> Data:
+        """All rows, checked."""
+        return self.setting.data
+
+    def without(self, kept: np.ndarray) -> Setting:
+        """The same call with other weights of the caller's rows."""
+        return self.call.read(self.X, self.y, kept, self.class_weight)
+
+    def late(self) -> str:
+        """Why there is no time for another fit; empty if there is."""
+        return "time_limit reached" if time.perf_counter() >= self.call.limits.deadline else ""
+
+    def score(self, values: np.ndarray, rows: np.ndarray) -> float:
+        """Score of decision values of some of the caller's rows."""
+        assert self.scoring.values is not None
+        return self.scoring.values(self.data.classes, values, self.truth[rows], self.weights[rows])
+
+    def check_folds(self, folds: Sequence[Fold]) -> None:
+        """ValueError where held-out rows cannot be scored."""
+        for j, (_, test) in enumerate(folds):
+            missing = np.setdiff1d(self.data.classes, self.truth[test])
+            if self.scoring.all_classes and missing.shape[0]:
+                raise ValueError(
+                    f"scoring={self.scoring.name!r} needs held-out rows of every class, and fold {j} has none of class "
+                    f"{missing[0]!r}; give fewer folds, other folds or another scoring"
+                )
+
+    def by_folds(self, folds: tuple[Fold, ...], bar: Bar) -> Judged:
+        """Fit every point to the training rows of every fold."""
+        judged = Judged(np.full((len(self.points), len(folds)), np.nan), folds)
+        for j, (train, test) in enumerate(folds):
+            judged.stopped = judged.stopped or self.late()
+            if judged.stopped:
+                break
+            began = time.perf_counter()
+            setting = self.without(self.weights * np.bincount(train, minlength=self.data.n_given))
+            found: dict[int, Fitted] = {}
+            for i, fitted in walked(setting, self.asked):
+                judged.stopped = fitted.outcome.stopped
+                if judged.stopped:
+                    break
+                found[i] = fitted
+                bar.advance()
+            if found:
+                reached = sorted(found)
+                fits = [found[i] for i in reached]
+                for fitted in fits:
+                    judged.note(fitted)
+                points = [self.points[i] for i in reached]
+                path = Path(points, setting.builder(fits), fits, time.perf_counter() - began)
+                self._judge(judged, j, reached, path, test)
+        return judged
+
+    def _judge(self, judged: Judged, j: int, reached: list[int], path: Path, test: np.ndarray) -> None:
+        """Score the models of one fold."""
+        X, y = some_rows(self.X, test), self.truth[test]
+        if self.scoring.values is None:
+            weights = self.weights[test] if self.weighted else None
+            for i, model in zip(reached, path):
+                judged.scores[i, j] = self.scoring.call(model, X, y, weights)
+                if np.isnan(judged.scores[i, j]):
+                    raise ValueError(
+                        f"scoring returned NaN in fold {j} at {self.points[i]}; it needs to return a number"
+                    )
+        if self.scoring.values is not None or len(self.points) == 1:
+            for i, values in zip(reached, _decisions(path, X, test.shape[0])):
+                if self.scoring.values is not None:
+                    judged.scores[i, j] = self.score(values, test)
+                if len(self.points) == 1:
+                    judged.keep(test, values, self.data.n_given)
+
+
+def _decisions(path: Path, X: Any, n: int) -> Iterator[np.ndarray]:
+    """Decision values of every model, made together where they take little memory."""
+    if 8.0 * len(path) * n * max(1, path[0].classes_.shape[0]) <= COPY_BYTES:
+        yield from path.decision_function(X)
+    else:
+        yield from (model.decision_function(X) for model in path)

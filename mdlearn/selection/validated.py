@@ -1,0 +1,189 @@
+"""What cross_validate and select return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.forms.proof import Certificate
+from mdlearn.model.model import Model
+from mdlearn.selection.folds import Fold
+from mdlearn.selection.scoring import labels
+from mdlearn.selection.study import Judged, Study
+
+
+class CrossValidation:
+    """Scores of one objective on held-out rows.
+
+    Attributes
+    ----------
+    scoring : str
+        Name of the score.
+    scores : ndarray of shape (n_folds,)
+        Score of the held-out rows of every fold; NaN where there was no time. One score of all rows with "loo" and
+        "pseudo-loo".
+    decision : ndarray of shape (m,) or (m, k), or None
+        Decision values of the caller's rows under the fit that held them out (the last one, where several did); NaN for
+        rows that none held out. None with "pseudo-loo", where no rows are held out.
+    folds : tuple of (train, test)
+        Row numbers. Empty with "loo" and "pseudo-loo".
+    certificates : tuple of Certificate
+        Of the fits, in their order; none where there is a closed form.
+    classes_ : ndarray of shape (k,)
+        Sorted labels; none for regression.
+    elapsed : float
+        Seconds.
+    """
+
+    scoring: str
+    scores: np.ndarray
+    decision: np.ndarray | None
+    folds: tuple[Fold, ...]
+    certificates: tuple[Certificate, ...]
+    classes_: np.ndarray
+    elapsed: float
+
+    def __init__(self, study: Study, judged: Judged, elapsed: float) -> None:
+        self.scoring, self.scores, self.decision = study.scoring.name, judged.scores[0], judged.values
+        self.folds, self.certificates = judged.folds, tuple(judged.certificates)
+        self.classes_, self.elapsed = study.data.classes, elapsed
+
+    def __repr__(self) -> str:
+        return f"CrossValidation({self.scoring}={self.mean:.4g} +- {self.std:.2g}, {self.scores.shape[0]} scores)"
+
+    @property
+    def mean(self) -> float:
+        """Mean of the scores that there are."""
+        return float(mean_of(self.scores))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the scores that there are, divisor n."""
+        return float(std_of(self.scores))
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """Labels (for regression, numbers) of the caller's rows under the fit that held them out, shape (m,).
+
+        ValueError where some row was held out by none.
+        """
+        f = self.decision
+        if f is None or np.isnan(f).any():
+            n = "all" if f is None else int(np.isnan(f.reshape(f.shape[0], -1)).any(axis=1).sum())
+            raise ValueError(f"predictions need every row to be held out once; {n} rows were not, see decision")
+        return labels(self.classes_, f) if self.classes_.shape[0] else f
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with one row per score: score, and by fold numbers of rows, gap and convergence.
+
+        ImportError without pandas.
+        """
+        table: dict[str, Any] = {"score": self.scores}
+        if self.folds:
+            table["n_train"] = [train.shape[0] for train, _ in self.folds]
+            table["n_test"] = [test.shape[0] for _, test in self.folds]
+            absent = len(self.folds) - len(self.certificates)
+            table["gap"] = [*(one.gap for one in self.certificates), *[np.nan] * absent]
+            table["converged"] = [*(one.converged for one in self.certificates), *[False] * absent]
+        return frame(table, "fold")
+
+
+class Selection:
+    """Scores of every point of a grid on held-out rows, the best point, and its model.
+
+    Attributes
+    ----------
+    points : tuple of dict
+        Hyper-parameters of every point, as the grid gives them.
+    scoring : str
+        Name of the score.
+    scores : ndarray of shape (p, n_folds)
+        As in `CrossValidation`.
+    best_index : int
+        Point of the best mean score. Points within rounding of it are equal: of these the one of smallest C, then
+        lambda2, then lambda1, then the first of the grid.
+    model : Model or None
+        Fitted to all rows at the best point; None with ``refit=False``.
+    folds : tuple of (train, test)
+        Row numbers. Empty with "loo" and "pseudo-loo".
+    elapsed : float
+        Seconds.
+    """
+
+    points: tuple[dict[str, Any], ...]
+    scoring: str
+    scores: np.ndarray
+    best_index: int
+    model: Model | None
+    folds: tuple[Fold, ...]
+    elapsed: float
+
+    def __init__(
+        self,
+        points: tuple[dict[str, Any], ...],
+        scoring: str,
+        judged: Judged,
+        best_index: int,
+        model: Model | None,
+        elapsed: float,
+    ) -> None:
+        self.points, self.scoring, self.scores, self.folds = points, scoring, judged.scores, judged.folds
+        self.best_index, self.model, self.elapsed = best_index, model, elapsed
+
+    def __repr__(self) -> str:
+        return f"Selection({self.scoring}={self.best_score:.4g} at {self.best_params}, {len(self.points)} points)"
+
+    @property
+    def mean_scores(self) -> np.ndarray:
+        """Mean over folds of the scores that there are, shape (p,)."""
+        return mean_of(self.scores)
+
+    @property
+    def std_scores(self) -> np.ndarray:
+        """Standard deviation over folds, divisor n, shape (p,)."""
+        return std_of(self.scores)
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """Hyper-parameters of the best point, as the grid gives them."""
+        return dict(self.points[self.best_index])
+
+    @property
+    def best_score(self) -> float:
+        """Mean score of the best point."""
+        return float(self.mean_scores[self.best_index])
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with one row per point: its hyper-parameters, mean, std and score of every fold.
+
+        ImportError without pandas.
+        """
+        table: dict[str, Any] = {name: [point[name] for point in self.points] for name in self.points[0]}
+        table |= {"mean_score": self.mean_scores, "std_score": self.std_scores}
+        table |= {f"score_{j}": column for j, column in enumerate(self.scores.T)}
+        return frame(table, "point")
+
+
+def mean_of(scores: np.ndarray) -> np.ndarray:
+    """Mean along the last axis of the numbers that are not NaN; NaN of none."""
+    known = ~np.isnan(scores)
+    n = known.sum(axis=-1)
+    sums = np.where(known, scores, 0.0).sum(axis=-1)
+    return np.divide(sums, n, out=np.full(np.shape(sums), np.nan), where=n > 0)
+
+
+def std_of(scores: np.ndarray) -> np.ndarray:
+    """Standard deviation, divisor n, of the same numbers."""
+    return np.sqrt(mean_of(np.square(scores - mean_of(scores)[..., None])))
+
+
+def frame(table: dict[str, Any], index: str) -> Any:
+    """A pandas.DataFrame of columns; ImportError says what is missing."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas; install it, or read the arrays of this object") from None
+    made = pandas.DataFrame(table)
+    made.index.name = index
+    return made

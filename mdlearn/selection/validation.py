@@ -1,0 +1,123 @@
+"""cross_validate: how well an objective does on rows that it was not trained on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.history import State
+from mdlearn.objectives.base import Objective
+from mdlearn.selection.judging import judge, warnings_of
+from mdlearn.selection.study import Study
+from mdlearn.selection.validated import CrossValidation
+from mdlearn.solvers.base import Solver
+from mdlearn.solvers.threads import blas_threads
+from mdlearn.stages import Call
+
+
+def cross_validate(
+    objective: str | type[Objective] | Objective,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    scoring: str | Callable[..., float] | None = None,
+    solver: str | type[Solver] | Solver = "auto",
+    solver_options: Mapping[str, Any] | None = None,
+    kernel: str | Callable[[np.ndarray, np.ndarray], np.ndarray] = "linear",
+    bias: str | None = None,
+    multiclass: str = "auto",
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    tol: float = DEFAULT_TOL,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    callback: Callable[[State], Any] | None = None,
+    verbose: int = 0,
+    **params: Any,
+) -> CrossValidation:
+    """Fit without some rows, score by these rows, for every fold.
+
+    Parameters
+    ----------
+    objective, X, y
+        As for `mdlearn.fit`. With ``kernel="precomputed"`` X is the Gram matrix of all rows.
+    cv : int, str, iterable or splitter, default 5
+        - A number of folds, at least 2: stratified (for regression, plain), drawn by `random_state`. Rows with the same
+          numbers and the same label are in one fold, and folds are balanced by weight; so a weight is a repetition
+          here too, and the order of rows does not matter.
+        - "loo": leave one out. For quadratic objectives (uldm, lssvm, lsldm and plugins' alike) in closed form, without
+          a single fit; for others one fit per distinct row. See Notes.
+        - "pseudo-loo": 1 less the bound of the LDM paper's Theorem 3, for ldm and svm of two classes. See Notes.
+        - An iterable of pairs (train, test) of row numbers or masks. Parts may overlap, and a row number that comes
+          twice counts twice, as in scikit-learn.
+        - An object with ``split(X, y)``, as scikit-learn's splitters are.
+    scoring : {"accuracy", "auc", "f1_macro", "f1_micro", "r2"} or callable, optional
+        Larger is better. "auc": area under the ROC curve, for several classes the mean over classes, each by its own
+        decision values against the rest. "r2" is for regression. A callable is called with (model, X, y) of the
+        held-out rows, and with ``sample_weight=`` where weights were given: scikit-learn's scorers will do. Default:
+        "accuracy", for regression "r2".
+    solver, solver_options, kernel, bias, multiclass, class_weight, tol, max_iter
+        As for `mdlearn.fit`, for every fit. "balanced" class weights are those of the training rows.
+    sample_weight : array-like of shape (m,), optional
+        Repetition counts, in fits and in scores. Rows of weight 0 are in no fold.
+    time_limit : float, optional
+        Wall seconds for everything. Scores of fits that were not finished are NaN.
+    random_state : int, optional
+        Seed >= 0 of the folds and of every fit; None means 0.
+    n_threads : int, optional
+        As for `mdlearn.fit`; folds come one after the other.
+    callback : callable, optional
+        As for `mdlearn.fit`; True ends everything.
+    verbose : int, default 0
+        1 shows the number of fits and the time that is left on standard error, 2 every report of every fit as well.
+    **params
+        Hyper-parameters of the objective and of the kernel.
+
+    Returns
+    -------
+    CrossValidation
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `mdlearn.fit`; also for folds that have no training row of some class. Data are checked before any fit.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Once, when some fits did not reach `tol`, or were not reached in time.
+
+    Notes
+    -----
+    Leave-one-out leaves out one repetition of one row; held-out decision values of all rows give one score. What is
+    made of the rows before the problem is written is kept: the width ``gamma="scale"`` of a kernel and, in closed form, the
+    basis of uldm (with ``c_scaling``, also its scale). Parameters whose defaults depend on m, and "balanced" class
+    weights, follow the smaller sample (the latter without a closed form).
+
+    The bound of "pseudo-loo" is on the share of rows with z_i <= 0 where the dual variable of row i is fixed at 0 while
+    the variance and the mean still know the row. It is no bound on the leave-one-out error when lambda1 > 0 or
+    lambda2 > 0, as the paper claims, and can be far above 1; for lambda1 = lambda2 = 0 (svm) it is one.
+
+    References
+    ----------
+    S. Abe, "Unconstrained large margin distribution machines", ICPRAM 2017. T. Zhang and Z.-H. Zhou, "Large margin
+    distribution machine", KDD 2014, Theorem 3.
+    """
+    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
+    with blas_threads(limits.n_threads):
+        study = Study(call, X, y, sample_weight, class_weight, scoring)
+        study.ask([{}], params)
+        judged = judge(study, cv, "cross_validate")
+    for text in warnings_of(judged):
+        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+    return CrossValidation(study, judged, time.perf_counter() - limits.started)
