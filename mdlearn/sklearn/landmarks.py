@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -124,8 +123,8 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ValueError, TypeError
             For parameters out of range: one sentence that says what is needed.
         """
-        asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, Integral)]
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=int(max(asked)))
+        asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, (int, np.integer))]
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
         rows, counts = check_rows(X), check_weights(sample_weight, X.shape[0])
         at = np.flatnonzero(counts > 0)
         rows = only(rows, at) if at.shape[0] < counts.shape[0] else rows
