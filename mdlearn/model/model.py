@@ -288,6 +288,31 @@ class Model:
 
         save(self, path)
 
+    def to_onnx(self, target_opset: int | None = None) -> Any:
+        """Return this model as an onnx.ModelProto.
+
+        The input is "X" of shape (n, d), in the type of the rows at fit; kernel values (n, m) for a precomputed kernel.
+        Outputs are "label" (n,), "scores" as of `decision_function`, and "probabilities" (n, k) where there is
+        `predict_proba`; for regression "value" (n,). The graph computes in float64.
+
+        Parameters
+        ----------
+        target_opset : int, default 18
+            Version of ONNX's operators, from 13 on.
+
+        Raises
+        ------
+        ImportError
+            Without the package onnx: pip install "mdlearn[onnx]".
+        ValueError
+            For a callable kernel or projection, kernels and features of plugins, labels that ONNX does not know, or
+            constants beyond 2 GB.
+        """
+        # The export knows Models, so it comes after this module.
+        from mdlearn.model.onnx_export import export
+
+        return export(self, target_opset)
+
     def _codes(self, y: Any, n: int, known: bool = True) -> np.ndarray:
         labels, codes = check_labels(y, n)
         place = {label: i for i, label in enumerate(self.classes_.tolist())}
