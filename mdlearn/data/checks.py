@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.arrays import check_rows, check_symmetric, only
-from mdlearn.data.rows import DenseRows, Rows
+from mdlearn.data.rows import DenseRows, Rows, steps
 
+PIECE = 1 << 16
+"""Labels that are sorted at once: texts take a second per million."""
 LARGEST_TARGET = 1e150
 """Targets beyond this have squares near the largest number."""
 
@@ -112,8 +114,17 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
             raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
         labels = np.array(labels.tolist())
-    classes, codes = np.unique(labels, return_inverse=True)
-    return classes, codes.reshape(-1).astype(np.intp)
+    return _numbered(labels)
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels and the place of each row's label among them, in pieces."""
+    parts = list(steps(labels.shape[0], PIECE))
+    classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts] or [labels]))
+    codes = np.empty(labels.shape[0], dtype=np.intp)
+    for part in parts:
+        codes[part] = np.searchsorted(classes, labels[part])
+    return classes, codes
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
@@ -179,7 +190,7 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     weights = check_weights(sample_weight, m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
-    present = np.unique(codes[rows])
+    present = np.flatnonzero(np.bincount(codes[rows]))
     if not rows.shape[0]:
         raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
     if present.shape[0] < 2:

@@ -28,6 +28,19 @@ class CsrRows(Held):
     X: csr_matrix
     sparse: ClassVar[bool] = True
 
+    def take(self, rows: Selection) -> CsrRows:
+        """Some rows, as rows; copied, piece by piece."""
+        A = self.X
+        if isinstance(rows, slice) or A.nnz <= BLOCK_ENTRIES:
+            return CsrRows(A[rows])
+        ends = np.zeros(rows.shape[0] + 1, dtype=A.indptr.dtype)
+        np.cumsum(A.indptr[rows + 1] - A.indptr[rows], out=ends[1:])
+        data, indices = np.empty(int(ends[-1]), A.data.dtype), np.empty(int(ends[-1]), A.indices.dtype)
+        for part in steps(rows.shape[0], BLOCK_ENTRIES * self.shape[0] // A.nnz):
+            some, place = A[rows[part]], slice(int(ends[part.start]), int(ends[part.stop]))
+            data[place], indices[place] = some.data, some.indices
+        return CsrRows(like(A, data, indices, ends))
+
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array."""
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
@@ -149,6 +162,14 @@ class WithoutColumn(CsrRows):
         out = super().column_squares(weights)
         out[self.place] = 0.0
         return out
+
+
+def like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:
+    """A canonical CSR matrix with A's columns; set as attributes, for the constructor would make int32 of int64."""
+    out = type(A)((indptr.shape[0] - 1, A.shape[1]), dtype=data.dtype)
+    out.data, out.indices, out.indptr = data, indices, indptr
+    out.has_canonical_format = True
+    return out
 
 
 def _of_length(v: np.ndarray, n: int) -> np.ndarray:

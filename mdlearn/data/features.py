@@ -54,12 +54,12 @@ class LinearFeatures:
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge, shape (d,)."""
-        w = self.rows.adjoint(alpha)
+        w = self.rows.adjoint(alpha) if alpha.any() else np.zeros((self.width, *alpha.shape[1:]))
         return w if self.ridge is None else w / self.ridge
 
     def decision(self, coef: np.ndarray) -> np.ndarray:
         """Return f = X w on the training rows."""
-        return self.rows.dot(coef)
+        return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
 
     def squared_norm(self, coef: np.ndarray) -> float:
         """Return sum_j ridge_j w_j^2."""

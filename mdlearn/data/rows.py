@@ -6,6 +6,7 @@ whatever the rows are.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -191,6 +192,10 @@ class DenseRows(Held):
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", locked(self.X))
 
+    def take(self, rows: Selection) -> DenseRows:
+        """Some rows, as rows; a view where `rows` is a slice, else a copy made block by block."""
+        return DenseRows(self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows))
+
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
         return _for_blas(self.X[rows])
@@ -216,6 +221,14 @@ class DenseRows(Held):
             out = product if out is None else np.add(out, product, out=out)
         assert out is not None
         return out
+
+
+def gathered(A: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A[places] in C order: one call would look at no signal for as long as a copy of all of it takes."""
+    out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
+    for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
+        out[part] = A[places[part]]
+    return out
 
 
 def largest_size(piece: np.ndarray) -> float:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import Rows, Selection
+from mdlearn.data.rows import Rows, Selection, steps
 from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.looks import Look
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.forms.passes import pass_of
+from mdlearn.forms.passes import PIECE, pass_of
 from mdlearn.forms.scores import EVERY, Bend, Scores
 
 ROUNDING = 1e-12
@@ -86,13 +86,20 @@ class MarginComposite(Scores):
         self.losses.bends(D, self.signs, self.each)
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
-            B = D * U
-            if self.kappa.any():
-                mean = (self.means * V).sum(axis=0)
-                B += self.kappa * self.each * (U - self.signs * mean)
+            B, mean = np.empty_like(D), (self.means * V).sum(axis=0)
+            for part in steps(D.shape[0], PIECE // D.shape[1]):
+                np.multiply(D[part], U[part], out=B[part])
+                if self.kappa.any():
+                    B[part] += self.kappa * self.each[part] * (U[part] - self.signs[part] * mean)
             return B
 
         return apply, D.sum(axis=0) / self.totals
+
+    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Second derivative with respect to the intercepts, (k, k): without a pass through `bend`."""
+        D = F.copy()
+        self.losses.bends(D, self.signs, self.each)
+        return np.diag(D.sum(axis=0) + self.kappa * self.totals * np.maximum(1.0 - self.means[-1] ** 2, 0.0))
 
     def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
         """The moments times the mean second derivative, those of the variance about the mean."""

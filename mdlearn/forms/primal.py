@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +17,11 @@ MOST_STEPS = 500
 """Most steps towards dual coefficients of a given element."""
 LONGEST = 1e30
 """Step length beyond which a direction is rounding."""
+NARROW = 2000
+"""Columns up to which a matrix of their inner products is factored, of dense rows."""
+FEW, DEAR = 4, 12
+"""Steps before that: at least, and columns per step that cost as much."""
+Map = Callable[[np.ndarray], np.ndarray]
 RUNAWAY = 1e8
 """Growth of a squared error beyond the least so far that ends the steps."""
 
@@ -175,22 +181,66 @@ def representer(
     else:
         start = np.append(expanded, alpha.sum()) if bias else expanded
     rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
-    square, enough = float(scale @ np.square(rest)), SAME_ELEMENT**2 * float(scale @ np.square(largest))
     # A sum of alpha_i x_ij is known to eps |alpha| times the length of column j.
-    enough = max(enough, EPS**2 * np.count_nonzero(lengths) * float(alpha @ alpha))
+    enough = max(
+        SAME_ELEMENT**2 * float(scale @ np.square(largest)),
+        EPS**2 * np.count_nonzero(lengths) * float(alpha @ alpha),
+    )
+    narrow = features.width <= NARROW and not features.rows.sparse
+    few = max(FEW, features.width // DEAR) if narrow else MOST_STEPS
+    alpha, square = _nearer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
+    if narrow and square > enough:
+        # Where lengths say little of the columns, more steps would cost more than all their inner products.
+        rest = target - expand(alpha)
+        alpha, _ = _nearer(alpha, rest, scale, enough, (expand, adjoint, _whitening(features, bias, scale)), MOST_STEPS)
+    return alpha
+
+
+def _nearer(
+    alpha: np.ndarray, rest: np.ndarray, scale: np.ndarray, enough: float, maps: tuple[Map, Map, Map], most: int
+) -> tuple[np.ndarray, float]:
+    """Steps that make `rest`, what alpha lacks of its target, shorter; the best alpha, and its error as `scale` has it.
+
+    `maps` are alpha -> element, its transpose, and a metric of elements.
+    """
+    expand, adjoint, metric = maps
+    square = float(scale @ np.square(rest))
     step, last, best, least = np.zeros_like(alpha), math.inf, alpha, square
-    for _ in range(MOST_STEPS):
-        if square < least:
-            best, least = alpha, square
+    for _ in range(most):
         # Errors do not fall evenly; where they run away, rounding rules.
         if not enough < square < RUNAWAY * least:
             break
-        step = adjoint(scale * rest) + (square / last) * step
+        towards = metric(rest)
+        inner = float(towards @ rest)
+        step = adjoint(towards) + (inner / last) * step
         size = float(step @ step)
-        if not square < LONGEST * size:
+        if not inner < LONGEST * size:
             break  # what is left of the element is no combination of rows
-        length = square / size
+        length = inner / size
         alpha = alpha + length * step
         rest = rest - length * expand(step)
-        last, square = square, float(scale @ np.square(rest))
-    return best if least < square else alpha
+        last, square = inner, float(scale @ np.square(rest))
+        if square < least:
+            best, least = alpha, square
+    return best, least
+
+
+def _whitening(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
+    """The inverse of alpha -> element times its transpose, nearly: columns of length 1, and a trace of the identity."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    root = np.sqrt(scale)
+    M = np.zeros((root.shape[0], root.shape[0]))
+    by = root[: features.width] if features.ridge is None else root[: features.width] / features.ridge
+    for span in features.rows.spans():
+        B = features.rows.block(span) * by
+        B = np.hstack([B, np.full((B.shape[0], 1), root[-1])]) if bias else B
+        M += B.T @ B
+    trace = 1e-14 * M.shape[0]
+    while True:
+        try:
+            factor = cho_factor(M + np.diag(trace + (scale == 0)), lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            trace *= 100.0
+            continue
+        return lambda rest: root * cho_solve(factor, root * rest, check_finite=False)

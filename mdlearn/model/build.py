@@ -33,14 +33,14 @@ def build_model(
     go through.
     """
     solutions, dtype = outcome.solutions, data.X.dtype
-    beta = np.concatenate([_spread(s.beta, at, data.n_given) for s, at in zip(solutions, places)])
-    duals = to_type(beta, dtype, towards_zero=True)
+    duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     alpha = None
     if solutions[0].alpha is not None:
-        parts = [_spread(s.alpha, at, data.n_given) for s, at in zip(solutions, places)]
-        alpha = to_type(np.concatenate(parts)[:, 0], dtype)
+        alpha = _spread([s.alpha for s in solutions], places, data.n_given, dtype)[:, 0]
     linear = solutions[0].coef is not None
-    used = np.abs(beta if alpha is None else alpha[:, None]).max(axis=(0, 1), initial=0.0) > 0
+    used = np.zeros(data.n_given, dtype=bool)
+    for one in duals if alpha is None else alpha:  # one by one: together they are no short work
+        used |= one.any(axis=0) if one.ndim > 1 else one != 0
     mine = np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
     return kind(
@@ -90,9 +90,16 @@ def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
     return {name: tuple(s.extras.get(name, none) for s in solutions) for name in names}
 
 
-def _spread(values: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Values over some rows, shape (m,), (T, m) or (k, T, m), as (k, T, n) over all rows."""
-    values = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    out = np.zeros((*values.shape[:2], n))
-    out[:, :, at] = values
+def _spread(
+    values: list[np.ndarray], places: list[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
+) -> np.ndarray:
+    """Values over some rows, each of shape (m,), (T, m) or (k, T, m), as (p, T, n) over all rows, in `dtype`."""
+    shaped = [one.reshape((1,) * (3 - one.ndim) + one.shape) for one in values]
+    out = np.zeros((sum(one.shape[0] for one in shaped), shaped[0].shape[1], n), dtype)
+    first = 0
+    for one, at in zip(shaped, places):
+        for part in one:
+            whole = slice(None) if at.shape[0] == n else at
+            out[first][:, whole] = to_type(part, dtype, towards_zero)
+            first += 1
     return out

@@ -31,7 +31,7 @@ from mdlearn.solvers.starting import first_multipliers
 from mdlearn.solvers.visits import visits_of
 
 FIRST_SWEEPS, INNER_SWEEPS = 5, 4
-PIECE = 1 << 22
+PIECE = 1 << 20
 """Entries of X that one call of the kernel visits: about 20 ms."""
 LAZY = 0.05
 """Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
