@@ -60,7 +60,8 @@ def uldm_loo_margins(
 
     References
     ----------
-    S. Abe, Unconstrained large margin distribution machines, ICPRAM 2017, eq. (34)-(35), for the machine.
+    S. Abe, Unconstrained large margin distribution machines, Pattern Recognition Letters 98, 2017,
+    eq. (34)-(35), for the machine.
     """
     F, signs, w = _problem(columns, "columns", y, sample_weight)
     grid = _grid(C)
@@ -137,7 +138,8 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
 
     References
     ----------
-    S. Abe, Unconstrained large margin distribution machines, ICPRAM 2017, eq. (8)-(10), for the machine.
+    S. Abe, Unconstrained large margin distribution machines, Pattern Recognition Letters 98, 2017,
+    eq. (8)-(10), for the machine.
     """
     K, signs, w = _problem(G, "G", y, sample_weight)
     if K.shape[0] != K.shape[1] or np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():

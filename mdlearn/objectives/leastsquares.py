@@ -1,4 +1,4 @@
-"""Least squares SVM and least squares LDM (Abe, ICPRAM 2017): squared loss, closed form."""
+"""Least squares SVM and least squares LDM (Abe, Pattern Recognition Letters 98, 2017): squared loss, closed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The unconstrained large margin distribution machine (Abe, ICPRAM 2017): a quadratic in coefficients of a basis."""
+"""The unconstrained large margin distribution machine (Abe, Pattern Recognition Letters 98, 2017).
+
+A quadratic in coefficients of a basis.
+"""
 
 from __future__ import annotations
 

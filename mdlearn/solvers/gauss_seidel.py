@@ -2,8 +2,8 @@
 
 The optimum solves A w = g with A the ridge plus the variance of the signed columns. A step on coefficient j is
 r_j / A_jj, after which r loses the step times column j; a sweep visits all of them in a random order. (Abe, ULDM,
-ICPRAM 2017, after eq. (32).) It is slow where the ridge is small beside A: the error falls by about a share of
-ridge / largest eigenvalue per sweep.
+Pattern Recognition Letters 98, 2017, after eq. (32).) It is slow where the ridge is small beside A: the error falls by
+about a share of ridge / largest eigenvalue per sweep.
 """
 
 from __future__ import annotations

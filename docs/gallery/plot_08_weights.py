@@ -1,0 +1,35 @@
+"""
+Weights are repetitions
+=======================
+
+An integer sample weight gives the model of the repeated rows, whatever the objective: in its loss, its mean and
+variance, its default parameters and its kernel's width.
+"""
+
+import numpy as np
+from sklearn.svm import SVC
+
+import mdlearn
+
+X, y = mdlearn.datasets.xor(80, noise=0.5, random_state=0)
+counts = np.random.default_rng(0).integers(0, 4, len(y))
+X_rep, y_rep = np.repeat(X, counts, axis=0), np.repeat(y, counts)
+
+# %%
+# A tight tolerance, because a gap of g fixes decision values only to about the square root of g.
+
+for objective in ("svm", "ldm", "uldm", "lssvm", "lsldm", "lsvm"):
+    settings = {"kernel": "rbf", "tol": 1e-12}
+    weighted = mdlearn.fit(objective, X, y, sample_weight=counts, **settings)
+    repeated = mdlearn.fit(objective, X_rep, y_rep, **settings)
+    apart = abs(weighted.decision_function(X) - repeated.decision_function(X)).max()
+    print(f"{objective:6s} decision values differ by {apart:.1e}")
+
+# %%
+# scikit-learn's support vector machines multiply C by the weight, which for the loss alone is the same; but the width
+# of the kernel does not know of the weights:
+
+weighted = SVC(tol=1e-10).fit(X, y, sample_weight=counts)
+repeated = SVC(tol=1e-10).fit(X_rep, y_rep)
+apart = abs(weighted.decision_function(X) - repeated.decision_function(X)).max()
+print(f"SVC    decision values differ by {apart:.1e}")
