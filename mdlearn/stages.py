@@ -21,7 +21,7 @@ from mdlearn.data.kernels import Kernel, make_kernel, split_parameters
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
-from mdlearn.model.build import build_model, used_rows
+from mdlearn.model.build import Held, build_model, held_values, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
@@ -274,6 +274,10 @@ class Builder:
     def places_of(self, fitted: Fitted) -> list[np.ndarray]:
         """Positions of the rows of every solution among the caller's."""
         return self.places * (len(fitted.solutions) // len(self.places))
+
+    def held(self, fitted: Fitted) -> Held:
+        """What decision values of a fit are made of."""
+        return held_values(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""

@@ -22,6 +22,8 @@ class State:
     row_dots : int or None
         Products with single rows so far, where the engine counts them (``cd`` on sparse rows): a measure of work that
         does not depend on the machine. Not kept in files.
+    point : int or None
+        Position in its grid of the point of a path; None for a single fit. For callbacks: models do not keep it.
     """
 
     iteration: int
@@ -31,3 +33,4 @@ class State:
     elapsed: float
     problem: int
     row_dots: int | None = field(default=None, compare=False)
+    point: int | None = field(default=None, compare=False)

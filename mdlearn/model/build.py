@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,10 +34,8 @@ def build_model(
     """
     solutions, dtype = outcome.solutions, data.X.dtype
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
-    alpha = None
-    if solutions[0].alpha is not None:
-        alpha = _spread([s.alpha for s in solutions], places, data.n_given, dtype)[:, 0]
-    linear = solutions[0].coef is not None
+    held = held_values(solutions, places, data.n_given, dtype)
+    alpha, linear = held.alpha, held.coef is not None
     used = np.zeros(data.n_given, dtype=bool)
     for one in duals if alpha is None else alpha:  # one by one: together they are no short work
         used |= one.any(axis=0) if one.ndim > 1 else one != 0
@@ -57,18 +55,44 @@ def build_model(
         certificate=outcome.certificate,
         classes_=data.classes,
         n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
-        intercept_=np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype),
+        intercept_=held.intercept,
         duals=duals[:, 0] if duals.shape[1] == 1 else duals,
         support_=np.flatnonzero(used),
         n_support_=np.bincount(data.codes[mine], minlength=max(data.classes.shape[0], 1)),
         _names=data.names,
-        _coef=np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype) if linear else None,
+        _coef=held.coef,
         _alpha=alpha,
         _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
         _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
         extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
     )
+
+
+class Held(NamedTuple):
+    """What decision values are made of, in the type of the rows.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p, width) or None
+    alpha : ndarray of shape (p, n) or None
+        Over all rows that the caller gave.
+    intercept : ndarray of shape (p,)
+    """
+
+    coef: np.ndarray | None
+    alpha: np.ndarray | None
+    intercept: np.ndarray
+
+
+def held_values(solutions: list[Any], places: list[np.ndarray], n: int, dtype: np.dtype[Any]) -> Held:
+    """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
+    coef = alpha = None
+    if solutions[0].coef is not None:
+        coef = np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype)
+    if solutions[0].alpha is not None:
+        alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
+    return Held(coef, alpha, np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype))
 
 
 def used_rows(solutions: list[Any], places: list[np.ndarray], n: int) -> np.ndarray:

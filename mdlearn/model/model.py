@@ -16,7 +16,7 @@ from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.pairs import PAIRWISE, class_probabilities, class_scores
+from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,11 +170,7 @@ class Model:
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        F = self._scores(A) + self.intercept_
-        k = self.classes_.shape[0]
-        if k <= 2:
-            return F[:, 0]
-        return class_scores(F, k, self.multiclass) if self.multiclass in PAIRWISE else F
+        return values_of_classes(self._scores(A) + self.intercept_, self.classes_.shape[0], self.multiclass)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.
@@ -339,15 +335,20 @@ class Model:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        if self._map is None:
-            return self.kernel.combined(A, self._rows, alpha)
-        F = np.empty((A.shape[0], alpha.shape[1]))
-        kernel, support = self._map.over(self.kernel).eased(self._rows)
-        for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
-            F[rows] = kernel.block(A.take(rows), support) @ alpha
-        return F
+        return kernel_values(A, self._rows, alpha, self.kernel, self._map)
 
     @cached_property
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
         """What predicts with coefficients of features."""
         return None if self._map is None or self._coef is None else self._map.scorer(self._coef)
+
+
+def kernel_values(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
+    """sum_i alpha_ij k(x_i, a) over `rows`, for every row a of A, shape (n, p) for alpha of shape (s, p)."""
+    if mapping is None:
+        return kernel.combined(A, rows, alpha)
+    F = np.empty((A.shape[0], alpha.shape[1]))
+    kernel, support = mapping.over(kernel).eased(rows)
+    for some in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
+        F[some] = kernel.block(A.take(some), support) @ alpha
+    return F

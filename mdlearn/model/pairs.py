@@ -21,6 +21,13 @@ def n_problems(k: int, multiclass: str) -> int:
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
 
 
+def values_of_classes(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
+    """What a decision function returns, from the values F (n, p) of all problems: (n,), or (n, k) for k > 2 classes."""
+    if k <= 2:
+        return F[:, 0]
+    return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F
+
+
 def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     """Return (n, k) scores from the values F (n, pairs) of one-vs-one problems.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +27,10 @@ FIT_ARGUMENTS = frozenset(
 )
 
 TASKS = ("classification", "regression")
+
+
+RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
+"""Weights of a margin variance in default grids, in units of C m: only there do they act."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,38 @@ class Objective:
         for key, parameter in self.parameters.items():
             filled[key] = self.given[key] if key in self.given else parameter.fill(filled, total)
         return filled
+
+    def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
+        """Return the grid that paths and selection take by default; values given to this instance are left as they are.
+
+        Here: the weight of the loss (C, nu or lam, whichever comes first), seven values from a thousandth of its
+        default to a thousand times that.
+
+        Parameters
+        ----------
+        total : float
+            m, the sum of the weights.
+
+        Returns
+        -------
+        mapping or sequence of mappings
+            As `mdlearn.fit_path` takes it.
+
+        Raises
+        ------
+        ValueError
+            When there is nothing to choose.
+        """
+        for name in ("C", "nu", "lam"):
+            parameter = self.parameters.get(name)
+            if name in self.given or not isinstance(parameter, Parameter):
+                continue
+            middle = self.resolve(total)[name]
+            values = [(middle if 0 < middle < math.inf else 1.0) * 10.0**k for k in range(-3, 4)]
+            return {name: [value for value in values if parameter.low <= value <= parameter.high]}
+        raise ValueError(
+            f"objective {self.name!r} has no default grid for what is left open; give grid={{name: values}}"
+        )
 
     def complete(self, params: dict[str, Any], data: Data) -> dict[str, Any]:
         """Return resolved parameters with the defaults that depend on the rows filled in; here: as they are.

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.base import RATIOS, Objective, Parameter, Terms
 
 
 def _default_lambda1(params: dict[str, Any], total: float) -> float:
     # The variance term acts only where lambda1 is comparable with C m; C m / 256 never did harm on real sets.
     C = float(params["C"])
     return 0.0 if C == 0 or math.isinf(C) else C * total / 256.0
+
+
+SHARES = (0.0, 0.25, 1.0)
+"""lambda2 / lambda1 in the default grid."""
 
 
 class LDM(Objective):
@@ -39,6 +44,22 @@ class LDM(Objective):
         "lambda1": Parameter(_default_lambda1, "weight of twice the margin variance (default C m / 256)"),
         "lambda2": Parameter(lambda p, m: p["lambda1"] / 4.0, "weight of the margin mean (default lambda1 / 4)"),
     }
+
+    def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
+        """C in 1, 10, 100; lambda1 / (C m) in 0, 2^-10, 2^-8, ..., 1; lambda2 / lambda1 in 0, 1/4, 1: 57 points.
+
+        The variance acts only where lambda1 is comparable with C m, so the weights have to grow with m.
+        """
+        points: list[dict[str, float]] = []
+        for C in (self.given["C"],) if "C" in self.given else (1.0, 10.0, 100.0):
+            scale = 0.0 if math.isinf(C) else C * total
+            for lambda1 in (self.given["lambda1"],) if "lambda1" in self.given else [r * scale for r in RATIOS]:
+                for lambda2 in (self.given["lambda2"],) if "lambda2" in self.given else [s * lambda1 for s in SHARES]:
+                    point = {"C": C, "lambda1": lambda1, "lambda2": lambda2}
+                    point = {name: value for name, value in point.items() if name not in self.given}
+                    if point not in points:
+                        points.append(point)
+        return points if len(points) > 1 else super().grid(total)
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = 2 lambda1, a = lambda2."""

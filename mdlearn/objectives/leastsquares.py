@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.base import RATIOS, Objective, Parameter, Terms
 
 
 def squared_loss(weight: float) -> tuple[HingeTerm, ...]:
@@ -62,6 +63,17 @@ class LSLDM(Objective):
         "lambda1": Parameter(1.0, "weight of the margin mean"),
         "lambda2": Parameter(1.0, "weight of half the margin variance"),
     }
+
+    def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
+        """C in 0.1, 1, 10, 100, and lambda2 / (C m) in 0, 2^-10, 2^-8, ..., 1: 28 points.
+
+        lambda1 is left alone: it changes the length of w and b, and no label.
+        """
+        weights = (self.given["C"],) if "C" in self.given else (0.1, 1.0, 10.0, 100.0)
+        if "lambda2" in self.given:
+            return {"C": list(weights)} if len(weights) > 1 else super().grid(total)
+        points = [{"C": C, "lambda2": r * C * total} for C in weights for r in RATIOS]
+        return points if len(weights) > 1 else [{"lambda2": point["lambda2"]} for point in points]
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = lambda2 / 2, a = lambda1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mdlearn.forms.existence import check_bias, check_existence
@@ -51,6 +52,11 @@ class MDLM(Objective):
     multiclass: ClassVar[tuple[str, ...]] = ("joint", "ovr", "ovo")
     kernels: ClassVar[bool] = False
     probabilities: ClassVar[bool] = True
+
+    def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
+        """lambda1 and lambda2 in 2^-3, 2^-2, ..., 2^3, as in the paper: 49 points; both are weights of means."""
+        open_ones = [name for name in ("lambda1", "lambda2") if name not in self.given]
+        return {name: [2.0**k for k in range(-3, 4)] for name in open_ones} or super().grid(total)
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """v = lambda1, a = lambda2, in units of the ridge where there is one."""

@@ -5,7 +5,7 @@ A quadratic in coefficients of a basis.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -83,6 +83,10 @@ class ULDM(Objective):
         "basis_tol": Parameter(1e-6, "squared distance, relative to k(x, x), at which 'cholesky' ends", high=1.0),
         "c_scaling": Setting(None, "None, or 'max_diag': C times the largest variance of a basis column", _scaling),
     }
+
+    def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
+        """C of the paper's experiments: 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1. Only C / lambda0 matters."""
+        return super().grid(total) if "C" in self.given else {"C": [1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1]}
 
     def features(
         self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator

@@ -34,10 +34,11 @@ class Bar:
                 return
             self.bar = tqdm(desc=title, total=total, unit="fit", file=sys.stderr, leave=False)
 
-    def advance(self, fits: int = 1) -> None:
-        """Say that fits are done."""
+    def advance(self, fits: int = 1, note: str = "") -> None:
+        """Say that fits are done; `note` is shown beside."""
         self.done += fits
         if self.bar is not None:
+            self.bar.set_postfix_str(note, refresh=False)
             self.bar.update(fits)
             return
         now = time.monotonic()
@@ -45,7 +46,8 @@ class Bar:
             self.last, passed = now, now - self.began
             left = passed / self.done * (self.total - self.done)
             print(
-                f"{self.title}: {self.done} of {self.total} fits, {passed:.1f} s, about {left:.1f} s left",
+                f"{self.title}: {self.done} of {self.total} fits, {note + ', ' if note else ''}{passed:.1f} s, "
+                f"about {left:.1f} s left",
                 file=sys.stderr,
             )
 

@@ -6,6 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from mdlearn.objectives.base import Objective
+from mdlearn.stages import Call
+
+Asked = tuple[Objective, dict[str, Any]]
+"""An objective with its hyper-parameters, and the parameters of the kernel."""
+
+
+def asked_of(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, list[Asked]]:
+    """Points of a grid and what they ask for, each checked; None and nothing for a grid of None."""
+    if grid is None:
+        call.task(params)
+        return None, []
+    points = points_of(grid, params)
+    return points, [call.task({**params, **point}) for point in points]
+
 
 def points_of(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Points of a grid as the user gives it: all combinations of a mapping, or a sequence of mappings.

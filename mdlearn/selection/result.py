@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from mdlearn.data.checks import check_labels, check_targets, check_weights
+from mdlearn.data.rows import Rows
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.model import Model
+from mdlearn.model.build import Held
+from mdlearn.model.model import Model, kernel_values
+from mdlearn.model.pairs import values_of_classes
+from mdlearn.selection.scoring import labels, scoring_of
 from mdlearn.stages import Builder, Fitted
 
 
 class Path(Sequence[Model]):
     """The models of the points of a grid, in the order of the grid.
 
-    A model is built when it is first asked for.
+    A model is built when it is asked for, so a path takes little memory; ``path[i]`` is a new object every time.
 
     Attributes
     ----------
@@ -35,7 +40,6 @@ class Path(Sequence[Model]):
         self.points = tuple(points)
         self.elapsed = elapsed
         self._builder, self._fits = builder, fits
-        self._models: dict[int, Model] = {}
 
     def __len__(self) -> int:
         return len(self._fits)
@@ -61,9 +65,7 @@ class Path(Sequence[Model]):
         return f"Path({one.task.name!r}, {len(self)} points of {names}, largest gap={self.gap.max():.2g})"
 
     def _model(self, i: int) -> Model:
-        if i not in self._models:
-            self._models[i] = self._builder.model(self._fits[i])
-        return self._models[i]
+        return self._builder.model(self._fits[i])
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -96,13 +98,86 @@ class Path(Sequence[Model]):
         return np.array([one.outcome.n_iter for one in self._fits])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) of every point: shape (p, n) for two classes and for regression, (p, n, k) else."""
-        return np.array([model.decision_function(X) for model in self])
+        """Return f(x) of every point: shape (p, n) for two classes and for regression, (p, n, k) else.
+
+        Values of the kernel are computed once for all points that share it, so this costs little more than for one
+        model. X is as for `Model.decision_function`.
+        """
+        A = self[0]._check(X)
+        builder = self._builder
+        k = builder.data.classes.shape[0]
+        out = np.empty((len(self), A.shape[0], k) if k > 2 else (len(self), A.shape[0]))
+        for group in self._alike:
+            held = [builder.held(self._fits[i]) for i in group]
+            F = self._values(A, self._fits[group[0]], held)
+            p = held[0].intercept.shape[0]
+            for j, (i, one) in enumerate(zip(group, held)):
+                values = F[:, j * p : (j + 1) * p] + one.intercept
+                out[i] = values_of_classes(values, k, builder.call.multiclass)
+        return out
+
+    @property
+    def _alike(self) -> list[list[int]]:
+        """Points whose decision values come from the same features."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for i, one in enumerate(self._fits):
+            groups.setdefault((id(one.kernel), id(one.mapping)), []).append(i)
+        return list(groups.values())
+
+    def _values(self, A: Rows, first: Fitted, held: list[Held]) -> np.ndarray:
+        """Decision values of several fits without intercepts, side by side."""
+        if held[0].coef is not None:
+            coef = np.concatenate([one.coef for one in held if one.coef is not None])
+            return A.dot(coef.T) if first.mapping is None else first.mapping.scorer(coef)(A)
+        alpha = np.concatenate([one.alpha for one in held if one.alpha is not None])
+        if first.kernel.name == "precomputed":
+            return A.dot(alpha.T)
+        rows = self._builder.data.rows
+        return kernel_values(A, self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels (for regression, numbers) of every point, shape (p, n)."""
-        return np.array([model.predict(X) for model in self])
+        F, data = self.decision_function(X), self._builder.data
+        return F if data.targets is not None else np.array([labels(data.classes, f) for f in F])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Return what `Model.score` returns for every point, shape (p,)."""
-        return np.array([model.score(X, y, sample_weight) for model in self])
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, scoring: str | Callable[..., Any] | None = None
+    ) -> np.ndarray:
+        """Return a score of every point on some rows, shape (p,); larger is better.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows with their labels, or numbers for regression.
+        sample_weight : array-like of shape (n,), optional
+        scoring : str or callable, optional
+            "accuracy" (default), "auc", "f1_macro", "f1_micro"; "r2" for regression; or scoring(model, X, y), which is
+            called with ``sample_weight=`` where there are weights.
+        """
+        data = self._builder.data
+        chosen = scoring_of(scoring, self._builder.call.objective.task, sample_weight is not None)
+        if chosen.values is None:
+            return np.array([chosen.call(model, X, y, sample_weight) for model in self])
+        F = self.decision_function(X)
+        n = F.shape[1]
+        if data.targets is None:
+            known, codes = check_labels(y, n)
+            y = known[codes]
+        else:
+            y = check_targets(y, n)
+        weights = check_weights(sample_weight, n)
+        return np.array([chosen.values(data.classes, f, y, weights) for f in F])
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row per point: hyper-parameters, certificate and n_iter.
+
+        ImportError without pandas.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("Path.to_frame needs pandas; install it, or read points, gap and the others") from None
+        told = {name: [point[name] for point in self.points] for name in self.points[0]}
+        for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
+            told[name] = getattr(self, name)
+        return pandas.DataFrame(told)
