@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -63,25 +62,21 @@ class Reader:
         self, path: str, pieces: Pieces, delimiter: str | None, header: bool | None, known: Sequence[str] | None
     ) -> None:
         self.path = path
-        self.pieces = self._decoded(pieces)
+        self.pieces: Iterator[tuple[int, list[str]]] = self._decoded(pieces)
         self.labels = Labels()
-        self.held: list[tuple[int, list[str]]] = []
         sample: list[str] = []
-        for piece in self.pieces:  # until there are lines that say something
-            self.held.append(piece)
-            sample = list(itertools.islice((line for line in piece[1] if line.strip(" ")), SAMPLE))
+        number, lines = 1, sample
+        for number, lines in self.pieces:  # noqa: B007  (until there are lines that say something)
+            sample = list(itertools.islice((line for line in lines if line.strip(" ")), SAMPLE))
             if sample:
                 break
         if not sample:
             raise ValueError(f"{path} is empty; a CSV file has one row per line")
-        try:
-            self.layout: Layout = find_layout(path, sample, delimiter, header, known)
-        except csv.Error as error:
-            raise ValueError(f"{path} cannot be read as a CSV file: {error}") from None
+        self.layout: Layout = find_layout(path, sample, delimiter, header, known)
         if self.layout.names is not None:
-            number, lines = self.held[-1]
             skipped = next(i for i, line in enumerate(lines) if line.strip(" ")) + 1
-            self.held = [(number + skipped, lines[skipped:])]
+            number, lines = number + skipped, lines[skipped:]
+        self.pieces = itertools.chain([(number, lines)], self.pieces)
 
     def _decoded(self, pieces: Pieces) -> Iterator[tuple[int, list[str]]]:
         for number, lines in pieces:
@@ -98,8 +93,7 @@ class Reader:
         """
         parts: list[tuple[np.ndarray, np.ndarray | None]] = []
         size = 0.0
-        while (piece := self.held.pop(0) if self.held else next(self.pieces, None)) is not None:
-            number, lines = piece
+        for number, lines in self.pieces:
             if not all(lines) or any(line.isspace() for line in lines):
                 kept = [(i, line) for i, line in enumerate(lines, number) if line.strip(" ")]
                 numbers: Sequence[int] = [i for i, _ in kept]
@@ -162,10 +156,7 @@ class Reader:
                 raise ValueError(f"{self.path}, line {number} has a quote that is not closed on this line")
             if line.count(self.layout.delimiter) >= WIDEST:
                 raise ValueError(f"{self.path}, line {number} has more than {WIDEST} cells")
-            try:
-                cells = split(line, self.layout.delimiter)
-            except csv.Error as error:
-                raise ValueError(f"{self.path}, line {number} cannot be read: {error}") from None
+            cells = split(line, self.layout.delimiter, f"{self.path}, line {number}")
             if len(cells) != self.layout.width:
                 raise ValueError(
                     f"{self.path}, line {number} has {len(cells)} cells, but the lines before have {self.layout.width}"

@@ -69,9 +69,12 @@ class Columns:
         return list(self.features) == [i for i in range(width) if i != self.target]
 
 
-def split(line: str, delimiter: str) -> list[str]:
-    """Cells of one line, without quotes and white space around them."""
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+def split(line: str, delimiter: str, what: str) -> list[str]:
+    """Cells of one line, without quotes and white space around them; `what` names the line in errors."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+    except csv.Error as error:
+        raise ValueError(f"{what} cannot be split into cells: {error}") from None
 
 
 def find_layout(
@@ -96,10 +99,10 @@ def find_layout(
     """
     if lines[0].count('"') % 2:
         raise ValueError(f"{path} begins with a line in which a quote is not closed; a row is one line")
-    delimiter = delimiter or _delimiter(lines)
+    delimiter = delimiter or _delimiter(path, lines)
     if lines[0].count(delimiter) >= WIDEST:
         raise ValueError(f"{path} has more than {WIDEST} columns; such rows go into svmlight files")
-    rows = [split(line, delimiter) for line in lines[:SAMPLE] if line.count(delimiter) < WIDEST]
+    rows = [split(line, delimiter, path) for line in lines if line.count(delimiter) < WIDEST]
     if header is None:
         header = (known is not None and set(known) <= set(rows[0])) or _is_header(path, rows)
     names = None
@@ -111,13 +114,14 @@ def find_layout(
     return Layout(path, delimiter, names, len(rows[0]))
 
 
-def _delimiter(lines: Sequence[str]) -> str:
+def _delimiter(path: str, lines: Sequence[str]) -> str:
     """The first one that splits all sample lines alike; else the first one that occurs in the first line."""
-    for delimiter in DELIMITERS:
-        widths = {len(split(line, delimiter)) for line in lines[:SAMPLE] if line.count(delimiter) < WIDEST}
-        if len(widths) == 1 and max(widths) > 1:
+    found = [delimiter for delimiter in DELIMITERS if delimiter in lines[0]]
+    for delimiter in found:
+        widths = {len(split(line, delimiter, path)) for line in lines if delimiter in line}
+        if len(widths) == 1 and max(widths) > 1 and all(delimiter in line for line in lines):
             return delimiter
-    return next((delimiter for delimiter in DELIMITERS if delimiter in lines[0]), ",")
+    return found[0] if found else ","
 
 
 def _is_header(path: str, rows: Sequence[Sequence[str]]) -> bool:

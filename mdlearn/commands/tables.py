@@ -84,10 +84,9 @@ def kind_of(path: str, pieces: Pieces) -> tuple[str, Pieces]:
     known = ENDINGS.get(os.path.splitext(name)[1])
     if known is not None:
         return known, pieces
-    held = []  # a pipe can be read once only
     for piece in pieces:
-        held.append(piece)
         for line in piece[1]:
             if line.strip() and not line.lstrip().startswith(b"#"):
-                return "svmlight" if PAIRS.fullmatch(line) else "csv", itertools.chain(held, pieces)
+                # The piece goes before the others again: a pipe can be read once only.
+                return "svmlight" if PAIRS.fullmatch(line) else "csv", itertools.chain([piece], pieces)
     raise ValueError(f"{path} is empty; a row is a line of a CSV file, or a label followed by column:value pairs")
