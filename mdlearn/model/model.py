@@ -285,11 +285,10 @@ class Model:
         save(self, path)
 
     def to_onnx(self, target_opset: int | None = None) -> Any:
-        """Return this model as an onnx.ModelProto.
+        """Return this model as an onnx.ModelProto, which computes in float64.
 
-        The input is "X" of shape (n, d), in the type of the rows at fit; kernel values (n, m) for a precomputed kernel.
-        Outputs are "label" (n,), "scores" as of `decision_function`, and "probabilities" (n, k) where there is
-        `predict_proba`; for regression "value" (n,). The graph computes in float64.
+        Input: "X" as for `decision_function`, in the type of the rows at fit. Outputs: "label" (n,), "scores" as of
+        `decision_function`, "probabilities" where there is `predict_proba`; for regression "value" (n,) alone.
 
         Parameters
         ----------
@@ -301,8 +300,7 @@ class Model:
         ImportError
             Without the package onnx: pip install "mdlearn[onnx]".
         ValueError
-            For a callable kernel or projection, kernels and features of plugins, labels that ONNX does not know, or
-            constants beyond 2 GB.
+            For callables, kernels and features of plugins, labels that ONNX lacks, or more than 2 GB of constants.
         """
         # The export knows Models, so it comes after this module.
         from mdlearn.model.onnx_export import export

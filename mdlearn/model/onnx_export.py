@@ -64,7 +64,11 @@ def both_scores(graph: Graph, F: str, k: int) -> str:
 
 def probabilities(graph: Graph, F: str, k: int) -> str:
     """sigma(f) of every class over their sum (n, k), by logarithms."""
-    logs = graph.node("Neg", graph.node("Softplus", graph.node("Neg", both_scores(graph, F, k))))
+    f = both_scores(graph, F, k)
+    # ln sigma(f) = min(f, 0) - ln(1 + exp(-|f|)): onnxruntime lacks Softplus of newer opsets.
+    small = graph.node("Exp", graph.node("Neg", graph.node("Abs", f)))
+    below = graph.node("Log", graph.node("Add", small, graph.constant(1.0)))
+    logs = graph.node("Sub", graph.node("Min", f, graph.constant(0.0)), below)
     return graph.node("Softmax", logs, axis=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,7 +98,7 @@ def needed() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("exporting to ONNX needs the package onnx; pip install 'mdlearn[onnx]'") from error
+        raise ImportError('exporting to ONNX needs the package onnx; pip install "mdlearn[onnx]"') from error
     return onnx
 
 
@@ -119,8 +120,6 @@ def finished(graph: Graph, given: tuple[str, Any, int], results: dict[str, tuple
     """
     from onnx import TensorProto, checker, helper, shape_inference
 
-    from mdlearn import __version__
-
     def described(name: str, dtype: Any, columns: int | None) -> Any:
         kind = TensorProto.STRING if dtype is None else tensor_type(dtype)
         return helper.make_tensor_value_info(name, kind, ["n"] if columns is None else ["n", columns])
@@ -133,7 +132,7 @@ def finished(graph: Graph, given: tuple[str, Any, int], results: dict[str, tuple
         opset_imports=[opset],
         ir_version=helper.find_min_ir_version_for([opset]),
         producer_name="mdlearn",
-        producer_version=__version__,
+        producer_version=sys.modules["mdlearn"].__version__,
         doc_string=title,
     )
     checker.check_model(made, full_check=True)

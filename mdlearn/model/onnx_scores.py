@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mdlearn.data.clusters import NEAREST
+from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import PARAMETERS, Kernel
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import COPY_BYTES, DenseRows
@@ -14,21 +15,26 @@ from mdlearn.model.model import Model
 from mdlearn.model.onnx_graph import Graph
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 
+CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
+
 
 def check_exportable(model: Model) -> None:
     """ValueError for a model that needs code to predict."""
-    place, kernel = model._map, model.kernel
-    code = "fit with kernel='precomputed', or with a built-in choice by name"
+    kernel = model.kernel
     if kernel.name == "callable":
-        raise ValueError(
-            f"a model with a callable kernel cannot be exported, because ONNX holds no Python code; {code}"
-        )
+        raise ValueError(f"a model with a callable kernel cannot be exported, as ONNX holds no Python code; {CHOICE}")
     if kernel.name not in PARAMETERS:
-        raise ValueError(f"a model with the kernel {kernel.name!r} of a plugin cannot be exported to ONNX; {code}")
-    if place is not None and not isinstance(place, LandmarkMap):
-        raise ValueError(f"features of {model.objective!r} ({type(place).__name__}) cannot be exported to ONNX")
-    if place is not None and place.projection.function is not None:
-        raise ValueError(f"a model with a callable projection cannot be exported to ONNX; {code}")
+        raise ValueError(f"a model with the kernel {kernel.name!r} of a plugin cannot be exported to ONNX; {CHOICE}")
+    if model._map is not None:
+        check_map(model._map, model.objective)
+
+
+def check_map(place: FeatureMap, name: str) -> None:
+    """ValueError for features that need code; `name` is what errors call their owner."""
+    if not isinstance(place, LandmarkMap):
+        raise ValueError(f"features of {name!r} ({type(place).__name__}) cannot be exported to ONNX")
+    if place.projection.function is not None:
+        raise ValueError(f"{name!r} with a callable projection cannot be exported to ONNX; {CHOICE}")
 
 
 def decision_values(graph: Graph, model: Model, rows: str) -> str:
@@ -95,6 +101,15 @@ def _mapped(graph: Graph, model: Model, rows: str) -> str:
     each = graph.product(rows, table.transpose(2, 1, 0).reshape(width, K_ * p))
     each = graph.node("Reshape", each, graph.whole(-1, K_, p))
     return graph.reduced("ReduceSum", graph.node("Mul", each, graph.node("Unsqueeze", W, graph.whole(2))), 1)
+
+
+def landmark_features(graph: Graph, place: LandmarkMap, rows: str) -> str:
+    """Projections of float64 rows in the blocks of their clusters, (n, K L): what `LandmarkMap.features` makes."""
+    mu = _kernel_values(graph, place.projection, rows, place.landmarks)
+    W = _weights(graph, place, rows)
+    W = W if place.mix is None else graph.product(W, place.mix)
+    blocks = graph.node("Mul", graph.node("Unsqueeze", W, graph.whole(2)), graph.node("Unsqueeze", mu, graph.whole(1)))
+    return graph.node("Reshape", blocks, graph.whole(-1, place.width))
 
 
 def _weights(graph: Graph, place: LandmarkMap, rows: str) -> str:
