@@ -183,8 +183,8 @@ def _header(text: np.ndarray) -> dict[str, Any]:
         raise Unreadable(f"its format version is {version!r}")
     if version > VERSION:
         raise Unreadable(
-            f"it has format {version}, written by mdlearn {header.get('written_by')}, and this version reads formats "
-            f"up to {VERSION}; upgrade mdlearn"
+            f"it has format {version}, and this version reads formats up to {VERSION}; upgrade mdlearn (the file was "
+            f"written by mdlearn {header.get('written_by')})"
         )
     return header
 
@@ -206,8 +206,9 @@ def _no_number(name: str) -> Any:
 
 
 def _short(text: str) -> str:
-    """What a file makes errors say may be as long as the file."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    """What a file makes errors say may be as long as the file, and change the state of a terminal."""
+    plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
+    return plain if len(text) <= SHOWN else f"{plain}..."
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
