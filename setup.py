@@ -1,7 +1,9 @@
 """Compiled parts of mdlearn. Everything else is declared in pyproject.toml.
 
 ``MDLEARN_SAFE=1`` in the environment builds the kernels with bounds checks, wraparound,
-initialisation checks and Python's division, slower and for tests.
+initialisation checks and Python's division, slower and for tests. ``MDLEARN_SANITIZE=address,undefined``
+builds them with the sanitizers of gcc or clang, which also see what pointers reach; ``.ci/sanitize`` does
+that and runs tests under them.
 """
 
 import os
@@ -13,6 +15,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 SAFE = os.environ.get("MDLEARN_SAFE", "0") not in ("", "0")
+SANITIZE = os.environ.get("MDLEARN_SANITIZE", "")
 FLAVOUR = "cython-safe" if SAFE else "cython"
 
 DIRECTIVES = {
@@ -27,6 +30,10 @@ DIRECTIVES = {
 # No -ffast-math: the certificates rely on IEEE arithmetic. No -march=native: wheels travel.
 # -fno-math-errno only drops the writing of errno by sqrt and its like; their values stay the same.
 UNIX_FLAGS = ["-O3", "-fno-math-errno"]
+LINK_ARGS = []
+if SANITIZE:
+    LINK_ARGS = [f"-fsanitize={SANITIZE}"]
+    UNIX_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", *LINK_ARGS]
 COMPILE_ARGS = {"unix": UNIX_FLAGS, "mingw32": UNIX_FLAGS, "cygwin": UNIX_FLAGS, "msvc": ["/O2"]}
 
 
@@ -65,7 +72,7 @@ class BuildExt(build_ext):
         sources = {extension.name: extension.sources for extension in translated}
         for extension in self.extensions:
             extension.sources = sources[extension.name]
-            extension.extra_compile_args = args
+            extension.extra_compile_args, extension.extra_link_args = args, LINK_ARGS
         super().build_extensions()
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(settings)

@@ -5,6 +5,8 @@ product with the kept vector plus omega * border_i * S, where S = border' q is a
 rank-one part of a centred variance costs nothing that way. A free bias, `offset`, stands still during a sweep.
 """
 
+from libc.math cimport INFINITY
+
 from mdlearn._solvers.rows cimport DenseRows, GramRows, row_add, row_dot, rows_t
 
 
@@ -56,11 +58,14 @@ cdef int ascend(rows_t rows, Problem p, const long long[::1] order) except -1 no
         if (g <= 0.0 and old <= 0.0) or (g >= 0.0 and old >= cap):
             continue
         h = p.diagonal[i] + p.softness[t, i]
-        # A row of length zero has a fixed margin: its multiplier belongs at the bound that g points to.
+        # A row of length zero has a fixed margin: its multiplier belongs at the bound that g points to. Where there is
+        # none (a constraint), no multiplier will do.
         if h > 0.0:
             new = min(max(old + g / h, 0.0), cap)
+        elif g > 0.0:
+            new = cap if cap < INFINITY else old
         else:
-            new = cap if g > 0.0 else 0.0
+            new = 0.0
         p.beta[t, i] = new
         step = p.sides[t] * p.y[i] * (new - old)
         if p.diagonal[i] > 0.0 and step != 0.0:

@@ -6,6 +6,9 @@ The bias is offset + live Y: fixed during a sweep (live = 0; the driver moves it
 offset = 0), or between the two, where Y meets a resistance but is not held.
 """
 
+from libc.math cimport INFINITY
+
+
 cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
@@ -100,8 +103,10 @@ cdef inline double move(Centred p, Py_ssize_t t, Py_ssize_t i, double dot) excep
         h -= ratio * side * cross
     if h > 0.0:
         new = min(max(old + slope / h, 0.0), cap)
+    elif slope > 0.0:
+        new = cap if cap < INFINITY else old
     else:
-        new = cap if slope > 0.0 else 0.0
+        new = 0.0
     p.keep[t, i] = new != old or (new > 0.0 and new < cap) or worth > p.lazy
     if new == old and worth <= p.lazy:
         return 0.0

@@ -278,7 +278,10 @@ def check_number(
     accepted = numbers.Integral if integer else numbers.Real
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
         raise TypeError(f"{wanted}; got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{wanted}; got a number too large for float64") from None
     if math.isnan(number) or number < low or number > high or (strict and number == low):
         raise ValueError(f"{wanted}; got {value!r}")
     return int(number) if integer else number

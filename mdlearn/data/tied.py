@@ -133,7 +133,7 @@ def smoothing(centers: np.ndarray, smoothness: float) -> tuple[np.ndarray, np.nd
     ----------
     Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 5, names such a term; similarities and width are ours.
     """
-    from scipy.linalg import cholesky, solve_triangular
+    from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
     K = centers.shape[0]
     shifted = centers - centers.mean(axis=0)
@@ -143,5 +143,8 @@ def smoothing(centers: np.ndarray, smoothness: float) -> tuple[np.ndarray, np.nd
     width = float(D.sum()) / max(1, K * (K - 1))
     S = np.exp(-D / width) if width > 0 else np.ones((K, K))
     np.fill_diagonal(S, 0.0)
-    C = cholesky(np.eye(K) + smoothness * (np.diag(S.sum(axis=1)) - S), lower=True)
+    try:
+        C = cholesky(np.eye(K) + smoothness * (np.diag(S.sum(axis=1)) - S), lower=True)
+    except LinAlgError:
+        raise ValueError(f"smoothness={smoothness:g} is so large that rounding hides the clusters; lower it") from None
     return np.ascontiguousarray(solve_triangular(C, np.eye(K), lower=True).T), S

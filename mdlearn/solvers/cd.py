@@ -40,6 +40,8 @@ NEWTON_STEPS = 6
 """Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
 SMALL = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
+RUNAWAY = 1e16
+"""Growth of the objective over the least so far that only a Gram matrix lost in rounding explains."""
 PATIENCE = 20
 """Rounds without progress after which rounding is taken to be reached."""
 SHORT = 5
@@ -196,7 +198,7 @@ class CoordinateDescent(Solver):
             yield known
         movable = np.flatnonzero(column.caps.ravel() > 0)
         inner = INNER_SWEEPS if options["shrinking"] else 0
-        best, highest, stalled, sweeps, rounds = np.inf, -np.inf, 0, FIRST_SWEEPS, 0
+        best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, FIRST_SWEEPS, 0
         # Sweeps have little to add where working sets were given up.
         free = form.bias == "free" or (shared is not None and work is not None)
         if known is not None:
@@ -214,6 +216,10 @@ class CoordinateDescent(Solver):
                 if free:  # no multiplier answers a move of the bias
                     break
                 return
+            least = min(least, abs(report.objective))
+            if report.objective > RUNAWAY * least:
+                free = True
+                break
             gap = relative_gap(column, report.objective, report.lower_bound)
             # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
             rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)

@@ -16,10 +16,13 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import TINY
 from mdlearn.solvers import linalg
 from mdlearn.solvers.outer import Centring, RunningSum, Work, add_outer, mirror
 
 Map = Callable[[np.ndarray], np.ndarray]
+LOST = 1e-8
+"""Difference of 1 and a sum close to it that has lost half its digits."""
 PASS_ROWS = 1 << 19
 """Rows of which numbers are changed at once: some milliseconds."""
 HOLD = 1e-10
@@ -223,8 +226,11 @@ class GramSystem:
         self.rank_one: tuple[np.ndarray, np.ndarray, float] | None = None
         if column.kappa > 0:
             q = self._smooth(p)
-            weight = column.kappa / column.total
-            self.rank_one = (q, p, weight / (1.0 - weight * float(p @ self._gram(q))))
+            weight, through = column.kappa / column.total, self._gram(q)
+            left = 1.0 - weight * float(p @ through)
+            if left < LOST:  # the same without a difference, because (I + T G) q = p
+                left = max(float(column.y @ (q + D * through)) / column.total, TINY)
+            self.rank_one = (q, p, weight / left)
         if self.bias:
             ones = T - (column.kappa * column.label_mean) * p
             self.border = self._inverse(ones)
