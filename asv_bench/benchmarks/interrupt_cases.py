@@ -10,7 +10,7 @@ import numpy as np
 import mdlearn
 
 MILLION, WIDTH = 1_000_000, 33
-HARD = {"C": 1e5, "gamma": 0.02, "lambda1": 0.0, "lambda2": 0.0, "tol": 1e-13}
+HARD = {"C": 1e3, "gamma": 0.02}
 
 
 @functools.lru_cache(2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.rows import DenseRows, Rows, locked
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, locked, steps
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -98,7 +98,16 @@ def _kept(A: np.ndarray) -> np.ndarray:
     """A itself where compiled loops can read it, else a copy: as float32 or float64 if it is that, else as float64."""
     native = A.dtype.newbyteorder("=")
     dtype = native if native in FLOATS else np.dtype(np.float64)
-    return A if A.dtype == dtype and A.flags.aligned else A.astype(dtype)
+    if A.dtype == dtype and A.flags.aligned:
+        return A
+    if A.ndim == 1 or A.size <= BLOCK_ENTRIES:
+        return A.astype(dtype)
+    out = np.empty_like(A, dtype=dtype)
+    long = int(np.argmax(A.strides))  # in the order of the memory, in pieces between which Ctrl-C is seen
+    for part in steps(A.shape[long], BLOCK_ENTRIES * A.shape[long] // A.size):
+        place = (slice(None),) * long + (part,)
+        out[place] = A[place]
+    return out
 
 
 def _check_kind(dtype: np.dtype[Any], what: str) -> None:

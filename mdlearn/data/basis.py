@@ -17,7 +17,7 @@ from mdlearn.data.checks import Data
 from mdlearn.data.distinct import distinct
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import COPY_BYTES, SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, SPAN_ENTRIES, DenseRows, Rows, Selection, steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,10 @@ class BasisFeatures(LinearFeatures):
 
     def squared_length(self, coef: np.ndarray) -> float:
         """Squared norm of f in the kernel's function space."""
-        return float(coef @ self.rows.block(self.rows.index) @ coef)
+        index, total = self.rows.index, 0.0
+        for part in steps(index.shape[0], BLOCK_ENTRIES // index.shape[0]):
+            total += float(coef[part] @ self.rows.block(index[part]) @ coef)
+        return total
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge; alpha = 0 needs no kernel values."""

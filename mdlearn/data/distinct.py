@@ -41,7 +41,9 @@ class Distinct:
 
     def block(self, which: Selection) -> np.ndarray:
         """Some of them as a dense float64 array."""
-        return self.rows.block(self.where[which])
+        where = self.where[which]
+        small = where.shape[0] * self.rows.shape[1] <= BLOCK_ENTRIES
+        return self.rows.block(where) if small else self.rows.take(where).block(slice(None))
 
     def require(self, n: int, name: str) -> None:
         """ValueError unless `n` of them can be chosen; `name` is the parameter that asks for them."""
@@ -87,11 +89,21 @@ def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tu
         width = min(width, max(1, 4 * BLOCK_ENTRIES // tied.shape[0]), length - start)
         group = np.cumsum(first)[tied]
         table = _sortable(group, keys(order[tied], start, start + width))
-        by = np.argsort(table.view(f"V{8 * table.shape[1]}").ravel(), kind="stable")
+        by = _sorted(table)
         order[tied], table = order[tied][by], table[by]
         first[tied[1:]] = (table[1:] != table[:-1]).any(axis=1)
         start, width = start + width, 2 * width
     return order, first
+
+
+def _sorted(table: np.ndarray) -> np.ndarray:
+    """The order of a table's lines, equal ones as they stand; of two columns by numbers, several times as fast."""
+    if table.shape[1] > 2:
+        return np.argsort(table.view(f"V{8 * table.shape[1]}").ravel(), kind="stable")
+    by = np.argsort(table[:, 1].astype(np.uint64), kind="stable")
+    if table[0, 0] == table[-1, 0]:  # one group alone
+        return by
+    return by[np.argsort(table[by, 0].astype(np.uint64), kind="stable")]
 
 
 def _sortable(group: np.ndarray, values: np.ndarray) -> np.ndarray:

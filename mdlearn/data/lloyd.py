@@ -41,13 +41,21 @@ class Cloud:
                 yield
             self.centre = total / self.counts.sum()
         if 12.0 * self.n * self.d <= COPY_BYTES:
-            self.held = self.take(slice(None))
+            self.held = self.take(slice(None)) if self.sparse else (yield from self._copied())
         for part in self.parts(1):
             self.squares[part] = _squares(self.take(part))
             yield
         if not np.isfinite(self.squares).all():
             raise ValueError("X holds numbers whose squares overflow; scale X before clustering it")
         self.slack = SLACK * float(np.sqrt(self.squares.max()))
+
+    def _copied(self) -> Generator[None, None, Rows]:
+        """All rows, dense, less their mean."""
+        held = np.empty((self.n, self.d))
+        for part in self.parts(1):
+            held[part] = self.points.block(part) - self.centre
+            yield
+        return DenseRows(held)
 
     def take(self, which: Selection) -> Rows:
         """Some rows."""

@@ -21,6 +21,7 @@ import numpy as np
 
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.rows import steps
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
@@ -33,6 +34,8 @@ from mdlearn.solvers.visits import visits_of
 FIRST_SWEEPS, INNER_SWEEPS = 5, 4
 PIECE = 1 << 20
 """Entries of X that one call of the kernel visits: about 20 ms."""
+RECORDS = 1 << 16
+"""Rows whose records are written at once."""
 LAZY = 0.05
 """Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
 FAST = 0.15
@@ -113,8 +116,9 @@ class CentredDual:
         inverse = np.divide(1.0, scale * column.counts, out=np.ones(used.shape[0]), where=used)
         sides, kinks = column.sides[:, None], column.thresholds[:, None]
         parts = (column.y, self.squares, self.shift, inverse, column.caps, column.softness, sides, kinks)
-        for place, part in enumerate(parts):
-            records[:, :, place] = part
+        for rows in steps(used.shape[0], RECORDS):  # in pieces, between which Ctrl-C is seen
+            for place, part in enumerate(parts):
+                records[:, rows, place] = part[..., rows] if part.shape[-1] > 1 else part
         return records
 
     def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:

@@ -7,7 +7,7 @@ upper bound of H that is nearly H itself, for the price of some products.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -27,7 +27,13 @@ REST = 0.3
 ANSWERS = 30
 ROUGH, ROUNDED = 1e-9, 1e-15
 """Relative error of the first answer and of later ones: the bound has the square of it."""
-PIECE = 1 << 22
+PIECE = 1 << 20
+"""Entries of a matrix that are gathered or written at once."""
+
+
+def pieces(H: np.ndarray) -> Iterator[slice]:
+    """Rows of a matrix that are written at once: Ctrl-C is seen between them."""
+    return steps(H.shape[0], PIECE // max(1, H.shape[1]))
 
 
 def gathered(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
@@ -75,9 +81,13 @@ class KnownGram:
         H, at, first = np.empty((index.shape[0],) * 2), self.place[index], 0
         for known, values in self.features.known_rows():
             mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
-            H[mine] = yield from gathered(values, at[mine] - first, index)
+            part = yield from gathered(values, at[mine] - first, index)
+            for rows in pieces(part):
+                H[mine[rows]] = part[rows]
             first += known.shape[0]
-        H += self.constant
+        if self.constant:
+            for rows in pieces(H):
+                H[rows] += self.constant
         return H
 
     def answer(self, q: np.ndarray) -> Answer:
@@ -99,8 +109,9 @@ class PlainGram(ColumnGram):
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
         H = yield from gathered(self.R, index, index)
-        if self.omega:
-            H += np.multiply.outer(self.omega * self.border[index], self.border[index])
+        border = self.border[index]
+        for rows in pieces(H) if self.omega else ():
+            H[rows] += np.multiply.outer(self.omega * border[rows], border)
         return H
 
     def answer(self, q: np.ndarray) -> Answer:
@@ -155,7 +166,7 @@ class DeflatedGram(PlainGram):
             W = np.ascontiguousarray(np.linalg.qr(W.T)[0].T)
             A = W * root
             KA = np.empty_like(A)
-            for part in steps(m, 8 * PIECE // m):
+            for part in steps(m, 32 * PIECE // m):
                 KA[:, part] = A @ self.G[:, part]
                 yield
             KA += self.constant * A.sum(axis=1)[:, None]

@@ -16,6 +16,8 @@ SYRK = cython_blas.__pyx_capi__["dsyrk"]
 Work = Generator[None, None, None]
 PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
+WIDE = 1024
+"""Rows of the panels of a large matrix."""
 SPARSE = 0.2
 """Share of stored entries in sparse rows up to which single products are fewer than BLAS makes up for."""
 SPARSE_PRODUCTS = 1 << 24
@@ -63,14 +65,22 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
                     own[:, :d] += B
                     own[:, d:] += 1.0
                 own *= np.sqrt(np.abs(weights))[:, None]
-                products.add_dense(own, float(np.sign(weights[0])), M, SYRK)
+                _add_dense(own, float(np.sign(weights[0])), M)
         yield
+
+
+def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:
+    """Add weight B'B to the lower triangle of M, of a large one by panels: Ctrl-C is seen between them."""
+    for part in steps(M.shape[0], WIDE):
+        products.add_dense(B[:, part], weight, M[part, part], SYRK)
+        if part.start:
+            M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
 
 
 def _add_alike(B: np.ndarray, weight: float, M: np.ndarray) -> None:
     """Add rows of the same weight as they lie; a bias without a column of ones."""
     d = B.shape[1]
-    products.add_dense(B, weight, M[:d, :d], SYRK)
+    _add_dense(B, weight, M[:d, :d])
     if M.shape[0] > d:
         M[d, :d] += weight * (np.ones(B.shape[0]) @ B)
         M[d, d] += weight * B.shape[0]
@@ -87,6 +97,13 @@ def _add_sparse(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work
         products.add_sparse(A.data, A.indices, A.indptr, D, M, start, stop, bias)
         yield
         start = stop
+
+
+def copy_lower(A: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Copy the lower triangle of a matrix, in pieces between which Ctrl-C is seen; what lies above is of no account."""
+    for rows in steps(A.shape[0], 256):
+        out[rows, : rows.stop] = A[rows, : rows.stop]
+    return out
 
 
 def mirror(M: np.ndarray) -> None:
@@ -135,7 +152,7 @@ class RunningSum:
             self.M.fill(0.0)
             np.fill_diagonal(self.M, self.Q)
         else:
-            np.copyto(self.M, self.Q)
+            copy_lower(self.Q, self.M)
         factor = 0.0 if self.centring is None else self.centring.multiple(D)
         if self.centring is not None and factor > 0:
             self.centring.add(factor, self.M)

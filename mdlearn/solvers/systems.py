@@ -18,7 +18,7 @@ from mdlearn.data.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import TINY
 from mdlearn.solvers import linalg
-from mdlearn.solvers.outer import Centring, RunningSum, Work, add_outer, mirror
+from mdlearn.solvers.outer import Centring, RunningSum, Work, add_outer, copy_lower, mirror
 
 Map = Callable[[np.ndarray], np.ndarray]
 LOST = 1e-8
@@ -128,7 +128,7 @@ class RowSystem:
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + R' D R."""
         yield from self.sum.to(D)
-        M = self.sum.M.copy()
+        M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
         mirror(M)
         if self.loose:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
