@@ -307,6 +307,14 @@ class Model:
 
         return export(self, target_opset)
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's scorers ask: whether this is a classifier."""
+        from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
+
+        if self.measure == "accuracy":
+            return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags())
+        return Tags("regressor", TargetTags(required=True), regressor_tags=RegressorTags())
+
     def _codes(self, y: Any, n: int, known: bool = True) -> np.ndarray:
         labels, codes = check_labels(y, n)
         place = {label: i for i, label in enumerate(self.classes_.tolist())}

@@ -111,9 +111,11 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
     ValueError, TypeError
         For what makes no folds, or folds without training rows of every class.
     """
+    if isinstance(cv, str):
+        raise ValueError(f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter")
     if hasattr(cv, "split"):
         folds = _given(cv.split(X, y), data)
-    elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
+    elif isinstance(cv, Iterable):
         folds = _given(cv, data)
     else:
         folds = _drawn(cv, data, weights, square, seed)
@@ -121,15 +123,13 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
         missing = _absent(train, data)
         if missing.shape[0]:
             raise ValueError(
-                f"fold {j} has no training row of class {data.classes[missing[0]]!r}; every training part needs all "
-                f"{data.classes.shape[0]} classes: give fewer folds, other folds, or more rows of that class"
+                f"fold {j} has no training row of class {data.classes[missing].tolist()[0]!r}; every training part "
+                f"needs all {data.classes.shape[0]} classes: give fewer folds, other folds, or more rows of that class"
             )
     return folds
 
 
 def _drawn(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
-    if isinstance(cv, str):
-        raise ValueError(f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter")
     n_folds = check_number(cv, "cv", low=2, integer=True)
     units = units_of(data, weights, square)
     n = units.codes.shape[0]

@@ -88,15 +88,15 @@ def _take(study: Study, judged: Judged, i: int, values: np.ndarray) -> None:
 
 def _check(study: Study, units: Units) -> None:
     data = study.data
-    if float(units.weights.min()) < 1.0:
-        row = data.rows[np.flatnonzero(units.of == int(units.weights.argmin()))[0]]
+    light = np.flatnonzero(units.weights[units.of] < 1.0)
+    if light.shape[0]:
         raise ValueError(
-            f"cv='loo' leaves out one repetition of a row, and row {row} has the weight {units.weights.min():g}; give "
-            "weights of at least 1, or cv=5"
+            f"cv='loo' leaves out one repetition of a row, and row {data.rows[light[0]]} has the weight "
+            f"{units.weights[units.of[light[0]]]:g}; give weights of at least 1, or cv=5"
         )
     per_class = np.bincount(units.codes, weights=units.weights)
     if data.targets is None and float(per_class.min()) <= 1.0:
-        label = data.classes[int(per_class.argmin())]
+        label = data.classes.tolist()[int(per_class.argmin())]
         raise ValueError(f"cv='loo' needs two rows of every class, repetitions included; class {label!r} has one")
     if data.total < 2:
         raise ValueError("cv='loo' needs two rows, repetitions included; there is one")

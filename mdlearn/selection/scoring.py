@@ -26,7 +26,7 @@ def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -
 
 
 def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Of two classes, that of the second; of several, the mean over classes, each by its own values against the rest."""
+    """Of two classes, that of the second; of several, the mean over classes, each against the rest by its values."""
     if f.ndim == 1:
         return scores.auc(y == classes[1], f, weights)
     return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))

@@ -138,7 +138,7 @@ class Study:
             if self.scoring.all_classes and missing.shape[0]:
                 raise ValueError(
                     f"scoring={self.scoring.name!r} needs held-out rows of every class, and fold {j} has none of class "
-                    f"{missing[0]!r}; give fewer folds, other folds or another scoring"
+                    f"{missing.tolist()[0]!r}; give fewer folds, other folds or another scoring"
                 )
 
     def by_folds(self, folds: tuple[Fold, ...], bar: Bar) -> Judged:

@@ -99,8 +99,8 @@ def cross_validate(
     Notes
     -----
     Leave-one-out leaves out one repetition of one row; held-out decision values of all rows give one score. What is
-    made of the rows before the problem is written is kept: the width ``gamma="scale"`` of a kernel and, in closed form, the
-    basis of uldm (with ``c_scaling``, also its scale). Parameters whose defaults depend on m, and "balanced" class
+    made of the rows before the problem is written is kept: the width ``gamma="scale"`` of a kernel and, in closed form,
+    the basis of uldm (with ``c_scaling``, also its scale). Parameters whose defaults depend on m, and "balanced" class
     weights, follow the smaller sample (the latter without a closed form).
 
     The bound of "pseudo-loo" is on the share of rows with z_i <= 0 where the dual variable of row i is fixed at 0 while

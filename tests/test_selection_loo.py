@@ -1,0 +1,212 @@
+"""Leave-one-out in closed form against m fits without a row each, and the other ways to leave rows out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from reference import gram
+
+import mdlearn
+from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
+
+
+def sample(m=20, d=3, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    place = X[:, 0] + 0.6 * rng.standard_normal(m)
+    return X, np.digitize(place, np.linspace(-0.6, 0.6, classes - 1) if classes > 2 else [0.2])
+
+
+def weights(m, seed=2):
+    return np.random.default_rng(seed).integers(0, 4, m).astype(float)
+
+
+def refitted(name, X, y, w, square=False, **params):
+    """Decision values of every row of positive weight, each by a fit of its own."""
+    out = []
+    for i in range(len(y)):
+        if w[i] == 0:
+            out.append(None)
+            continue
+        left = np.array(w)
+        left[i] -= 1
+        given = {"kernel": "precomputed"} if square else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # 1e-14 is below what rounding allows
+            model = mdlearn.fit(name, X, y, sample_weight=left, tol=1e-14, **given, **params)
+        out.append(model.decision_function(X[i : i + 1])[0])
+    size = next(np.shape(one) for one in out if one is not None)
+    return np.array([np.full(size, np.nan) if one is None else one for one in out])
+
+
+def close(told, true, within=1e-9):
+    scale = max(1.0, np.nanmax(np.abs(true)))
+    np.testing.assert_allclose(told, true, rtol=0, atol=within * scale)
+
+
+POINTS = {
+    "lssvm": [{"C": 0.01}, {"C": 100.0}],
+    "lsldm": [{"C": 1.0, "lambda1": 0.0, "lambda2": 3.0}, {"C": 0.0, "lambda1": 2.0, "lambda2": 1e3}, {"C": 2.0}],
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+@pytest.mark.parametrize("kernel", ["linear", "wide", "precomputed"])
+@pytest.mark.parametrize("name", POINTS)
+def test_least_squares_against_brute_force(name, kernel, bias, weighted):
+    X, y = sample(16, 3 if kernel != "wide" else 60)
+    w = weights(16) if weighted else np.ones(16)
+    square = kernel == "precomputed"
+    if square:
+        X = np.asarray(gram(X, X, "rbf", 0.5, dtype=np.float64))
+    for params in POINTS[name]:
+        given = {"kernel": "precomputed"} if square else {}
+        weight = w if weighted else None
+        told = mdlearn.cross_validate(name, X, y, cv="loo", bias=bias, sample_weight=weight, **given, **params)
+        close(told.decision, refitted(name, X, y, w, square, bias=bias, **params))
+        right = (told.decision >= 0) == (y == 1)
+        assert told.scores == pytest.approx([np.average(right[w > 0], weights=w[w > 0])])
+        assert told.folds == () and told.certificates == ()
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "fuzzy-min", "fuzzy-avg"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_several_classes_against_brute_force(multiclass, weighted):
+    X, y = sample(24, classes=3)
+    w = weights(24, seed=5) if weighted else np.ones(24)
+    weight = w if weighted else None
+    told = mdlearn.cross_validate("lsldm", X, y, cv="loo", multiclass=multiclass, sample_weight=weight, tol=1e-12)
+    close(told.decision, refitted("lsldm", X, y, w, multiclass=multiclass))
+    kept = w > 0
+    assert told.scores == pytest.approx([np.average((told.decision.argmax(axis=1) == y)[kept], weights=w[kept])])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 0.1])
+def test_uldm_keeps_its_basis(C, weighted):
+    X, y = sample(14)
+    w = weights(14) if weighted else np.ones(14)
+    weight = w if weighted else None
+    G = np.asarray(gram(X, X, "rbf", 0.5, dtype=np.float64))
+    told = mdlearn.cross_validate("uldm", G, y, cv="loo", kernel="precomputed", C=C, sample_weight=weight)
+    # The columns of all rows, given as rows of their own: leaving a row out leaves them as they are.
+    columns = (np.sqrt(w) * G)[:, w > 0]
+    close(told.decision, refitted("uldm", columns, y, w, C=C, basis="euclidean"), 1e-9 if C > 1e-5 else 1e-8)
+    close(
+        told.decision[w > 0],
+        (np.where(y == 1, 1, -1) * uldm_loo_margins(np.hstack([columns, np.ones((14, 1))]), y, C, sample_weight=w)[0])[
+            w > 0
+        ],
+    )
+
+
+def test_the_known_formula_of_lssvm():
+    X, y = sample(30)
+    told = mdlearn.cross_validate("lssvm", X, y, cv="loo", kernel="rbf", gamma=0.5, C=3.0)
+    G = np.asarray(gram(X, X, "rbf", 0.5, dtype=np.float64))
+    close(told.decision * np.where(y == 1, 1, -1), lssvm_loo_margins(G, y, 3.0)[0], 1e-11)
+
+
+@pytest.mark.parametrize("name, params", [("lsldm", {}), ("uldm", {"multiclass": "ovr"}), ("svm", {"tol": 1e-11})])
+def test_integer_weights_are_repeated_rows(name, params):
+    X, y = sample(18)
+    w = np.random.default_rng(4).integers(1, 4, 18)
+    many = np.repeat(np.arange(18), w)
+    one = mdlearn.cross_validate(name, X, y, cv="loo", kernel="rbf", gamma=0.5, sample_weight=w, **params)
+    other = mdlearn.cross_validate(name, X[many], y[many], cv="loo", kernel="rbf", gamma=0.5, **params)
+    close(one.decision[many], other.decision, 1e-8 if name != "svm" else 1e-4)
+    assert one.scores == pytest.approx(other.scores, rel=1e-13)
+
+
+@pytest.mark.parametrize("name, kernel", [("svm", "rbf"), ("ldm", "linear"), ("l2lr", "linear")])
+def test_other_objectives_are_fitted_without_each_row(name, kernel):
+    X, y = sample(15)
+    w = weights(15, seed=3)
+    given = {"kernel": "rbf", "gamma": 0.7} if kernel == "rbf" else {}
+    told = mdlearn.cross_validate(name, X, y, cv="loo", sample_weight=w, tol=1e-11, **given)
+    close(told.decision, refitted(name, X, y, w, **given), 1e-4)
+    assert len(told.certificates) == np.count_nonzero(w) and all(one.converged for one in told.certificates)
+
+
+def test_class_weights_follow_the_smaller_sample():
+    X, y = sample(15)
+    told = mdlearn.cross_validate("lssvm", X, y, cv="loo", class_weight="balanced", tol=1e-12)
+    close(told.decision, refitted("lssvm", X, y, np.ones(15), class_weight="balanced"), 1e-6)
+
+
+def test_a_grid_gives_the_scores_of_its_points():
+    X, y = sample(25)
+    grid = {"C": [0.0, 0.1, 10.0], "lambda1": [0.5, 2.0], "lambda2": [0.0, 4.0]}
+    found = mdlearn.select("lsldm", X, y, grid, cv="loo", scoring="auc", bias="regularized")
+    assert found.scores.shape == (12, 1)
+    for point, score in zip(found.points, found.scores[:, 0]):
+        alone = mdlearn.cross_validate("lsldm", X, y, cv="loo", scoring="auc", bias="regularized", **point)
+        assert score == pytest.approx(alone.scores[0], rel=1e-12)
+
+
+# ---------------------------------------------------------------- pseudo-leave-one-out
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_pseudo_loo_is_the_bound(bias):
+    X, y = sample(20)
+    w = np.random.default_rng(6).integers(0, 3, 20)
+    grid = {"C": [0.5, 5.0], "lambda1": [0.0, 4.0]}
+    given = {"sample_weight": w, "kernel": "rbf", "gamma": 0.5, "lambda2": 1.0, "bias": bias, "tol": 1e-12}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = mdlearn.select("ldm", X, y, grid, cv="pseudo-loo", refit=False, **given)
+        for point, score in zip(found.points, found.scores[:, 0]):
+            model = mdlearn.fit("ldm", X, y, **given, **point)
+            G = np.asarray(gram(X, X, "rbf", 0.5, dtype=np.float64)) + (bias == "regularized")
+            diagonal = hessian_diagonal(G, y, point["lambda1"], w)
+            assert score == pytest.approx(1 - loo_error_bound(model.duals[0], diagonal, point["C"], w), abs=1e-5)
+    assert found.model is None
+
+
+def test_without_distribution_the_bound_holds_for_leave_one_out():
+    X, y = sample(30)
+    for C in (0.05, 0.5):
+        told = {
+            cv: mdlearn.cross_validate("svm", X, y, cv=cv, C=C, bias="none", tol=1e-10) for cv in ("loo", "pseudo-loo")
+        }
+        assert told["loo"].mean >= told["pseudo-loo"].mean - 1e-9
+        assert told["pseudo-loo"].decision is None
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "name, cv, params, match",
+    [
+        ("lssvm", "loo", {"sample_weight": np.full(20, 0.5)}, "row 0 has the weight 0.5"),
+        ("lssvm", "loo", {"scoring": lambda model, X, y: 0.5}, "needs a named scoring"),
+        ("ldm", "pseudo-loo", {"bias": "free"}, "free bias"),
+        ("ldm", "pseudo-loo", {"scoring": "auc"}, "scoring is 'accuracy'"),
+        ("lssvm", "pseudo-loo", {}, "objective 'lssvm' is another"),
+        ("l3svm", "pseudo-loo", {"loss": "squared_hinge"}, "is another"),
+    ],
+)
+def test_errors(name, cv, params, match):
+    X, y = sample()
+    with pytest.raises(ValueError, match=match):
+        mdlearn.cross_validate(name, X, y, cv=cv, **params)
+
+
+def test_a_class_of_one_row_cannot_be_left_out():
+    X, y = sample()
+    y[:] = 0
+    y[3] = 1
+    with pytest.raises(ValueError, match="class 1 has one"):
+        mdlearn.cross_validate("lssvm", X, y, cv="loo")
+    y = np.arange(20) % 3
+    with pytest.raises(ValueError, match="needs two classes"):
+        mdlearn.cross_validate("ldm", X, y, cv="pseudo-loo")
+
+
+def test_hopeless_numbers_of_fits_are_refused():
+    X = np.random.default_rng(0).standard_normal((5000, 2))
+    with pytest.raises(ValueError, match="25000 fits of 'svm'"):
+        mdlearn.select("svm", X, X[:, 0] > 0, {"C": [1, 2, 3, 4, 5]}, cv="loo")

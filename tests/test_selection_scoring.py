@@ -1,0 +1,98 @@
+"""Scores against scikit-learn's metrics, and what `scoring` may be."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+import mdlearn
+from mdlearn.selection import scores
+from mdlearn.selection.scoring import labels, scoring_of
+
+RNG = np.random.default_rng(7)
+WEIGHTS = RNG.integers(0, 4, 80).astype(float)
+WHICH = [None, WEIGHTS, RNG.uniform(0.1, 2.0, 80)]
+
+
+def drawn(classes):
+    names = np.array(["x", "b", "a", "q"])[:classes]
+    return RNG.choice(names, 80), RNG.choice(names, 80)
+
+
+@pytest.mark.parametrize("weights", WHICH)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_scores_of_labels_against_scikit_learn(classes, weights):
+    y, told = drawn(classes)
+    assert scores.accuracy(y, told, weights) == pytest.approx(metrics.accuracy_score(y, told, sample_weight=weights))
+    for average, score in (("macro", scores.f1_macro), ("micro", scores.f1_micro)):
+        true = metrics.f1_score(y, told, average=average, sample_weight=weights)
+        assert score(y, told, weights) == pytest.approx(true, rel=1e-12)
+
+
+@pytest.mark.parametrize("weights", WHICH)
+def test_auc_and_r2_against_scikit_learn(weights):
+    y, _ = drawn(2)
+    f = RNG.integers(0, 9, 80).astype(float)
+    true = metrics.roc_auc_score(y == "x", f, sample_weight=weights)
+    assert scores.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
+    target = RNG.standard_normal(80)
+    assert scores.r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
+
+
+def test_r2_of_equal_targets():
+    assert scores.r2(np.ones(3), np.ones(3)) == 1.0
+    assert scores.r2(np.ones(3), np.array([1.0, 1.0, 2.0])) == 0.0
+
+
+@pytest.mark.parametrize("weights", WHICH[:2])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_named_scores_are_those_of_a_model(classes, weights):
+    y, _ = drawn(classes)
+    X = RNG.standard_normal((80, 3)) + (y == "a")[:, None]
+    model = mdlearn.fit("lssvm", X, y)
+    f, w = model.decision_function(X), np.ones(80) if weights is None else weights
+    np.testing.assert_array_equal(labels(model.classes_, f), model.predict(X))
+    told = {name: scoring_of(name, "classification").values(model.classes_, f, y, w) for name in ("accuracy", "auc")}
+    assert told["accuracy"] == pytest.approx(model.score(X, y, weights), rel=1e-14)
+    columns = np.column_stack([-f, f]) if classes == 2 else f
+    each = [metrics.roc_auc_score(y == c, columns[:, j], sample_weight=w) for j, c in enumerate(model.classes_)]
+    assert told["auc"] == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_a_weight_is_a_repetition():
+    y, told = drawn(3)
+    many = np.repeat(np.arange(80), WEIGHTS.astype(int))
+    f = RNG.integers(0, 5, 80).astype(float)
+    for score, a, b in (
+        (scores.accuracy, y, told),
+        (scores.f1_macro, y, told),
+        (scores.f1_micro, y, told),
+        (scores.auc, y == "a", f),
+        (scores.r2, f, f[::-1]),
+    ):
+        assert score(a, b, WEIGHTS) == pytest.approx(score(a[many], b[many]), rel=1e-13)
+
+
+def test_defaults_by_task():
+    assert scoring_of(None, "classification").name == "accuracy"
+    assert scoring_of(None, "regression").name == "r2"
+
+
+@pytest.mark.parametrize(
+    "given, task, weighted, match",
+    [
+        ("acc", "classification", False, "'acc' is unknown for classification; give one of accuracy, auc"),
+        ("accuracy", "regression", False, "unknown for regression; give one of r2"),
+        (3, "classification", False, "scoring needs to be one of"),
+        (lambda model, X, y: 1.0, "classification", True, "does not take it"),
+    ],
+)
+def test_errors(given, task, weighted, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        scoring_of(given, task, weighted)
+
+
+def test_a_callable_needs_to_return_a_number():
+    with pytest.raises(TypeError, match="needs to return a number"):
+        scoring_of(lambda model, X, y: "good", "classification").call(None, None, None, None)
+    # A function that does not say what it takes is called all the same.
+    assert scoring_of(max, "classification", True).function is max
