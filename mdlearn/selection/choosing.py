@@ -16,7 +16,6 @@ from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.judging import judge, warnings_of
-from mdlearn.selection.points import points_of
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
 from mdlearn.solvers.base import Solver
@@ -110,7 +109,7 @@ def select(
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     with blas_threads(limits.n_threads):
         study = Study(call, X, y, sample_weight, class_weight, scoring)
-        study.ask(points_of(grid, params), params)
+        study.ask(grid, params)
         judged = judge(study, cv, "select")
         best = best_of(judged, study)
         model, texts = None, list(warnings_of(judged))

@@ -12,10 +12,10 @@ import numpy as np
 from mdlearn.data.checks import Data, check_weights
 from mdlearn.data.rows import COPY_BYTES
 from mdlearn.forms.proof import Certificate
-from mdlearn.objectives.base import Objective
 from mdlearn.selection.bar import Bar
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.path import walked
+from mdlearn.selection.points import Asked, asked_of
 from mdlearn.selection.result import Path
 from mdlearn.selection.scoring import Scoring, scoring_of
 from mdlearn.solvers.driver import Shortfall
@@ -106,12 +106,15 @@ class Study:
         self.truth = np.zeros(data.n_given, dtype=known.dtype)
         self.truth[data.rows] = known
         self.points: list[dict[str, Any]] = []
-        self.asked: list[tuple[Objective, dict[str, Any]]] = []
+        self.asked: list[Asked] = []
 
-    def ask(self, points: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> None:
-        """Set the points; `params` are those that all points have, and errors name what cannot be."""
-        self.points = [dict(point) for point in points]
-        self.asked = [self.call.task({**params, **point}) for point in points]
+    def ask(self, grid: Any, params: Mapping[str, Any]) -> None:
+        """Set the points of a grid; None: those of the objective's own grid. `params` are what all points have."""
+        points, self.asked = asked_of(self.call, grid, params)
+        if points is None:
+            points, self.asked = asked_of(self.call, self.call.task(params)[0].grid(self.data.total), params)
+        assert points is not None
+        self.points = points
 
     @property
     def data(self) -> Data:
