@@ -8,7 +8,7 @@ never been among its training rows.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,13 +145,11 @@ def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
     counted = np.zeros(data.n_given, dtype=bool)
     counted[data.rows] = True
     for j, pair in enumerate(pairs):
-        if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ValueError(
-                f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {type(pair).__name__}"
-            )
-        train, test = (
-            _positions(part, data.n_given, f"{name} part of fold {j}") for part, name in zip(pair, ("training", "test"))
-        )
+        parts = tuple(pair) if isinstance(pair, Iterable) else ()
+        if len(parts) != 2 or isinstance(pair, (str, bytes)):
+            raise ValueError(f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {pair!r:.60}")
+        train = _positions(parts[0], data.n_given, f"training part of fold {j}")
+        test = _positions(parts[1], data.n_given, f"test part of fold {j}")
         train, test = train[counted[train]], test[counted[test]]
         for part, name in ((train, "training"), (test, "test")):
             if part.shape[0] == 0:
