@@ -225,6 +225,7 @@ class DenseRows(Held):
 
 def gathered(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     """A[places] in C order: one call would look at no signal for as long as a copy of all of it takes."""
+    places = np.flatnonzero(places) if places.dtype == np.bool_ else places
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
     for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
         out[part] = A[places[part]]
