@@ -16,7 +16,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     # What `__getattr__` finds at run time, for type checkers: the same names as in _LAZY and _SUBMODULES.
-    from mdlearn import datasets, margins, plotting, testing
+    from mdlearn import datasets, margins, plotting, selection, sklearn, testing
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
     from mdlearn.data.kernels import KernelFunction
     from mdlearn.forms.proof import Certificate
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from mdlearn.objectives.base import Objective
     from mdlearn.plugins.files import load
     from mdlearn.plugins.manager import list_plugins
+    from mdlearn.selection.choosing import select
+    from mdlearn.selection.path import fit_path
+    from mdlearn.selection.result import Path
+    from mdlearn.selection.validated import CrossValidation, Selection
+    from mdlearn.selection.validation import cross_validate
     from mdlearn.solvers.base import Solver
 
 __version__ = "0.1.0"

@@ -61,7 +61,7 @@ def faults_of_function(function, where):
     told, signature = sections(doc), inspect.signature(function)
     faults = faults_of_summary(doc, where)
     documented, given = list(entries(told.get("Parameters", []))), names_of(signature)
-    if documented != given:
+    if sorted(documented) != sorted(given):  # several parameters may share an entry, out of their order
         faults.append(f"{where} documents the parameters {documented}; it has {given}")
     silent = signature.return_annotation in ("None", None, inspect.Signature.empty)
     if silent == bool({"Returns", "Yields"} & told.keys()):
@@ -87,7 +87,7 @@ def faults_of_summary(doc, where):
     first = doc.split("\n\n")[0]
     return (
         []
-        if first.rstrip().endswith((".", ":", "``")) and "\n" not in first
+        if first.rstrip().endswith((".", ":", "?", "``")) and "\n" not in first
         else [f"{where}: no first line that stands alone"]
     )
 
@@ -96,7 +96,7 @@ def members(cls):
     """Public members that a class or a base of ours defines, by name."""
     found = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.split(".")[0] not in ("builtins", "sklearn", "dataclasses", "abc", "typing"):
+        if base.__module__.split(".")[0] == "mdlearn":
             found |= {name: value for name, value in vars(base).items() if not name.startswith("_")}
     return found
 

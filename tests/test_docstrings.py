@@ -64,11 +64,12 @@ CLASSES = {where: value for where, value in PUBLIC.items() if inspect.isclass(va
 
 
 def fields(cls):
-    """Parameters of a constructor written by hand, fields of a dataclass."""
+    """Parameters of a constructor written for users, fields of a dataclass."""
     if dataclasses.is_dataclass(cls):
         return [field.name for field in dataclasses.fields(cls) if not field.name.startswith("_")]
-    own = vars(cls).get("__init__")
-    return [name for name in names_of(inspect.signature(own)) if name != "given"] if own else []
+    own, told = vars(cls).get("__init__"), sections(cls.__doc__)
+    made_elsewhere = "Attributes" in told and "Parameters" not in told  # results, which users do not make
+    return [name for name in names_of(inspect.signature(own)) if name != "given"] if own and not made_elsewhere else []
 
 
 @pytest.mark.parametrize("where", FUNCTIONS)

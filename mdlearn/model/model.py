@@ -295,6 +295,10 @@ class Model:
         target_opset : int, default 18
             Version of ONNX's operators, from 13 on.
 
+        Returns
+        -------
+        onnx.ModelProto
+
         Raises
         ------
         ImportError

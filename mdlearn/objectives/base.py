@@ -212,7 +212,17 @@ class Objective:
         yield  # what makes this a generator
 
     def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Of resolved parameters, those that `features` reads: where they are equal, fits share their features."""
+        """Of resolved parameters, those that `features` reads: where they are equal, fits share their features.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+
+        Returns
+        -------
+        dict
+        """
         names = self.feature_parameters
         if names is None:
             names = () if type(self).features is Objective.features else tuple(params)

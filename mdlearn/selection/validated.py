@@ -77,7 +77,14 @@ class CrossValidation:
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row per score: score, and by fold numbers of rows, gap and convergence.
 
-        ImportError without pandas.
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
         """
         table: dict[str, Any] = {"score": self.scores}
         if self.folds:
@@ -157,7 +164,14 @@ class Selection:
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row per point: its hyper-parameters, mean, std and score of every fold.
 
-        ImportError without pandas.
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
         """
         table: dict[str, Any] = {name: [point[name] for point in self.points] for name in self.points[0]}
         table |= {"mean_score": self.mean_scores, "std_score": self.std_scores}

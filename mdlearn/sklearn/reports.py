@@ -10,6 +10,8 @@ import sklearn.exceptions
 import mdlearn.errors
 from mdlearn.forms.history import State
 
+__all__ = ["CallbackSupportMixin", "EstimatorConvergenceWarning", "Tasks", "with_callbacks"]
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9: no callbacks, no set_callbacks

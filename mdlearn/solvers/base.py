@@ -197,6 +197,11 @@ class Solver:
             What this method returned for the form before; None for the first, or where another engine took that.
         left : int
             Number of forms still to come, this one included; 1 for a single fit.
+
+        Returns
+        -------
+        generator
+            As `prepare` returns it.
         """
         return self.prepare(form, options)
 
