@@ -32,7 +32,7 @@ ROUNDING = 1e-14
 
 def value_at_zero(column: Column) -> float:
     """Objective at w = 0, b = 0; the scale of the gap when the optimum itself is near zero."""
-    return column.distribution_value(np.zeros_like(column.y))
+    return column.at_zero
 
 
 class Dual(NamedTuple):

@@ -11,6 +11,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,7 +73,7 @@ class Column:
         """m: the sum of the counts."""
         return float(self.counts.sum())
 
-    @property
+    @cached_property
     def kappa(self) -> float:
         """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
         return 2.0 * self.variance / self.total
@@ -121,7 +122,7 @@ class Column:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
         return locked(self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset))
 
-    @property
+    @cached_property
     def hard(self) -> bool:
         """True when some term is a constraint (C = inf)."""
         return any(t.hard for t in self.terms)
@@ -171,6 +172,17 @@ class Column:
             value -= 0.5 * float(self.spread(self.deviations) @ self.deviations)
         return value
 
+    @cached_property
+    def at_zero(self) -> float:
+        """Value of everything but the ridge at w = 0, b = 0."""
+        return self.distribution_value(np.zeros_like(self.y))
+
+    def begun(self, start: Start) -> Column:
+        """The same problem with a place to begin, and all that is known of it so far."""
+        column = copy(self)
+        object.__setattr__(column, "start", start)
+        return column
+
     def margins(self, scores: np.ndarray) -> np.ndarray:
         """z at scores y f."""
         return scores if self.offset is None else scores - self.offset
@@ -217,7 +229,7 @@ class MarginForm:
                 f"{self.ridge!r}, {self.unit!r} and {self.penalty!r}"
             )
 
-    @property
+    @cached_property
     def offsets(self) -> bool:
         """Whether margins have an offset (regression)."""
         return any(column.offset is not None for column in self.columns)
@@ -227,7 +239,7 @@ class MarginForm:
         """Whether the squared norm weighs explicit columns unequally."""
         return isinstance(self.features, LinearFeatures) and self.features.ridge is not None
 
-    @property
+    @cached_property
     def kinds(self) -> frozenset[str]:
         """Kinds of the declared loss terms that have a weight."""
         return frozenset(t.kind for column in self.columns for t in column.terms if t.weight > 0)

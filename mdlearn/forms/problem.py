@@ -95,7 +95,7 @@ class ColumnProblem(Problem):
     def begin(self, starts: Sequence[Start]) -> None:
         """Give the engine a column that knows its start."""
         if len(starts) == 1:
-            self.part = replace(self.part, start=starts[0])
+            self.part = self.part.begun(starts[0])
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

@@ -11,9 +11,10 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.factored import FactoredGram
 from mdlearn.solvers.hessians import DeflatedGram, KnownGram, PlainGram, SharedGram
 from mdlearn.solvers.linalg import NotPositiveDefinite
+from mdlearn.solvers.near import begun_near
 from mdlearn.solvers.reduced import Shared, reduce_gram
 from mdlearn.solvers.sample import Sample
-from mdlearn.solvers.starting import first_multipliers, guesses, margins
+from mdlearn.solvers.starting import first_multipliers
 from mdlearn.solvers.working import WorkingSets, suits
 
 FEW = 1000
@@ -83,36 +84,9 @@ def from_start(work: WorkingSets) -> bool:
 def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) -> Start:
     """Begin with steps over all rows, or at the column's start."""
     work = WorkingSets(form, column, hessian)
-    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from from_near(work, hessian))):
+    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from begun_near(work, hessian))):
         yield from work.over_all(hessian.R, hessian.border, hessian.omega)
     return work
-
-
-def from_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[None, None, bool]:
-    """Do as `from_start` where the Hessian itself tells the dual values, and go on to the first working set."""
-    column, start = work.column, work.column.start
-    if start is None:
-        return False
-    low, high = guesses(column, start, margins(work.form, column, start))
-    first, move = work.signs * low[0], work.signs * (high - low)[0]
-    own = hessian.hessian(work.pull) if work.pull.any() else np.zeros_like(first)
-    H_first, H_move = hessian.hessian(first), hessian.hessian(move)
-    # The dual value along first + t move, less that of zeros.
-    e = work.target - own - H_first - work.soft * first
-    bend = float(move @ (H_move + work.soft * move))
-    length = float(np.clip(float(e @ move) / bend, 0.0, 1.0)) if bend > 0 else 0.0
-    e -= length * (H_move + work.soft * move)
-    u = first + length * move
-    if not float(u @ (e + work.target - own)) > 0:
-        return False
-    yield
-    work.u = np.clip(u, work.low, work.high)
-    if work.paired:
-        work.balance()
-        e = work.target - own - hessian.hessian(work.u) - work.soft * work.u
-        e -= work.shift(e)
-    yield from work.improve(e)
-    return True
 
 
 def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator) -> Start:
@@ -157,7 +131,7 @@ def begun(
             return (yield from with_variance(form, column, shared.G, constant, rng))
         R = yield from shared.reduced(column)
         if R is not None:
-            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column)))
+            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column, shared.edge)))
         deflated = DeflatedGram(shared.G, constant, column)
         yield from deflated.lead()
         return (yield from from_all(form, column, deflated))

@@ -112,7 +112,7 @@ class FactoredGram(PlainGram):
         """(R + omega border border') v."""
         return self._reduced(v) + self.border * (self.omega * float(self.border @ v))
 
-    def answer(self, q: np.ndarray) -> Answer:
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q, corrected through G itself."""
         alpha = q - self.variance(self.hessian(q))
         yield

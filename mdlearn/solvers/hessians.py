@@ -43,7 +43,8 @@ def gathered(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
     step = max(16, PIECE // max(n, 1))
     for start in range(0, rows.shape[0], step):
         kernels.gather(H, rows, columns, out, start, min(start + step, rows.shape[0]))
-        yield
+        if start + step < rows.shape[0]:
+            yield
     return out
 
 
@@ -90,7 +91,7 @@ class KnownGram:
                 H[rows] += self.constant
         return H
 
-    def answer(self, q: np.ndarray) -> Answer:
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield from self.learn(np.flatnonzero(q))
         return q, self.features.decision(q) + self.constant * float(q.sum())
@@ -114,7 +115,7 @@ class PlainGram(ColumnGram):
             H[rows] += np.multiply.outer(self.omega * border[rows], border)
         return H
 
-    def answer(self, q: np.ndarray) -> Answer:
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield
         return q, self.gram(q)
@@ -128,11 +129,11 @@ class SharedGram(ExactHessian):
     block = PlainGram.block
     rough = ROUGH
 
-    def answer(self, q: np.ndarray) -> Answer:
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield
         rough, self.rough = self.rough, ROUNDED
-        return self.representer(q, rough)
+        return self.representer(q, rough, Hq)
 
 
 class DeflatedGram(PlainGram):
@@ -189,7 +190,7 @@ class DeflatedGram(PlainGram):
             yield
         return H
 
-    def answer(self, q: np.ndarray) -> Answer:
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """Corrections from the last answer: what the leading directions do not account for falls by REST each time."""
         moved = q - self.q
         alpha, last = self.alpha + moved, np.inf

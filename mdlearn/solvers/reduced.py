@@ -10,6 +10,7 @@ the error by about kappa lam_max, and no factorisation is needed.
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,6 +113,10 @@ class ColumnGram:
         """Diagonal of the Hessian."""
         return np.maximum(np.diagonal(self.R) + self.omega * self.border**2, 0.0)
 
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with what mean and offsets pull by."""
+        return self.hessian(pull) if pull.any() else np.zeros_like(pull)
+
     def variance(self, f: np.ndarray) -> np.ndarray:
         """kappa (P - p p' / m) f: what the variance term takes from the coefficients."""
         return self.column.kappa * (self.column.counts * f - self.p * (float(self.p @ f) / self.column.total))
@@ -121,20 +126,37 @@ class ColumnGram:
         raise NotImplementedError
 
 
+class Edge(NamedTuple):
+    """The rank-one part of H beside R, for p = counts * y."""
+
+    p: np.ndarray
+    border: np.ndarray
+    omega: float
+
+
+def edge_of(R: np.ndarray, p: np.ndarray, column: Column) -> Edge:
+    """Border and its factor for the R of a column."""
+    border = R @ p
+    weight = column.kappa / column.total
+    # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
+    return Edge(p, border, weight / max(1.0 - weight * float(p @ border), 1e-15))
+
+
 class ExactHessian(ColumnGram):
     """H itself, from R."""
 
-    def __init__(self, G: np.ndarray, R: np.ndarray, constant: float, column: Column) -> None:
+    def __init__(self, G: np.ndarray, R: np.ndarray, constant: float, column: Column, edge: Edge | None = None) -> None:
         super().__init__(G, constant, column)
         self.R = R
-        self.border = R @ self.p
-        weight = column.kappa / column.total
-        # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
-        self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
+        if edge is None or not np.array_equal(edge.p, self.p):
+            edge = edge_of(R, self.p, column)
+        self.border, self.omega = edge.border, edge.omega
 
-    def representer(self, q: np.ndarray, enough: float = 1e-15) -> tuple[np.ndarray, np.ndarray]:
+    def representer(
+        self, q: np.ndarray, enough: float = 1e-15, Hq: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """H gives alpha up to its own rounding; one or two corrections through G itself remove that."""
-        alpha = q - self.variance(self.hessian(q))
+        alpha = q - self.variance(self.hessian(q) if Hq is None else Hq)
         f = self.gram(alpha)
         size = np.inf
         for _ in range(4):
@@ -185,8 +207,10 @@ class Shared:
     """Gram matrix (None: rows of it, as needed), and R for one key: all classes of a one-vs-rest problem have the same.
 
     Never written to, because columns may be in work at the same time; a column with another key computes its own R.
-    Along a path, `decomposed` is what every R is made of.
+    Along a path, `decomposed` is what every R is made of, and `edge` belongs to the R of the first column.
     """
+
+    edge: Edge | None = None
 
     def __init__(
         self,
@@ -212,7 +236,9 @@ class Shared:
             if known is None:
                 return None
         R = yield from known.reduced(column.kappa)
-        return Shared(self.G, self.constant, key_of(column), R, known)
+        shared = Shared(self.G, self.constant, key_of(column), R, known)
+        shared.edge = edge_of(R, column.counts * column.y, column)
+        return shared
 
     def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
         """R of a column; None where G may stand in for it."""

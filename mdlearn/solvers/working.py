@@ -54,8 +54,8 @@ class Hessian(Protocol):
     def block(self, index: np.ndarray) -> Block:
         """The Hessian (or an upper bound) between some rows."""
 
-    def answer(self, q: np.ndarray) -> Answer:
-        """(alpha, f) of signed weights q; f with a regularized bias."""
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
+        """(alpha, f) of signed weights q; f with a regularized bias. `Hq` is their product, where it is known."""
 
 
 def suits(form: MarginForm, column: Column) -> bool:
@@ -97,6 +97,10 @@ class Quadratic:
         self.u[rows] = u
         return bool(box.violation <= enough)
 
+    def gradient(self, product: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Gradient of the dual at u, with H (u + pull)."""
+        return np.asarray(self.target - product - self.soft * u)
+
     def shift(self, e: np.ndarray) -> float:
         """Free bias: that of the free rows, else the one at which the largest violation is least."""
         if not self.paired:
@@ -126,6 +130,7 @@ class WorkingSets(Quadratic):
     def __init__(self, form: MarginForm, column: Column, hessian: Hessian) -> None:
         super().__init__(form, column)
         self.hessian, self.b = hessian, 0.0
+        self.known: np.ndarray | None = None  # the gradient at u, where it begins with one
 
     def beta(self) -> np.ndarray:
         """Multipliers, shape (1, m)."""
@@ -143,7 +148,9 @@ class WorkingSets(Quadratic):
         best, stalled = np.inf, 0
         for _ in range(ROUNDS):
             self.settle()
-            alpha, f = yield from self.hessian.answer(self.u + self.pull)
+            product = None if self.known is None else self.target - self.known - self.soft * self.u
+            self.known = None
+            alpha, f = yield from self.hessian.answer(self.u + self.pull, product)
             e = self.target - f - self.soft * self.u
             self.b = self.shift(e)
             e -= self.b

@@ -1,0 +1,100 @@
+"""From the solution of a neighbouring problem: Newton steps on the free rows of the whole dual, without working sets.
+
+A neighbour tells all but a few of the rows at their bounds, so one or two systems of the free rows are all it takes.
+Every step ends where the dual is highest along it, within the boxes; so none of them loses anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mdlearn.forms.start import Start
+from mdlearn.solvers.hessians import PlainGram, SharedGram, gathered
+from mdlearn.solvers.starting import guesses, margins
+from mdlearn.solvers.working import FINE, WorkingSets
+
+STEPS = 3
+"""Newton steps after which working sets take over."""
+TRACE = 1e-13
+"""What is added to the diagonal, relative to its largest entry."""
+
+
+def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[None, None, bool]:
+    """Begin at the column's start where that is better than zeros, and climb from there; say whether that was so."""
+    start = work.column.start
+    if start is None:
+        return False
+    u = _multipliers(work, hessian, start)
+    e = work.gradient(hessian.hessian(u + work.pull), u)
+    first = work.target - hessian.pulled(work.pull)
+    # The dual value less that of zeros, twice.
+    if not float(u @ (e + first)) > 0:
+        return False
+    yield
+    work.u = u
+    if work.paired:
+        work.balance()
+        e = work.gradient(hessian.hessian(work.u + work.pull), work.u)
+        yield from work.improve(e - work.shift(e))
+        return True
+    e = yield from _newton(work, hessian, e)
+    if float(work.violation(e).max()) > FINE * work.scale:
+        yield from work.improve(e)
+    else:
+        work.known = e
+    return True
+
+
+def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Start) -> np.ndarray:
+    """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses."""
+    column = work.column
+    beta = start.beta
+    if beta.shape == column.caps.shape and (beta == column.caps).any() and (beta <= column.caps).all():
+        return np.asarray(work.signs * beta[0])
+    low, high = guesses(column, start, margins(work.form, column, start))
+    first, move = work.signs * low[0], work.signs * (high - low)[0]
+    if not move.any():
+        return first
+    H_move = hessian.hessian(move) + work.soft * move
+    slope = float(work.gradient(hessian.hessian(first + work.pull), first) @ move)
+    bend = float(move @ H_move)
+    length = float(np.clip(slope / bend, 0.0, 1.0)) if bend > 0 else 0.0
+    return np.clip(first + length * move, work.low, work.high)
+
+
+def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Newton steps from the gradient e, in place; return the gradient where they end."""
+    low, high, soft, border, omega = work.low, work.high, work.soft, hessian.border, hessian.omega
+    for _ in range(STEPS):
+        u = work.u
+        violation = work.violation(e)
+        if float(violation.max()) <= FINE * work.scale:
+            break
+        i = np.flatnonzero(((u > low) & (u < high)) | (violation > 0))
+        A = yield from gathered(hessian.R, i, i)
+        diagonal = np.einsum("ii->i", A)
+        diagonal += soft[i] + TRACE * float(diagonal.max())
+        L, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            break
+        edge = border[i]
+        # The border is a matrix of rank one beside the factor.
+        step, along = lapack.dpotrs(L, np.array((e[i], edge)).T, lower=0)[0].T
+        step = step - along * (omega * float(edge @ step) / (1.0 + omega * float(edge @ along)))
+        move = np.zeros_like(u)
+        move[i] = np.minimum(np.maximum(u[i] + step, low[i]), high[i]) - u[i]
+        change = hessian.hessian(move) + soft * move
+        yield
+        slope, bend = float(move @ e), float(move @ change)
+        if not slope > 0:
+            break
+        if slope >= bend:
+            work.u = np.minimum(np.maximum(u + move, low), high)
+            e = e - change
+        else:
+            work.u = u + (slope / bend) * move
+            e = e - (slope / bend) * change
+    return e
