@@ -52,10 +52,10 @@ POINTS = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
-@pytest.mark.parametrize("kernel", ["linear", "wide", "precomputed"])
+@pytest.mark.parametrize("kernel", ["linear", "broad", "wide", "precomputed"])
 @pytest.mark.parametrize("name", POINTS)
 def test_least_squares_against_brute_force(name, kernel, bias, weighted):
-    X, y = sample(16, 3 if kernel != "wide" else 60)
+    X, y = sample(16, {"broad": 24, "wide": 60}.get(kernel, 3))
     w = weights(16) if weighted else np.ones(16)
     square = kernel == "precomputed"
     if square:

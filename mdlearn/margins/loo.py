@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.margins.checks import counts, number, real
+from mdlearn.margins.leaving import Decomposition, Quadratic, of_gram
 
 
 def uldm_loo_margins(
@@ -53,10 +54,9 @@ def uldm_loo_margins(
     -----
     Time O(n N min(n, N)) and O(n N) per value of C.
 
-    ULDM is ridge regression of the margins to 1 but for its scale: with S = sum_i k_i k_i' / M over signed rows k_i,
-    h their mean and t = (C I + S)^-1 h', beta = t / (1 - h t). So leaving a row out is a rank-one change. The factor
-    C (M - 1) stands for averages over one row less. With the singular value decomposition of the signed rows,
-    everything that tends to 0 with C is a sum of positive terms.
+    ULDM is ridge regression of the margins to 1 but for its scale; so leaving a row out is a rank-one change, and
+    averages over one row less stand for another weight. With the singular value decomposition of the rows, everything
+    that tends to 0 with C is a sum of positive terms.
 
     References
     ----------
@@ -77,30 +77,21 @@ def uldm_loo_margins(
     if total < 2:
         raise ValueError(f"the weights sum to {total:g}; at least 2 are needed, so that something is left")
     used = w > 0
+    A = F / np.sqrt(scale)
     root = np.sqrt(w[used])
-    B = (signs / np.sqrt(np.where(used, w, 1.0)))[:, None] * F / np.sqrt(scale)
-    U, S, Vt = np.linalg.svd(B[used] * root[:, None] ** 2, full_matrices=False)
-    rank = int((S > max(B.shape) * np.finfo(float).eps * S[0]).sum()) if S.size else 0
+    U, S, Vt = np.linalg.svd(A[used] * root[:, None], full_matrices=False)
+    rank = int((S > max(A.shape) * np.finfo(float).eps * S[0]).sum()) if S.size else 0
     if grid.min() == 0 and rank < F.shape[1]:
         raise ValueError("C=0 needs columns that are independent of each other; give C > 0")
-    # Parts of the target, the root of the weights, inside and outside the span of the columns.
-    along = U.T @ root
-    beyond, outside = np.zeros_like(root), np.zeros_like(root)
-    if S.shape[0] < root.shape[0]:  # else there is nothing outside, not even rounding
-        beyond, outside = root - U @ along, np.maximum(1.0 - np.square(U).sum(axis=1), 0.0)
+    known = Decomposition(w[used], U, S * S)
     out = np.empty((grid.shape[0], F.shape[0]))
-    for p, c in enumerate(grid / lambda0 * (total - 1.0)):
-        left = c / (c + S * S) if c > 0 else np.zeros_like(S)
-        missing = (beyond + U @ (left * along)) / root  # 1 - m_i
-        slack = (root * root - 1.0 + outside + np.square(U) @ left) / (root * root)  # 1 - l_i
-        whole = float(beyond @ beyond + along @ (left * along))
-        g = missing / slack
-        out[p, used] = (1.0 - g) * (total - 1.0) / (whole - g * missing) / lambda0
+    for p, c in enumerate(grid):
+        out[p, used] = known.margins(signs[used], Quadratic(total - 1.0, 0.5 * lambda0, 1.0, 0.0, 0.0, c))
         if not used.all():
-            t = Vt.T @ (S / (S * S + grid[p] / lambda0 * total) * along)
-            short = grid[p] / lambda0 * total
-            ht = 1.0 - float(beyond @ beyond + along @ (short / (short + S * S) * along)) / total
-            out[p, ~used] = (signs[:, None] * F / np.sqrt(scale))[~used] @ t / (1.0 - ht) / lambda0
+            short = c / lambda0 * total
+            t = Vt.T @ (S / (S * S + short) * (U.T @ (root * signs[used])))
+            whole = known.regressed(signs[used], 1.0, short)[2]  # 1 - h t, times the total
+            out[p, ~used] = signs[~used] * (A[~used] @ t) * (total / whole) / lambda0
     return out
 
 
@@ -134,7 +125,8 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     -----
     Time O(n^3), and O(n^2) per value of C. With A = G + diag(1 / (C w)), bordered by ones for a free bias, and
     A (alpha; b) = (y; 0), the residual of row i without one of its w_i repetitions is
-    ``alpha_i / (C (w_i - 1) + (A^-1)_ii / w_i)``: for w_i = 1 the known block inverse, alpha_i / (A^-1)_ii.
+    ``alpha_i / (C (w_i - 1) + (A^-1)_ii / w_i)``: for w_i = 1 the known block inverse, alpha_i / (A^-1)_ii. Here alpha
+    and the diagonal come from eigenvalues, which serve every C.
 
     References
     ----------
@@ -150,23 +142,18 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     if grid.min() == 0:
         raise ValueError("C=0 leaves no loss: every margin is 0; give C > 0")
     used = w > 0
-    if bias == "regularized":
-        K = K + 1.0
-    root, y_used = np.sqrt(w[used]), signs[used]
-    values, V = np.linalg.eigh(K[np.ix_(used, used)] * np.outer(root, root))
-    values, Q = np.maximum(values, 0.0), V * root[:, None]
-    target, ones = Q.T @ y_used, Q.sum(axis=0)
+    y_used, total = signs[used], float(w.sum())
+    known = of_gram(K[np.ix_(used, used)], w[used], bias)
+    others = K[~used][:, used] + (bias == "regularized")
     out = np.empty((grid.shape[0], K.shape[0]))
     for p, c in enumerate(grid):
-        inverse = 1.0 / (values + 1.0 / c)
-        diagonal, b = np.square(Q) @ inverse, 0.0
-        if bias == "free":
-            column, hold = Q @ (inverse * ones), float(ones @ (inverse * ones))
-            b = float(ones @ (inverse * target)) / hold
-            diagonal = diagonal - column * column / hold
-        alpha = Q @ (inverse * (target - b * ones))
-        out[p, used] = 1.0 - y_used * alpha / (c * (root * root - 1.0) + diagonal / (root * root))
-        out[p, ~used] = signs[~used] * (K[np.ix_(~used, used)] @ alpha + b)
+        out[p, used] = known.margins(y_used, Quadratic(total - 1.0, 0.0, 0.0, c, c))
+        if not used.all():
+            residuals = known.regressed(y_used, c)[0]
+            alpha, b = c * w[used] * y_used * residuals, 0.0
+            if bias == "free":
+                b = float(w[used] @ (y_used * (1.0 - residuals) - K[np.ix_(used, used)] @ alpha)) / total
+            out[p, ~used] = signs[~used] * (others @ alpha + b)
     return out
 
 

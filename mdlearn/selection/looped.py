@@ -18,13 +18,14 @@ from mdlearn.data.arrays import check_rows
 from mdlearn.data.kernels import Kernel
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
+from mdlearn.margins.leaving import Decomposition
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import class_scores
 from mdlearn.model.start import WarmStart
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.bar import Bar
 from mdlearn.selection.folds import Units, units_of
-from mdlearn.selection.leaving import Decomposition, closed, decomposed
+from mdlearn.selection.leaving import closed, decomposed, weights_of
 from mdlearn.selection.order import grouped
 from mdlearn.selection.study import Judged, Study, some_rows
 from mdlearn.stages import Handed, Setting
@@ -145,7 +146,7 @@ class _Answers:
         if j not in self.known:
             self.known[j] = yield from decomposed(form.features, piece.counts, call.bias)
         columns: tuple[Column, ...] = form.columns
-        return np.column_stack([column.y * self.known[j].margins(column) for column in columns])
+        return np.column_stack([column.y * self.known[j].margins(column.y, weights_of(column)) for column in columns])
 
     def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
         """Class scores: rows of other classes than a pair's are in none of its fits."""
