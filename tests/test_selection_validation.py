@@ -108,6 +108,18 @@ def test_repeated_and_overlapping_parts():
     assert found.scores[0] == pytest.approx(mdlearn.fit("lssvm", X[drawn], y[drawn]).score(X, y))
 
 
+def test_class_weights_are_those_of_the_training_rows():
+    X, y = sample(classes=3)
+    w = np.random.default_rng(2).uniform(0.5, 2.0, 60)
+    for class_weight in ("balanced", {"a": 3.0, "b": 0.5, "c": 1.0}):
+        given = {"class_weight": class_weight, "tol": 1e-10}
+        found = mdlearn.cross_validate("ldm", X, y, cv=StratifiedKFold(3), sample_weight=w, **given)
+        for j, (train, test) in enumerate(found.folds):
+            model = mdlearn.fit("ldm", X[train], y[train], sample_weight=w[train], **given)
+            np.testing.assert_allclose(found.decision[test], model.decision_function(X[test]), atol=1e-4)
+            assert found.scores[j] == pytest.approx(model.score(X[test], y[test], w[test]))
+
+
 def test_regression_is_scored_by_r2():
     X, _ = sample()
     y = X[:, 0] - 2 * X[:, 1] + 0.1 * X[:, 2] ** 2
@@ -210,6 +222,7 @@ def test_ctrl_c_is_seen():
         ({"sample_weight": np.ones(60), "scoring": lambda model, X, y: 1.0}, "does not take it"),
         ({"random_state": -1}, "random_state"),
         ({"y": np.zeros(60)}, "one class"),
+        ({"X": [[1.0, 2.0], [3.0]]}, "not a rectangular array"),
     ],
 )
 def test_errors(given, match):
@@ -218,5 +231,5 @@ def test_errors(given, match):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises((ValueError, TypeError), match=match):
-            mdlearn.cross_validate("ldm", X, given.pop("y", y), callback=fits.append, **given)
+            mdlearn.cross_validate("ldm", given.pop("X", X), given.pop("y", y), callback=fits.append, **given)
     assert not fits or "NaN" in match

@@ -125,6 +125,7 @@ def select(
 def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
     """The best point fitted to all rows, and what is to be said of it."""
     task, given = study.asked[best]
+    limits = replace(limits, verbose=study.call.limits.verbose)
     setting = replace(study.setting, call=replace(study.call, limits=limits))
     fitted = setting.solve(task, setting.complete(task), setting.kernel(given), Handed())
     return setting.builder().model(fitted), [one.text for one in fitted.shortfalls]

@@ -91,15 +91,15 @@ class Study:
     """
 
     def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:
+        self.verbose = call.limits.verbose
+        self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
+        self.scoring: Scoring = scoring_of(scoring, call.objective.task, sample_weight is not None)
+        self.setting = self.call.read(X, y, sample_weight, class_weight)
         if hasattr(X, "tocsr"):
             X = X.tocsr()
         elif not hasattr(X, "to_numpy"):
             X = np.asarray(X)
-        self.verbose = call.limits.verbose
-        self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
         self.X, self.y, self.class_weight = X, y, class_weight
-        self.scoring: Scoring = scoring_of(scoring, call.objective.task, sample_weight is not None)
-        self.setting = self.call.read(X, y, sample_weight, class_weight)
         data = self.setting.data
         self.weights, self.weighted = check_weights(sample_weight, data.n_given), sample_weight is not None
         known = data.classes[data.codes] if data.targets is None else data.targets
@@ -182,16 +182,16 @@ class Study:
                         f"scoring returned NaN in fold {j} at {self.points[i]}; it needs to return a number"
                     )
         if self.scoring.values is not None or len(self.points) == 1:
-            for i, values in zip(reached, _decisions(path, X, test.shape[0])):
+            for i, values in zip(reached, _decisions(path, X, test.shape[0] * max(1, self.data.classes.shape[0]))):
                 if self.scoring.values is not None:
                     judged.scores[i, j] = self.score(values, test)
                 if len(self.points) == 1:
                     judged.keep(test, values, self.data.n_given)
 
 
-def _decisions(path: Path, X: Any, n: int) -> Iterator[np.ndarray]:
-    """Decision values of every model, made together where they take little memory."""
-    if 8.0 * len(path) * n * max(1, path[0].classes_.shape[0]) <= COPY_BYTES:
+def _decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
+    """Decision values of every model, of `n_values` numbers at most; made together where they take little memory."""
+    if 8.0 * len(path) * n_values <= COPY_BYTES:
         yield from path.decision_function(X)
     else:
         yield from (model.decision_function(X) for model in path)
