@@ -1,13 +1,16 @@
 """Leave-one-out in closed form against m fits without a row each, and the other ways to leave rows out."""
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from reference import gram
 
 import mdlearn
+from mdlearn.forms.losses import HingeTerm
 from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
+from mdlearn.objectives.base import Parameter, Terms
 
 
 def sample(m=20, d=3, seed=0, classes=2):
@@ -101,6 +104,35 @@ def test_uldm_keeps_its_basis(C, weighted):
     )
 
 
+class Averaged(mdlearn.Objective):
+    """A squared loss that is averaged, so that its weight in the sum changes with the number of rows."""
+
+    name = "averaged"
+    summary = "for tests"
+    formula = "see the class"
+    parameters: ClassVar = {"c": Parameter(20.0, "weight of the mean loss"), "v": Parameter(3.0, "of the variance")}
+
+    def terms(self, params, total):
+        loss = tuple(HingeTerm(params["c"] / total, side, 0.5, power=2) for side in (1, -1))
+        return Terms(variance=params["v"], mean=0.7, loss=loss)
+
+
+class Scaled(Averaged):
+    """The same with a default that depends on the number of rows: there the closed form does not apply."""
+
+    name = "scaled"
+    parameters: ClassVar = {**Averaged.parameters, "v": Parameter(lambda params, m: m / 8.0, "of the variance")}
+
+
+@pytest.mark.parametrize("objective, closed", [(Averaged, True), (Scaled, False)])
+def test_objectives_of_plugins_are_known_by_their_form(objective, closed):
+    X, y = sample(14)
+    w = weights(14, seed=8)
+    told = mdlearn.cross_validate(objective, X, y, cv="loo", sample_weight=w, tol=1e-13)
+    close(told.decision, refitted(objective, X, y, w), 1e-9 if closed else 1e-5)
+    assert (told.certificates == ()) == closed
+
+
 def test_the_known_formula_of_lssvm():
     X, y = sample(30)
     told = mdlearn.cross_validate("lssvm", X, y, cv="loo", kernel="rbf", gamma=0.5, C=3.0)
@@ -163,6 +195,16 @@ def test_pseudo_loo_is_the_bound(bias):
             diagonal = hessian_diagonal(G, y, point["lambda1"], w)
             assert score == pytest.approx(1 - loo_error_bound(model.duals[0], diagonal, point["C"], w), abs=1e-5)
     assert found.model is None
+
+
+@pytest.mark.parametrize("C", [0.0, np.inf])
+def test_the_bound_at_the_ends(C):
+    X = np.vstack([np.random.default_rng(0).standard_normal((20, 2)) + 4, -4 * np.ones((3, 2))])
+    y = np.arange(23) < 20
+    told = mdlearn.cross_validate("ldm", X, y, cv="pseudo-loo", C=C, lambda1=1.0, lambda2=1.0)
+    model = mdlearn.fit("ldm", X, y, C=C, lambda1=1.0, lambda2=1.0)
+    diagonal = hessian_diagonal(X @ X.T + 1, y, 1.0)
+    assert told.mean == pytest.approx(1 - loo_error_bound(model.duals[0], diagonal, C), abs=1e-4)
 
 
 def test_without_distribution_the_bound_holds_for_leave_one_out():
