@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
@@ -157,7 +158,15 @@ def test_landmarks_are_projections():
     assert make_pipeline(ms.LandmarkTransformer(), ms.LDMClassifier()).fit(X, y).score(X, y) > 0.9
 
 
-# ---------------------------------------------------------------- imports
+# ---------------------------------------------------------------- docstrings and imports
+
+
+@pytest.mark.parametrize("cls", [getattr(ms, name) for name in ms.__all__ if not name.endswith("Warning")])
+def test_examples(cls):
+    examples = [one for one in doctest.DocTestFinder(recurse=False).find(cls, cls.__name__) if one.examples]
+    assert len(examples) == 1 and "%(" not in cls.__doc__
+    runner = doctest.DocTestRunner()
+    assert runner.run(examples[0]).failed == 0
 
 
 def run(code):

@@ -86,7 +86,8 @@ cdef class Walk:
     Parameters
     ----------
     eta0 : first step size; t0 : steps before the sum starts;
-    u, total : (d + 1 + m,) zeros, written in place: columns, constant feature, rows.
+    u, total : (d + 1 + m,) zeros, written in place: columns, constant feature, rows;
+    t : steps already taken; then u and total are where those led, scale 1 and carried 0.
     """
 
     cdef double eta0
@@ -94,11 +95,13 @@ cdef class Walk:
     cdef readonly double scale, carried
     cdef readonly long long t, t0
 
-    def __init__(self, double eta0, long long t0, double[::1] u, double[::1] total):
+    def __init__(self, double eta0, long long t0, double[::1] u, double[::1] total, long long t=0):
         if u.shape[0] != total.shape[0] or u.shape[0] < 3:
             raise ValueError("u and total need one entry per column, one for the constant feature, and one per row")
         self.eta0, self.t0, self.u, self.total = eta0, t0, u, total
-        self.scale, self.carried, self.t = 1.0, 0.0, 0
+        if t < 0:
+            raise ValueError("steps already taken cannot be fewer than 0")
+        self.scale, self.carried, self.t = 1.0, 0.0, t
 
 
 cdef int renormalise(Walk walk) except -1 nogil:

@@ -10,74 +10,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mdlearn.api import fit
-from mdlearn.arguments import DefaultTolerance, seed_of
+from mdlearn.arguments import DefaultTolerance
 from mdlearn.data.kernels import PARAMETERS
 from mdlearn.model.pairs import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
+from mdlearn.sklearn.params import FLOATS, NestedParams, seed
 from mdlearn.sklearn.reports import CallbackSupportMixin, Tasks, with_callbacks
+from mdlearn.sklearn.streaming import Streaming
 
-FLOATS = (np.float64, np.float32)
-"""What X may hold; anything else becomes the first."""
 DEFAULT_TOL = 1e-10
 """scikit-learn's checks compare decision values to 7 digits, and a gap fixes them to about its square root."""
-NESTED = ("params", "kernel_params", "solver_options")
-"""Parameters that are mappings, whose entries get_params and set_params know as NAME__key."""
-
-
-def seed(random_state: Any) -> int:
-    """Seed of a `random_state` of scikit-learn's; the module ``numpy.random`` stands for the global generator."""
-    return seed_of(check_random_state(np.random) if random_state is np.random else random_state)
-
-
-class NestedParams:
-    """Parameters that are mappings can be searched over, entry by entry."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all parameters; with `deep` also the entries of those that are mappings, as ``NAME__key``.
-
-        Parameters
-        ----------
-        deep : bool, default True
-
-        Returns
-        -------
-        dict
-        """
-        found: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
-        if deep:
-            for name in NESTED:
-                given = found.get(name)
-                if isinstance(given, Mapping):
-                    found |= {f"{name}__{key}": value for key, value in given.items()}
-        return found
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters; ``NAME__key`` sets one entry of a parameter that is a mapping.
-
-        Parameters
-        ----------
-        **params
-            New values.
-
-        Returns
-        -------
-        estimator
-            This one.
-        """
-        nested = {name: value for name, value in params.items() if name.split("__")[0] in NESTED and "__" in name}
-        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
-        for name, value in nested.items():
-            head, key = name.split("__", 1)
-            # Another mapping: the one at hand may be shared with other estimators.
-            super().set_params(**{head: {**(getattr(self, head, None) or {}), key: value}})  # type: ignore[misc]
-        return self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CertifiedClassifier(NestedParams, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of all classifiers: a name of an objective, whose parameters are attributes of the same names."""
 
     bias: str | None = None
@@ -93,6 +42,7 @@ class CertifiedClassifier(NestedParams, CallbackSupportMixin, ClassifierMixin, B
     warm_start: bool = False
     callback: Callable[[Any], Any] | None = None
     verbose: int = 0
+    stream_total: float | None = None
     _objective: ClassVar[type[Objective] | None] = None
 
     def _task(self) -> Any:
@@ -153,7 +103,8 @@ class CertifiedClassifier(NestedParams, CallbackSupportMixin, ClassifierMixin, B
         """
         X, y = validate_data(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
         check_classification_targets(y)
-        start = getattr(self, "model_", None) if self.warm_start else None
+        streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
+        start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         tasks = Tasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
         model = fit(
@@ -168,6 +119,7 @@ class CertifiedClassifier(NestedParams, CallbackSupportMixin, ClassifierMixin, B
         )
         names = getattr(self, "feature_names_in_", None)
         self.model_ = model if names is None else replace(model, _names=tuple(names))
+        self.__dict__.pop("_portions", None)
         tasks.end({"model_": self.model_})
         return self
 

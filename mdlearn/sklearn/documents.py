@@ -48,6 +48,9 @@ callback : callable, optional
     Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit.
 verbose : int, default 0
     1 shows progress on standard error, 2 a line per report.
+stream_total : float, optional
+    m of the objective that `partial_fit` approaches: the sum of the weights of all rows, for several passes over them.
+    None: of the rows so far, each call's being new ones.
 """
 
 ATTRIBUTES = """\

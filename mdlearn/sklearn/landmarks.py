@@ -15,7 +15,7 @@ from mdlearn.data.arrays import check_rows, only
 from mdlearn.data.checks import Data, check_weights
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.objectives.l3svm import L3SVM
-from mdlearn.sklearn.base import FLOATS, seed
+from mdlearn.sklearn.params import FLOATS, seed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
