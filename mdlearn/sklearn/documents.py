@@ -80,14 +80,15 @@ feature_names_in_ : ndarray of shape (d,)
 
 
 def described(cls: Any) -> Any:
-    """Fill the docstring of an estimator, and list its own parameters first in the signature.
+    """Fill the docstring of an estimator, and list its own parameters first in the signature, its bases' after them.
 
     ``%(shared)s`` and ``%(attributes)s`` in the docstring stand for what all estimators have alike.
     """
-    own = list(vars(cls).get("__annotations__", {}))
+    declared = [vars(one).get("__annotations__", {}) for one in cls.__mro__]
     init = cls.__init__
     signature = inspect.signature(init)
-    order = sorted(signature.parameters.values(), key=lambda p: (p.kind, p.name != "self", p.name not in own))
+    depth = {name: i for i, names in reversed(list(enumerate(declared))) for name in names} | {"self": -1}
+    order = sorted(signature.parameters.values(), key=lambda p: (p.kind, depth[p.name]))
     init.__signature__ = signature.replace(parameters=order)
     if cls.__doc__:  # there is none under python -OO
         objective = cls._objective

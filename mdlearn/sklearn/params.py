@@ -34,6 +34,7 @@ class NestedParams:
         Returns
         -------
         dict
+            Name to value.
         """
         found: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
         if deep:

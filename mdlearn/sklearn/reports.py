@@ -25,7 +25,7 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, no set_callbacks
 
 
 class EstimatorConvergenceWarning(mdlearn.errors.ConvergenceWarning, sklearn.exceptions.ConvergenceWarning):
-    """mdlearn's and scikit-learn's ConvergenceWarning at once: filters of either see it."""
+    """A fit stopped before its gap reached `tol`; filters of scikit-learn's ConvergenceWarning see this one, too."""
 
 
 class Tasks:
