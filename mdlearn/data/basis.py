@@ -16,6 +16,7 @@ from mdlearn.data import memory
 from mdlearn.data.checks import Data
 from mdlearn.data.distinct import distinct
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.gram import lengths
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, SPAN_ENTRIES, DenseRows, Rows, Selection, steps
 
@@ -136,6 +137,15 @@ class BasisFeatures(LinearFeatures):
         for part in steps(index.shape[0], BLOCK_ENTRIES // index.shape[0]):
             total += float(coef[part] @ self.rows.block(index[part]) @ coef)
         return total
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What the squared norm of `expand` is at most: k(x, z)^2 <= k(x, x) k(z, z)."""
+        columns = self.rows
+        squares = lengths(columns.kernel, columns.source) if alpha.any() else None
+        if squares is None:
+            return super().most(alpha)
+        own = squares[columns.index] if self.ridge is None else squares[columns.index] / self.ridge
+        return float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0))) ** 2 * float(own.sum())
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge; alpha = 0 needs no kernel values."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, symmetric
+from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, symmetric
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
 
@@ -51,6 +51,10 @@ class LinearFeatures:
     def ready(self) -> bool:
         """True: explicit rows need no preparation."""
         return True
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What the squared norm of `expand` is at most, while rows are not there; infinity: nothing is known."""
+        return 0.0 if not alpha.any() else np.inf
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge, shape (d,)."""
@@ -146,6 +150,11 @@ class KernelFeatures:
     def ready(self) -> bool:
         """Whether the Gram matrix or rows of it have been computed (a time limit can end a fit before that)."""
         return "gram" in self._store or bool(self._known.parts)
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What |sum alpha_i phi(x_i)|^2 is at most, without kernel values; infinity: nothing is known."""
+        squares = lengths(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
+        return np.inf if squares is None else float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0))) ** 2
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return alpha itself: an element of the feature space is kept as its representer coefficients."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import Rows
+from mdlearn.data.rows import Rows, steps
 
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
@@ -32,6 +32,15 @@ class KnownRows:
         self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.eased: tuple[Kernel, Rows] | None = None
+
+
+def lengths(kernel: Kernel, rows: Rows) -> np.ndarray | None:
+    """k(x, x) of every row, where that takes no more than the rows (the Gram matrix, of a precomputed kernel)."""
+    if kernel.name == "precomputed":
+        return np.concatenate([np.diagonal(rows.block(r)[:, r]) for r in steps(rows.shape[0], THIN)])
+    if kernel.name == "linear":
+        return rows.squares()
+    return kernel.diagonal(rows) if kernel.plain else None
 
 
 def check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:

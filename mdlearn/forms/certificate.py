@@ -58,7 +58,7 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
     """Make multipliers feasible and return the dual's value there."""
     beta = np.clip(beta, 0.0, column.caps)
     nothing = Dual(-math.inf, np.zeros_like(column.y), beta, None)
-    if not form.features.ready:
+    if form.ridge == 0 and not form.features.ready:
         return nothing
     sigma = _feasible_sigma(column, sigma)
     if form.ridge == 0:
@@ -73,6 +73,10 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
         beta = balanced
     alpha = column.y * (column.sides @ beta + sigma + column.pull)
     value, element = column.bound(beta, sigma), None
+    if not form.features.ready:
+        # A fit that ended before any kernel value was known: the bound is loose, but it is one.
+        squares = form.features.most(alpha) + (float(alpha.sum()) ** 2 if form.bias == "regularized" else 0.0)
+        return nothing._replace(lower=value - 0.5 * squares, beta=beta)
     if form.ridge > 0:
         element = form.features.expand(alpha)
         value -= 0.5 * form.norm(element, float(alpha.sum()))

@@ -133,7 +133,7 @@ class Driver:
         self.history: list[State] = []
         self.stopped = ""  # why the whole run ends early
         self.reason = ""  # why some problem ended early
-        self.progress = Progress(limits.verbose, solver.name)
+        self.progress = Progress(limits.verbose, solver.name, limits.started)
 
     def run(self, first: Form, later: Sequence[Maker] = ()) -> Outcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
@@ -144,6 +144,7 @@ class Driver:
         at_once = min(self.limits.n_threads or 1, len(problems) + len(later))
         if (0, self.solver.name) not in self.prepared.found:
             self.solver.check_memory(first, at_once)
+        self.progress.problems = len(problems) + len(later)
         try:
             if later:
                 makers = [lambda: _made(first), *later]
@@ -196,6 +197,7 @@ class Driver:
         try:
             while not self._late():
                 next(work)
+                self.progress.beat()
         except StopIteration as done:
             return done.value
         work.close()
@@ -221,6 +223,8 @@ class Driver:
                 except StopIteration as done:
                     solved: list[_Solved] = done.value
                     return solved
+                if state is None:
+                    self.progress.beat()
                 # Once stopped, what other threads were still about to report is of no interest.
                 if state is not None and not self.stopped and self._record(state):
                     self.stopped = "stopped by the callback"
