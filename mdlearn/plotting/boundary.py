@@ -1,0 +1,214 @@
+"""Regions, boundary, margins and support vectors of classifiers of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.checks import check_labels, column_names
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, new_axes
+
+POINTS = 20_000
+"""Most points drawn; of more rows, every class shows some at equal distances."""
+TINTS = (0.10, 0.30, 0.20, 0.40, 0.15, 0.35, 0.25)
+"""Share of the colour in a region, differing from neighbour to neighbour, for prints in grey."""
+
+
+def decision_boundary(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    support: bool | None = None,
+    resolution: int = 200,
+    names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Plot what a classifier of two features predicts, and how it got there.
+
+    Regions have the colour of the label that is predicted. For two classes, f = 0 is a solid line and the margins
+    f = -1 and f = 1 are dashed; for more classes, solid lines are where the two largest scores are equal. Rows are
+    drawn as one marker per class, filled and open in turn; support vectors are ringed.
+
+    Parameters
+    ----------
+    model : Model
+        With two features; anything with `decision_function` and `classes_` will do.
+    X : array-like of shape (n, 2)
+        Rows, which set the limits of the picture, too. The column names of a frame become labels of the axes.
+    y : array-like of shape (n,), optional
+        Labels. Default: the rows are not drawn.
+    support : bool, optional
+        Whether rows of `support_` are ringed; needs the rows of the fit. Default: where X has as many rows as the fit.
+    resolution : int, default 200
+        Points of the grid along either axis.
+    names : sequence of two str, optional
+        Labels of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw in; the grid follows their scales, logarithmic ones too. Default: the axes of a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError, ValueError
+        For other models than classifiers, another number of features than two, and arguments that do not fit.
+    """
+    rows, names = _rows(model, X, names)
+    classes = model.classes_.tolist()
+    codes = None if y is None else _codes(y, rows.shape[0], classes)
+    rings = _rings(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
+    if resolution < 2:
+        raise ValueError(f"resolution needs to be at least 2; got {resolution!r}")
+    if ax is None:
+        ax = new_axes((6.4, 4.4))
+    along = [_steps(axis, rows[:, j], resolution) for j, axis in enumerate((ax.xaxis, ax.yaxis))]
+    grid = np.column_stack([part.ravel() for part in np.meshgrid(*along)])
+    F = np.asarray(model.decision_function(grid))
+    handles = _regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
+    if codes is not None:
+        handles = [*_points(ax, rows, codes, classes), *_ringed(ax, rows[rings]), *handles]
+    ax.set_xlim(along[0][[0, -1]])
+    ax.set_ylim(along[1][[0, -1]])
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    add_legend(ax, handles)
+    return ax
+
+
+def _rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str]]:
+    if not hasattr(model, "decision_function") or not len(getattr(model, "classes_", ())):
+        raise TypeError(f"{model!r} is no classifier; boundaries belong to classes")
+    features = getattr(model, "n_features_in_", 2)
+    if features != 2:
+        raise ValueError(f"the model has {features} features; a boundary can be drawn for 2")
+    found = column_names(X)
+    given = X.toarray() if hasattr(X, "toarray") else X.to_numpy() if hasattr(X, "to_numpy") else X
+    rows = np.asarray(given, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 2 or not rows.shape[0] or not np.isfinite(rows).all():
+        raise ValueError(f"X has shape {rows.shape}; give rows of two finite numbers each")
+    if names is not None and (isinstance(names, str) or len(names) != 2):
+        raise ValueError(f"names={names!r} does not name two axes; give a sequence of two names")
+    return rows, names or found or ("feature 1", "feature 2")
+
+
+def _codes(y: Any, n: int, classes: list[Any]) -> np.ndarray:
+    labels, codes = check_labels(y, n)
+    strange = [label for label in labels.tolist() if label not in classes]
+    if strange:
+        raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {classes}")
+    return np.array([classes.index(label) for label in labels.tolist()])[codes]
+
+
+def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
+    """Rows to be ringed."""
+    known = getattr(model, "support_", None)
+    rows = np.empty(0, dtype=np.intp) if known is None else np.asarray(known)
+    fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
+    if support is None:
+        support = fitted == n and rows.max(initial=-1) < n
+    if support and (fitted != n or rows.max(initial=-1) >= n):
+        raise ValueError(f"X has {n} rows, but the model was fitted on {fitted}; give those, or support=False")
+    return rows if support else rows[:0]
+
+
+def _steps(axis: Any, values: np.ndarray, resolution: int) -> np.ndarray:
+    """Places at equal distances on an axis, a little beyond all values."""
+    scale = axis.get_transform()
+    with np.errstate(all="ignore"):
+        placed = scale.transform(values)
+    if not np.isfinite(placed).all():
+        raise ValueError(f"X has the value {values[~np.isfinite(placed)][0]:g}, which has no place on this axis")
+    low, high = placed.min(), placed.max()
+    room = 0.06 * (high - low) or 1.0
+    return np.asarray(scale.inverted().transform(np.linspace(low - room, high + room, resolution)))
+
+
+def _regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
+    """Tinted regions and lines between them; returns the lines' entries of the legend."""
+    from matplotlib.colors import ListedColormap, to_rgb
+    from matplotlib.lines import Line2D
+
+    tints = [tuple(1 - TINTS[i % len(TINTS)] * (1 - part) for part in to_rgb(_colour(i))) for i in range(k)]
+    chosen = (F[:, :, 0] >= 0).astype(float) if F.shape[2] == 1 else F.argmax(axis=2).astype(float)
+    ax.pcolormesh(
+        *along,
+        chosen,
+        cmap=ListedColormap(tints),
+        vmin=-0.5,
+        vmax=k - 0.5,
+        shading="nearest",
+        zorder=0,
+        rasterized=True,
+    )
+    if F.shape[2] == 1:
+        f = F[:, :, 0]
+        _contour(ax, along, f, 0.0, "solid", 1.6)
+        for level in (-1.0, 1.0):
+            _contour(ax, along, f, level, "dashed", 1.0)
+        return [
+            Line2D([], [], color="black", linewidth=1.6, label="f = 0"),
+            Line2D([], [], color="black", linewidth=1.0, linestyle="dashed", label="f = -1, f = 1"),
+        ]
+    for i in range(k):
+        others = np.delete(F, i, axis=2).max(axis=2)
+        _contour(ax, along, F[:, :, i] - others, 0.0, "solid", 1.2)
+    return []
+
+
+def _contour(ax: Any, along: Sequence[np.ndarray], f: np.ndarray, level: float, dashes: str, width: float) -> None:
+    if f.min() < level < f.max():  # else matplotlib warns
+        ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
+
+
+def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
+    handles = []
+    for i, label in enumerate(classes):
+        mine = np.flatnonzero(codes == i)
+        share = min(1.0, POINTS / rows.shape[0])
+        mine = (
+            mine[np.linspace(0, mine.shape[0] - 1, max(1, round(share * mine.shape[0]))).astype(np.intp)]
+            if (mine.shape[0])
+            else mine
+        )
+        handles += ax.plot(
+            *rows[mine].T,
+            linestyle="none",
+            marker=MARKERS[i % len(MARKERS)],
+            markersize=4.5 if rows.shape[0] <= 1000 else 2.5,
+            markeredgecolor=_colour(i),
+            markerfacecolor=_colour(i) if i % 2 == 0 else "white",
+            markeredgewidth=1.0,
+            label=str(label),
+            zorder=3,
+        )
+    return handles
+
+
+def _ringed(ax: Any, rows: np.ndarray) -> list[Any]:
+    if not rows.shape[0]:
+        return []
+    return list(
+        ax.plot(
+            *rows[:: max(1, rows.shape[0] // POINTS)].T,
+            linestyle="none",
+            marker="o",
+            markersize=9,
+            markerfacecolor="none",
+            markeredgecolor="0.25",
+            markeredgewidth=0.8,
+            label="support vectors",
+            zorder=4,
+        )
+    )
+
+
+def _colour(i: int) -> str:
+    """Colours of classes: black is for lines."""
+    return COLOURS[1:][i % (len(COLOURS) - 1)]

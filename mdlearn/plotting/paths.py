@@ -1,0 +1,195 @@
+"""Scores, objectives, coefficients and numbers of support vectors along a hyper-parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.plotting.style import MARKERS, add_legend, new_axes, style
+
+VALUES = ("score", "objective", "coefficients", "n_support")
+NAMED = 12
+"""Most lines that a legend names; more coefficients are thin lines without names."""
+BANDS = 4
+"""Most lines with bands around them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One line of the plot.
+
+    Attributes
+    ----------
+    label : str
+    points : list of int
+        Its points of the grid.
+    heights, spread : ndarray of shape (p,)
+        Values of all points of the grid, and half the height of a band around them.
+    """
+
+    label: str
+    points: list[int]
+    heights: np.ndarray
+    spread: np.ndarray | None = None
+
+
+def path(
+    path_or_selection: Any,
+    name: str | None = None,
+    *,
+    value: str | None = None,
+    X: Any = None,
+    y: Any = None,
+    scoring: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Plot how something changes along one hyper-parameter.
+
+    Parameters
+    ----------
+    path_or_selection : what `mdlearn.fit_path` or `mdlearn.select` returns
+    name : str, optional
+        The hyper-parameter along the axis. Default: the only one that the grid changes. Every combination of the others
+        has a line of its own.
+    value : {"score", "objective", "coefficients", "n_support"}, optional
+        What is plotted. Of a selection: the mean score over the folds, with a band of one standard deviation and a star
+        at the best point. Of a path: the score on ``X, y``, the certified objective, the coefficients, or the number of
+        support vectors. Default: "score" where there is one, else "objective".
+    X, y : array-like, optional
+        Rows and labels on which the models of a path are scored.
+    scoring : str or callable, optional
+        As for `mdlearn.select`. Default: accuracy (R^2 for regression).
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw in. Default: the axes of a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The horizontal axis is logarithmic where the values are positive and span a factor of ten, also with a 0 among
+        them; values that are no finite numbers stand side by side.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError, ValueError
+        If the hyper-parameter, the value or the rows do not fit.
+    """
+    given = path_or_selection
+    points = getattr(given, "points", None)
+    if points is None:
+        raise TypeError(f"{type(given).__name__!r} object has no points; give what fit_path or select returned")
+    name = _chosen(points, name)
+    value, lines, best = _lines(given, points, name, value, (X, y, scoring))
+    if ax is None:
+        ax = new_axes()
+    places, finish = _axis([point[name] for point in points])
+    for i, line in enumerate(lines):
+        order = sorted(line.points, key=places.__getitem__)
+        at = [places[j] for j in order]
+        look = {**style(i), "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
+        if len(lines) > NAMED:
+            look |= {"linestyle": "solid", "marker": None, "linewidth": 0.7}
+        ax.plot(at, line.heights[order], label=line.label, **look)
+        if line.spread is not None and len(lines) <= BANDS:
+            low, high = line.heights[order] - line.spread[order], line.heights[order] + line.spread[order]
+            ax.fill_between(at, low, high, color=look["color"], alpha=0.12, linewidth=0)
+    if best is not None:
+        star = {"marker": "*", "markersize": 14, "linestyle": "none", "markeredgecolor": "black", "zorder": 5}
+        ax.plot([places[best[0]]], [best[1]], markerfacecolor="white", label="best", **star)
+    finish(ax)
+    ax.set_xlabel(name)
+    ax.set_ylabel(value)
+    if best is not None or 1 < len(lines) <= NAMED:
+        add_legend(ax, [line for line in ax.lines if not str(line.get_label()).startswith("_")])
+    return ax
+
+
+def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
+    known = list(dict.fromkeys(key for point in points for key in point))
+    if name is None:
+        changing = [key for key in known if len({repr(point.get(key)) for point in points}) > 1]
+        if len(changing) != 1:
+            raise ValueError(
+                f"the grid changes {', '.join(changing) or 'nothing'}; name the hyper-parameter to plot along"
+            )
+        return changing[0]
+    if any(name not in point for point in points):
+        raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}")
+    return name
+
+
+def _lines(
+    given: Any, points: Sequence[dict[str, Any]], name: str, value: str | None, judged: tuple[Any, Any, Any]
+) -> tuple[str, list[Line], tuple[int, float] | None]:
+    """Label of the vertical axis, the lines, and index and height of the best point of a selection."""
+    X, y, scoring = judged
+    if value is not None and value not in VALUES:
+        raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}")
+    groups: dict[str, list[int]] = {}
+    for i, point in enumerate(points):
+        groups.setdefault(", ".join(f"{key}={_short(point[key])}" for key in point if key != name), []).append(i)
+    if hasattr(given, "mean_scores"):
+        if value not in (None, "score") or X is not None or y is not None:
+            raise ValueError("a selection has scores of its own; other values belong to what fit_path returns")
+        mean, spread = np.asarray(given.mean_scores), np.nanstd(np.asarray(given.scores), axis=1)
+        lines = [Line(label, group, mean, spread) for label, group in groups.items()]
+        what = str(getattr(given, "scoring", "score")).replace("_", " ")
+        return f"{what}, mean over folds", lines, (given.best_index, float(mean[given.best_index]))
+    value = value or ("score" if X is not None else "objective")
+    if value == "coefficients":
+        return "coefficient", _coefficients(given, groups), None
+    if value == "score":
+        if X is None or y is None:
+            raise ValueError("scores of a path need X and y")
+        heights = np.asarray(given.score(X, y) if scoring is None else given.score(X, y, scoring=scoring))
+        value = scoring.replace("_", " ") if isinstance(scoring, str) else "score"
+    elif value == "n_support":
+        heights = np.array([int(np.sum(model.n_support_)) for model in given])
+        value = "support vectors"
+    else:
+        heights = np.asarray(given.objective)
+    return value, [Line(label, group, heights) for label, group in groups.items()], None
+
+
+def _coefficients(given: Any, groups: dict[str, list[int]]) -> list[Line]:
+    if len(groups) > 1:
+        raise ValueError("coefficients can be plotted where the grid changes one hyper-parameter; fit such a path")
+    (group,) = groups.values()
+    models = list(given)
+    if not hasattr(models[0], "coef_"):
+        raise ValueError("coefficients exist for the linear kernel only; plot another value")
+    W = np.array([np.ravel(model.coef_) for model in models])
+    features = getattr(models[0], "feature_names_in_", None)
+    d = W.shape[1] // max(1, len(models[0].coef_))
+    names = [str(name) for name in features] if features is not None and len(features) == d else None
+    shown = [names[j % d] if names else f"feature {j % d + 1}" for j in range(W.shape[1])]
+    if W.shape[1] > d:
+        labels = models[0].classes_.tolist()
+        parts = [f" ({labels[j]})" if len(labels) == W.shape[1] // d else f" ({j + 1})" for j in range(W.shape[1] // d)]
+        shown = [name + parts[j // d] for j, name in enumerate(shown)]
+    return [Line(name, group, W[:, j]) for j, name in enumerate(shown)]
+
+
+def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
+    """Where values stand on the horizontal axis, and what the axis needs to be told."""
+    numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
+    if not numeric or not np.isfinite(np.array(values, dtype=float)).all():
+        known = list(dict.fromkeys(map(_short, sorted(values) if numeric else values)))
+        return [float(known.index(_short(value))) for value in values], lambda ax: ax.set_xticks(
+            range(len(known)), known
+        )
+    numbers = [float(value) for value in values]
+    positive = [number for number in numbers if number > 0]
+    if min(numbers) < 0 or not positive or max(positive) < 10 * min(positive):
+        return numbers, lambda ax: None
+    if len(positive) == len(numbers):
+        return numbers, lambda ax: ax.set_xscale("log")
+    return numbers, lambda ax: ax.set_xscale("symlog", linthresh=min(positive), linscale=0.5)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

@@ -1,0 +1,111 @@
+"""The gap of fits against time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.plotting.style import MARKERS, add_legend, named, new_axes, style
+
+SMALLEST = 1e-17
+"""A gap of 0 has no place on a logarithmic axis; it is drawn here, below what float64 can tell from 0."""
+
+
+def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] | None = None, ax: Any = None) -> Any:
+    """Plot the relative gap of one or several models while they were fitted.
+
+    The smallest gap so far, as the engine estimates it at each report; logarithmic. A marker stands at the last report.
+    A model of several problems (one per class or pair) has one line for each, all in one style: every problem has a gap
+    and an end of its own, and against seconds they follow each other.
+
+    Parameters
+    ----------
+    models : Model, or a sequence or mapping of models
+        What has a `history`. The keys of a mapping are the labels of the curves.
+    against : {"seconds", "iterations"}, default "seconds"
+        Seconds since fit was entered, or reports of the engine, which each problem counts from 1. What an iteration
+        costs differs from engine to engine.
+    labels : sequence of str, optional
+        One name per model for the legend. Default: the keys of a mapping, else objective and engine of every model; a
+        single model without a name has no legend.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw in. Default: the axes of a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A thin line marks the `tol` of the certificates, where all have the same.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError, ValueError
+        If there is nothing to draw, or an argument does not fit.
+    """
+    if against not in ("seconds", "iterations"):
+        raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'")
+    items, names = named(models, labels, hasattr(models, "history"), "a sequence of models")
+    lines = [_lines(model, against) for model in items]
+    shown = names or [_called(model, i) for i, model in enumerate(items)]
+    if ax is None:
+        ax = new_axes()
+    ax.set_yscale("log")
+    _mark_tol(ax, items)
+    for i, (problems, name) in enumerate(zip(lines, shown)):
+        thin = {"linewidth": 1.6 if len(problems) == 1 else 1.0}
+        for j, (when, gap) in enumerate(problems):
+            ax.plot(
+                when,
+                gap,
+                drawstyle="steps-post",
+                label=name if j == 0 else "_" + name,
+                marker=MARKERS[i % len(MARKERS)],
+                markevery=[len(when) - 1],
+                markersize=5,
+                **{**style(i), **thin},
+            )
+    ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
+    ax.set_ylabel("relative gap")
+    if names or len(items) > 1:
+        add_legend(ax)
+    return ax
+
+
+def _lines(model: Any, against: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places and gaps of every problem of a model, as far as gaps were known."""
+    if not hasattr(model, "history"):
+        raise TypeError(f"{type(model).__name__!r} object has no history; give models that `fit` returned")
+    found: dict[int, list[tuple[float, float]]] = {}
+    for state in model.history:
+        if np.isfinite(state.gap):
+            place = state.elapsed if against == "seconds" else state.iteration
+            found.setdefault(state.problem, []).append((place, max(state.gap, SMALLEST)))
+    if not found:
+        raise ValueError(f"the history of {model!r} knows no gap; there is nothing to plot")
+    return [(np.array(one)[:, 0], np.array(one)[:, 1]) for _, one in sorted(found.items())]
+
+
+def _called(model: Any, i: int) -> str:
+    known = [str(getattr(model, name)) for name in ("objective", "solver") if hasattr(model, name)]
+    return ", ".join(known) or f"model {i + 1}"
+
+
+def _mark_tol(ax: Any, models: Sequence[Any]) -> None:
+    tols = {getattr(getattr(model, "certificate", None), "tol", None) for model in models}
+    tol = tols.pop() if len(tols) == 1 else None
+    if tol:
+        ax.axhline(tol, color="0.6", linewidth=0.8, zorder=1)
+        ax.annotate(
+            "tol",
+            (1, tol),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(-2, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            color="0.35",
+            fontsize="small",
+        )

@@ -1,0 +1,78 @@
+"""What all plots share: colours, dashes and markers, new axes, and where the legend stands."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Okabe & Ito's colours for the colour-blind, dark ones first; their yellow is left out, it vanishes on white.
+COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Five dashes against seven colours: 35 curves before a pair repeats, and neighbours differ without colour.
+DASHES = ("solid", (0, (6, 2)), (0, (1, 1.3)), (0, (7, 2, 1, 2)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+
+
+def style(i: int) -> dict[str, Any]:
+    """Colour and dashes of curve number i."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
+
+
+def new_axes(size: tuple[float, float] = (7.0, 4.0)) -> Any:
+    """Axes of a new pyplot figure, in inches, with room for a legend beside them."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError('plots need matplotlib, which is missing; run: pip install "mdlearn[plot]"') from error
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def add_legend(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
+    """Put the legend beside the axes where the figure has a layout engine that makes room for it, else inside.
+
+    Long names are broken into lines, narrower ones in narrow figures, so that the legend leaves room for the data.
+    """
+    roomy = ax.figure.get_layout_engine() is not None
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if roomy else {"loc": "best"}
+    handles = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
+    wide = max(12, int(4 * ax.get_figure().get_figwidth()))
+    names = ["\n".join(textwrap.wrap(str(handle.get_label()), wide)) or " " for handle in handles]
+    # Long handles show a whole period of the longest dash.
+    ax.legend(handles, names, frameon=not roomy, handlelength=3.6, title=title, **place)
+
+
+def named(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
+    """What is to be drawn, as a list, and its names where there are any.
+
+    Parameters
+    ----------
+    given : object, or a sequence or mapping of these
+    labels : sequence of str or None
+    single : bool
+        Whether `given` is one thing to draw rather than several.
+    what : str
+        What such a thing is, for errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is nothing to draw, or the labels do not fit.
+    """
+    if isinstance(given, Mapping):
+        if labels is not None:
+            raise ValueError("labels were given beside a mapping, whose keys are the labels; leave one of them out")
+        items, labels = list(given.values()), [str(key) for key in given]
+    elif single:
+        items = [given]
+    else:
+        try:
+            items = list(given)
+        except TypeError:
+            raise TypeError(f"{type(given).__name__!r} object is neither a Model nor {what}") from None
+    if not items:
+        raise ValueError(f"there is nothing to plot; pass at least one model or {what.removeprefix('an ')}")
+    if labels is None:
+        return items, None
+    if isinstance(labels, str) or len(labels) != len(items):
+        raise ValueError(f"labels={labels!r} does not name {len(items)} curves; give a sequence with one name for each")
+    return items, [str(name) for name in labels]
