@@ -41,7 +41,8 @@ def decision_boundary(
     y : array-like of shape (n,), optional
         Labels. Default: the rows are not drawn.
     support : bool, optional
-        Whether rows of `support_` are ringed; needs the rows of the fit. Default: where X has as many rows as the fit.
+        Whether rows of `support_` are ringed; needs the rows of the fit. Default: where X has as many rows as the
+        fit, and at most half of them are support vectors.
     resolution : int, default 200
         Points of the grid along either axis.
     names : sequence of two str, optional
@@ -112,7 +113,7 @@ def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
     rows = np.empty(0, dtype=np.intp) if known is None else np.asarray(known)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
     if support is None:
-        support = fitted == n and rows.max(initial=-1) < n
+        support = fitted == n and rows.max(initial=-1) < n and 2 * rows.shape[0] <= n
     if support and (fitted != n or rows.max(initial=-1) >= n):
         raise ValueError(f"X has {n} rows, but the model was fitted on {fitted}; give those, or support=False")
     return rows if support else rows[:0]
@@ -123,8 +124,10 @@ def _steps(axis: Any, values: np.ndarray, resolution: int) -> np.ndarray:
     scale = axis.get_transform()
     with np.errstate(all="ignore"):
         placed = scale.transform(values)
-    if not np.isfinite(placed).all():
-        raise ValueError(f"X has the value {values[~np.isfinite(placed)][0]:g}, which has no place on this axis")
+    # A logarithmic scale gives numbers <= 0 some place far out.
+    lost = ~np.isfinite(placed) | ((values <= 0) & (axis.get_scale() == "log"))
+    if lost.any():
+        raise ValueError(f"X has the value {values[lost][0]:g}, which has no place on this axis")
     low, high = placed.min(), placed.max()
     room = 0.06 * (high - low) or 1.0
     return np.asarray(scale.inverted().transform(np.linspace(low - room, high + room, resolution)))
@@ -149,22 +152,28 @@ def _regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> lis
     )
     if F.shape[2] == 1:
         f = F[:, :, 0]
-        _contour(ax, along, f, 0.0, "solid", 1.6)
-        for level in (-1.0, 1.0):
-            _contour(ax, along, f, level, "dashed", 1.0)
-        return [
-            Line2D([], [], color="black", linewidth=1.6, label="f = 0"),
-            Line2D([], [], color="black", linewidth=1.0, linestyle="dashed", label="f = -1, f = 1"),
+        handles = []
+        looks: list[tuple[str, list[float], Any, float]] = [
+            ("f = 0", [0.0], "solid", 1.6),
+            ("f = -1, f = 1", [-1.0, 1.0], "dashed", 1.0),
         ]
+        for label, levels, dashes, width in looks:
+            drawn = [_contour(ax, along, f, level, dashes, width) for level in levels]
+            if any(drawn):
+                handles.append(Line2D([], [], color="black", linewidth=width, linestyle=dashes, label=label))
+        return handles
     for i in range(k):
         others = np.delete(F, i, axis=2).max(axis=2)
         _contour(ax, along, F[:, :, i] - others, 0.0, "solid", 1.2)
     return []
 
 
-def _contour(ax: Any, along: Sequence[np.ndarray], f: np.ndarray, level: float, dashes: str, width: float) -> None:
-    if f.min() < level < f.max():  # else matplotlib warns
-        ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
+def _contour(ax: Any, along: Sequence[np.ndarray], f: np.ndarray, level: float, dashes: str, width: float) -> bool:
+    """Draw a line of equal f; False where there is none in the picture."""
+    if not f.min() < level < f.max():  # matplotlib would warn
+        return False
+    ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
+    return True
 
 
 def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
@@ -181,7 +190,7 @@ def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) ->
             *rows[mine].T,
             linestyle="none",
             marker=MARKERS[i % len(MARKERS)],
-            markersize=4.5 if rows.shape[0] <= 1000 else 2.5,
+            markersize=5 if rows.shape[0] <= 400 else 3,
             markeredgecolor=_colour(i),
             markerfacecolor=_colour(i) if i % 2 == 0 else "white",
             markeredgewidth=1.0,
@@ -199,7 +208,7 @@ def _ringed(ax: Any, rows: np.ndarray) -> list[Any]:
             *rows[:: max(1, rows.shape[0] // POINTS)].T,
             linestyle="none",
             marker="o",
-            markersize=9,
+            markersize=8,
             markerfacecolor="none",
             markeredgecolor="0.25",
             markeredgewidth=0.8,

@@ -123,6 +123,7 @@ def cumulative_probabilities(
     ax = _drawn(ax, curves, names or [f"model {i + 1}" for i in range(len(items))], bool(names))
     ax.set_xlabel("signed probability of the predicted label")
     ax.set_xlim(-1.05, 1.05)
+    ax.set_xticks([-1, -0.5, 0, 0.5, 1])
     return ax
 
 

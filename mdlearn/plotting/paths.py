@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,9 @@ from mdlearn.plotting.style import MARKERS, add_legend, new_axes, style
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
-"""Most lines that a legend names; more coefficients are thin lines without names."""
-BANDS = 4
-"""Most lines with bands around them."""
+"""Most lines that a legend names."""
+SHOWN = 7
+"""Of more lines, so many of the largest values are named; the others are thin and grey."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +54,12 @@ def path(
     path_or_selection : what `mdlearn.fit_path` or `mdlearn.select` returns
     name : str, optional
         The hyper-parameter along the axis. Default: the only one that the grid changes. Every combination of the others
-        has a line of its own.
+        has a line of its own; of more than 12 lines, those with the 7 largest values are named.
     value : {"score", "objective", "coefficients", "n_support"}, optional
-        What is plotted. Of a selection: the mean score over the folds, with a band of one standard deviation and a star
-        at the best point. Of a path: the score on ``X, y``, the certified objective, the coefficients, or the number of
-        support vectors. Default: "score" where there is one, else "objective".
+        What is plotted. Of a selection: the mean score over the folds, with a star at the best point; a band (of
+        several lines, a bar at the star) is one standard deviation wide to either side. Of a path: the score on
+        ``X, y``, the certified objective, the coefficients, or the number of support vectors. Default: "score" where
+        there is one, else "objective".
     X, y : array-like, optional
         Rows and labels on which the models of a path are scored.
     scoring : str or callable, optional
@@ -87,25 +89,41 @@ def path(
     if ax is None:
         ax = new_axes()
     places, finish = _axis([point[name] for point in points])
+    lines, rest = _ranked(lines)
+    for line in rest:
+        order = sorted(line.points, key=places.__getitem__)
+        ax.plot([places[j] for j in order], line.heights[order], color="0.75", linewidth=0.7, label="_" + line.label)
     for i, line in enumerate(lines):
         order = sorted(line.points, key=places.__getitem__)
         at = [places[j] for j in order]
-        look = {**style(i), "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
-        if len(lines) > NAMED:
-            look |= {"linestyle": "solid", "marker": None, "linewidth": 0.7}
-        ax.plot(at, line.heights[order], label=line.label, **look)
-        if line.spread is not None and len(lines) <= BANDS:
+        ax.plot(at, line.heights[order], label=line.label, marker=MARKERS[i % len(MARKERS)], markersize=4, **style(i))
+        if line.spread is not None and len(lines) == 1:
             low, high = line.heights[order] - line.spread[order], line.heights[order] + line.spread[order]
-            ax.fill_between(at, low, high, color=look["color"], alpha=0.12, linewidth=0)
+            ax.fill_between(at, low, high, color=style(i)["color"], alpha=0.12, linewidth=0)
     if best is not None:
-        star = {"marker": "*", "markersize": 14, "linestyle": "none", "markeredgecolor": "black", "zorder": 5}
-        ax.plot([places[best[0]]], [best[1]], markerfacecolor="white", label="best", **star)
+        _star(ax, places[best], next(line for line in lines + rest if best in line.points), best)
     finish(ax)
     ax.set_xlabel(name)
     ax.set_ylabel(value)
-    if best is not None or 1 < len(lines) <= NAMED:
+    if best is not None or len(lines) > 1:
         add_legend(ax, [line for line in ax.lines if not str(line.get_label()).startswith("_")])
     return ax
+
+
+def _ranked(lines: list[Line]) -> tuple[list[Line], list[Line]]:
+    """Lines with a name, and those without."""
+    if len(lines) <= NAMED:
+        return lines, []
+    order = sorted(range(len(lines)), key=lambda i: -np.nanmax(np.abs(lines[i].heights[lines[i].points])))
+    return [lines[i] for i in order[:SHOWN]], [lines[i] for i in sorted(order[SHOWN:])]
+
+
+def _star(ax: Any, place: float, line: Line, best: int) -> None:
+    """The best point, with a bar of one standard deviation."""
+    height, spread = float(line.heights[best]), 0.0 if line.spread is None else float(line.spread[best])
+    ax.vlines([place], height - spread, height + spread, color="0.35", linewidth=0.8, zorder=1)
+    mark = {"marker": "*", "markersize": 13, "markeredgecolor": "black", "markerfacecolor": "white"}
+    ax.plot([place], [height], linestyle="none", zorder=5, label="best", **mark)
 
 
 def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
@@ -124,8 +142,8 @@ def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
 
 def _lines(
     given: Any, points: Sequence[dict[str, Any]], name: str, value: str | None, judged: tuple[Any, Any, Any]
-) -> tuple[str, list[Line], tuple[int, float] | None]:
-    """Label of the vertical axis, the lines, and index and height of the best point of a selection."""
+) -> tuple[str, list[Line], int | None]:
+    """Label of the vertical axis, the lines, and the best point of a selection."""
     X, y, scoring = judged
     if value is not None and value not in VALUES:
         raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}")
@@ -138,7 +156,7 @@ def _lines(
         mean, spread = np.asarray(given.mean_scores), np.nanstd(np.asarray(given.scores), axis=1)
         lines = [Line(label, group, mean, spread) for label, group in groups.items()]
         what = str(getattr(given, "scoring", "score")).replace("_", " ")
-        return f"{what}, mean over folds", lines, (given.best_index, float(mean[given.best_index]))
+        return f"{what}, mean over folds", lines, int(given.best_index)
     value = value or ("score" if X is not None else "objective")
     if value == "coefficients":
         return "coefficient", _coefficients(given, groups), None
@@ -146,7 +164,8 @@ def _lines(
         if X is None or y is None:
             raise ValueError("scores of a path need X and y")
         heights = np.asarray(given.score(X, y) if scoring is None else given.score(X, y, scoring=scoring))
-        value = scoring.replace("_", " ") if isinstance(scoring, str) else "score"
+        plain = getattr(given[0], "measure", "score") if scoring is None else "score"
+        value = scoring.replace("_", " ") if isinstance(scoring, str) else plain
     elif value == "n_support":
         heights = np.array([int(np.sum(model.n_support_)) for model in given])
         value = "support vectors"
@@ -188,7 +207,7 @@ def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
         return numbers, lambda ax: None
     if len(positive) == len(numbers):
         return numbers, lambda ax: ax.set_xscale("log")
-    return numbers, lambda ax: ax.set_xscale("symlog", linthresh=min(positive), linscale=0.5)
+    return numbers, lambda ax: ax.set_xscale("symlog", linthresh=10.0 ** math.floor(math.log10(min(positive))))
 
 
 def _short(value: Any) -> str:

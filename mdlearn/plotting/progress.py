@@ -28,8 +28,8 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
         Seconds since fit was entered, or reports of the engine, which each problem counts from 1. What an iteration
         costs differs from engine to engine.
     labels : sequence of str, optional
-        One name per model for the legend. Default: the keys of a mapping, else objective and engine of every model; a
-        single model without a name has no legend.
+        One name per model for the legend. Default: the keys of a mapping, else objective, kernel and engine;
+        a single model without a name has no legend.
     ax : matplotlib.axes.Axes, optional
         Axes to draw in. Default: the axes of a new pyplot figure.
 
@@ -49,7 +49,7 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
         raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'")
     items, names = named(models, labels, hasattr(models, "history"), "a sequence of models")
     lines = [_lines(model, against) for model in items]
-    shown = names or [_called(model, i) for i, model in enumerate(items)]
+    shown = names or _called(items)
     if ax is None:
         ax = new_axes()
     ax.set_yscale("log")
@@ -88,9 +88,13 @@ def _lines(model: Any, against: str) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.array(one)[:, 0], np.array(one)[:, 1]) for _, one in sorted(found.items())]
 
 
-def _called(model: Any, i: int) -> str:
-    known = [str(getattr(model, name)) for name in ("objective", "solver") if hasattr(model, name)]
-    return ", ".join(known) or f"model {i + 1}"
+def _called(models: Sequence[Any]) -> list[str]:
+    """Objective, kernel and engine of every model; a number where that is not enough."""
+    names = []
+    for model in models:
+        parts = [getattr(model, "objective", ""), getattr(getattr(model, "kernel", None), "name", "")]
+        names.append(", ".join(str(part) for part in (*parts, getattr(model, "solver", "")) if part) or "model")
+    return [f"{name} {i + 1}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _mark_tol(ax: Any, models: Sequence[Any]) -> None:

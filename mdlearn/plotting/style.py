@@ -10,6 +10,10 @@ from typing import Any
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # Five dashes against seven colours: 35 curves before a pair repeats, and neighbours differ without colour.
 DASHES = ("solid", (0, (6, 2)), (0, (1, 1.3)), (0, (7, 2, 1, 2)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
+NARROW = 3.6
+"""Inches of axes that are too narrow to give half of them to a legend."""
+LINE = 0.17
+"""Inches of a line of a small legend."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 
 
@@ -27,18 +31,47 @@ def new_axes(size: tuple[float, float] = (7.0, 4.0)) -> Any:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def add_legend(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
-    """Put the legend beside the axes where the figure has a layout engine that makes room for it, else inside.
+def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
+    """Put the legend where it covers no data, if the figure has a layout engine that makes room for it.
 
-    Long names are broken into lines, narrower ones in narrow figures, so that the legend leaves room for the data.
+    It stands beside wide axes and below narrow ones; without a layout engine, and where it would take more than half of
+    small axes, in the emptiest corner. Long names are broken into lines.
     """
-    roomy = ax.figure.get_layout_engine() is not None
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if roomy else {"loc": "best"}
     handles = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
-    wide = max(12, int(4 * ax.get_figure().get_figwidth()))
-    names = ["\n".join(textwrap.wrap(str(handle.get_label()), wide)) or " " for handle in handles]
+    if not handles:
+        return
+    box, (width, height) = ax.get_position(), ax.get_figure().get_size_inches()
+    width, height = box.width * width, box.height * height
+    narrow = width < NARROW
+    letters = max(10, int((7 if narrow else 5) * width))
+    names = ["\n".join(textwrap.wrap(str(handle.get_label()), letters)) or " " for handle in handles]
     # Long handles show a whole period of the longest dash.
-    ax.legend(handles, names, frameon=not roomy, handlelength=3.6, title=title, **place)
+    look: dict[str, Any] = {"loc": "best", "handlelength": 3.6, "fontsize": "small" if narrow else None}
+    if ax.figure.get_layout_engine() is not None:
+        columns = max(1, int(7 * width / (max(map(_wide, names)) + 6))) if narrow else 1
+        lines = sum(name.count("\n") + 1 for name in names) / columns
+        if not narrow:
+            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+        elif LINE * lines < height / 2:
+            look |= _below(ax, columns)
+        else:
+            look |= {"fontsize": "xx-small", "labelspacing": 0.2}
+    ax.legend(handles, names, **look)
+
+
+def _wide(name: str) -> int:
+    return max(map(len, name.split("\n")))
+
+
+def _below(ax: Any, columns: int) -> dict[str, Any]:
+    """A place below the axes, their tick labels and their label."""
+    from matplotlib import rcParams
+    from matplotlib.transforms import ScaledTranslation
+
+    drop = -3.9 * rcParams["font.size"] / 72
+    place = ax.transAxes + ScaledTranslation(0, drop, ax.get_figure().dpi_scale_trans)
+    box = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": place}
+    return {**box, "ncols": columns, "columnspacing": 1.0, "frameon": False}
 
 
 def named(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
