@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn.data.checks import check_labels, column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, new_axes
+from mdlearn.plotting.support import support_rows
 
 POINTS = 20_000
 """Most points drawn; of more rows, every class shows some at equal distances."""
@@ -41,8 +42,8 @@ def decision_boundary(
     y : array-like of shape (n,), optional
         Labels. Default: the rows are not drawn.
     support : bool, optional
-        Whether rows of `support_` are ringed; needs the rows of the fit. Default: where X has as many rows as the
-        fit, and at most half of them are support vectors.
+        Whether support vectors are ringed (dual coefficients above 1e-4 of the largest); needs the rows of the fit.
+        Default: where X has as many rows as the fit, and at most half of them are support vectors.
     resolution : int, default 200
         Points of the grid along either axis.
     names : sequence of two str, optional
@@ -109,8 +110,7 @@ def _codes(y: Any, n: int, classes: list[Any]) -> np.ndarray:
 
 def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
     """Rows to be ringed."""
-    known = getattr(model, "support_", None)
-    rows = np.empty(0, dtype=np.intp) if known is None else np.asarray(known)
+    rows = support_rows(model)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
     if support is None:
         support = fitted == n and rows.max(initial=-1) < n and 2 * rows.shape[0] <= n

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.plotting.style import MARKERS, add_legend, new_axes, style
+from mdlearn.plotting.support import support_rows
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
@@ -58,8 +59,8 @@ def path(
     value : {"score", "objective", "coefficients", "n_support"}, optional
         What is plotted. Of a selection: the mean score over the folds, with a star at the best point; a band (of
         several lines, a bar at the star) is one standard deviation wide to either side. Of a path: the score on
-        ``X, y``, the certified objective, the coefficients, or the number of support vectors. Default: "score" where
-        there is one, else "objective".
+        ``X, y``, the certified objective, the coefficients, or the number of support vectors (dual coefficients above
+        1e-4 of the largest). Default: "score" where there is one, else "objective".
     X, y : array-like, optional
         Rows and labels on which the models of a path are scored.
     scoring : str or callable, optional
@@ -167,7 +168,7 @@ def _lines(
         plain = getattr(given[0], "measure", "score") if scoring is None else "score"
         value = scoring.replace("_", " ") if isinstance(scoring, str) else plain
     elif value == "n_support":
-        heights = np.array([int(np.sum(model.n_support_)) for model in given])
+        heights = np.array([support_rows(model).shape[0] for model in given])
         value = "support vectors"
     else:
         heights = np.asarray(given.objective)
