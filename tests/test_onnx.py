@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -190,6 +191,13 @@ def test_models_beyond_the_limit_of_protobuf(monkeypatch):
     X, y = data()
     with pytest.raises(ValueError, match="which an ONNX file cannot hold"):
         mdlearn.fit("svm", X, y, kernel="rbf").to_onnx()
+    wide = sp.csr_matrix((np.ones(60), (np.arange(60), np.arange(60) * 10**4)), shape=(60, 10**6))
+    model = mdlearn.fit("svm", wide, y, kernel="rbf", gamma=1.0)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="which an ONNX file cannot hold"):
+        model.to_onnx()
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000  # as dense rows 480 MB
+    tracemalloc.stop()
 
 
 def test_without_onnx(monkeypatch):

@@ -52,13 +52,17 @@ class Graph:
     def constant(self, value: Any) -> str:
         """Add an array of numbers or strings; ValueError where all together are too large for an ONNX file."""
         array = np.asarray(value)
+        self.require(array.nbytes)
         self._bytes += array.nbytes
-        if self._bytes > LARGEST:
+        return self.initializer(self.name("constant"), array)
+
+    def require(self, n_bytes: float) -> None:
+        """Raise ValueError unless constants of this size still fit."""
+        if self._bytes + n_bytes > LARGEST:
             raise ValueError(
                 f"this model needs more than {LARGEST / 1e9:g} GB of constants, which an ONNX file cannot hold; fit "
                 "with fewer rows or columns, or with landmarks"
             )
-        return self.initializer(self.name("constant"), array)
 
     def initializer(self, name: str, array: np.ndarray) -> str:
         """Add an array under a name."""

@@ -54,6 +54,7 @@ def _sums(graph: Graph, model: Model, rows: str) -> str:
         return graph.product(rows, model._coef.T)
     if model._rows is None:
         return graph.product(rows, model.dual_coef_.T)
+    graph.require(8.0 * model._rows.shape[0] * model._rows.shape[1])  # sparse ones become dense
     K = _kernel_values(graph, model.kernel, rows, model._rows.block(slice(None)))
     return graph.product(K, model.dual_coef_[:, model.support_].T)
 
