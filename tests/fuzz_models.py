@@ -3,8 +3,8 @@
     python tests/fuzz_models.py --files 10000            # as damage: the digest stays what it was
     python tests/fuzz_models.py --files 10000 --sealed   # as an attack: the digest fits what was changed
 
-Files are loaded in batches, each in a process of its own with limits of memory and time. A file is fine when loading
-raises ValueError (or OSError), or when the model predicts the bits of the original. With --sealed it may be another
+Linux only. Files are loaded in batches, each in a process of its own with limits of memory and time. A file is fine
+when loading raises ValueError, or when the model predicts the bits of the original. With --sealed it may be another
 model; then predictions may raise ValueError or MemoryError. Printed: how many files ended how.
 """
 
@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-MEMORY = 3 << 30
-"""Bytes of address space of a batch."""
+MEMORY = 1 << 30
+"""Bytes of address space that a batch may take beyond what libraries have taken."""
 SECONDS = 10
 """Time that a single file may take."""
 BATCH = 500
@@ -72,7 +72,9 @@ def batch(folder, first, last, seed, sealed, canary):
             X = sp.csr_matrix(file["X"]) if file["sparse"] else file["X"]
             kinds.append((Path(str(path).removesuffix(".rows.npz") + ".npz").read_bytes(), X, file["f"]))
         mdlearn.load(str(path).replace(".rows", "")).predict(X)  # all modules are there before memory is limited
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with open("/proc/self/statm", encoding="ascii") as counts:
+        taken = int(counts.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
     signal.signal(signal.SIGALRM, _late)
     place = Path(folder) / f"batch-{first}.npz"
     for i in range(first, last):
