@@ -15,6 +15,8 @@ from mdlearn.model.model import Model
 from mdlearn.model.onnx_graph import Graph
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 
+REMOTE = 1e4
+"""Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""
 CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 
@@ -72,10 +74,15 @@ def _kernel_values(graph: Graph, kernel: Kernel, rows: str, others: np.ndarray) 
     if kernel.centre is not None:
         centre = kernel.centre.astype(np.float64)
         rows, others = graph.node("Sub", rows, graph.constant(centre)), others - centre
+    lengths = gamma * DenseRows(others).squares()
+    if lengths.max(initial=0.0) > REMOTE:
+        away = graph.node("Sub", graph.node("Unsqueeze", rows, graph.whole(1)), graph.constant(others))
+        D = graph.reduced("ReduceSum", graph.node("Mul", away, away), 2)
+        return graph.node("Exp", graph.node("Mul", D, graph.constant(-gamma)))
     squares = graph.reduced("ReduceSum", graph.node("Mul", rows, rows), 1, keep=True)
     K = graph.product(rows, 2.0 * gamma * others.T)
     K = graph.node("Sub", K, graph.node("Mul", squares, graph.constant(gamma)))
-    K = graph.node("Sub", K, graph.constant(gamma * DenseRows(others).squares()))
+    K = graph.node("Sub", K, graph.constant(lengths))
     return graph.node("Exp", graph.node("Min", K, graph.constant(0.0)))
 
 
