@@ -42,25 +42,29 @@ ROWS = [
     X, X.astype(np.float32), X.T, X[:0], X[:, :0], X[0], X[None], X.tolist(), with_entry(NAN), with_entry(INF),
     with_entry(1e139), with_entry(1e160), with_entry(1e-320), 1e100 * X, 1e-200 * X, X.astype(str), X.astype(object),
     X + 1j, None, 3, "abc", [[1, 2], [3]], [[]], [], {}, {"a": [1]}, sp.csr_matrix(X), sp.coo_matrix(X),
-    sp.csc_array(X), sp.csr_matrix((12, 3)), sp.csr_matrix(X + 1j), broken(indices=np.full(36, 7)), broken(indptr=np.arange(13)),
+    sp.csc_array(X), sp.csr_matrix((12, 3)), sp.csr_matrix(X + 1j), broken(indices=np.full(36, 7)),
+    broken(indptr=np.arange(13)),
     broken(data=np.full(36, NAN)), broken(data=np.ones(3)), np.zeros((12, 3)), np.ones((12, 1)), X @ X.T,
     np.eye(12) * -1, np.ma.masked_array(X, X > 0), X.astype(np.longdouble), X > 0, np.array(X.tolist(), dtype=">f4"),
     np.datetime64("2020-01-01") + np.zeros((12, 3), dtype="timedelta64[D]"), [object()] * 12, iter(X), range(12),
 ]  # fmt: skip
 LABELS = [
     Y, Y.astype(float), Y.astype(str), Y == 1, Y.astype(object), Y.tolist(), tuple(Y), np.arange(12) % 3,
-    np.zeros(12), Y[:, None], Y[:5], [], None, "ab" * 6, [None] * 12, np.where(Y, NAN, 0), np.where(Y, INF, 0), Y + 0.5, Y + 1j,
+    np.zeros(12), Y[:, None], Y[:5], [], None, "ab" * 6, [None] * 12, np.where(Y, NAN, 0), np.where(Y, INF, 0),
+    Y + 0.5, Y + 1j,
     np.array([1, "a"] * 6, dtype=object), [[0]] * 12, [(0, 1)] * 12, list(range(12)), Y.astype(np.uint64) + 2**63,
     {0, 1}, 5, np.array(["a", "b"] * 6, dtype="S1"), np.array([b"a", None] * 6), Y.astype("datetime64[D]"),
     sp.csr_matrix(Y),
 ]  # fmt: skip
 WEIGHTS = [None, np.ones(12), 2, 0, -1, NAN, [1] * 12, [1] * 5, np.zeros(12), Y, 1 - Y, np.where(Y, NAN, 1), "a",
-           ["a"] * 12, np.full(12, 1e-300), np.full(12, 1e300), np.full(12, 1e-320), np.ones((12, 1)), np.ones(12) * 1j, {},
+           ["a"] * 12, np.full(12, 1e-300), np.full(12, 1e300), np.full(12, 1e-320), np.ones((12, 1)),
+           np.ones(12) * 1j, {},
            object(), np.r_[1e-200, 1e200, np.ones(10)]]  # fmt: skip
 CLASS_WEIGHTS = [None, "balanced", "other", {}, {0: 2}, {0: -1}, {0: NAN}, {7: 1}, {0: "a"}, {0: 0}, [1, 2], 3,
                  {0: 1e300}, {0: 1e-300, 1: 1e300}, {"0": 1}]  # fmt: skip
 WORDS = st.sampled_from([None, "", "x", "linear", "rbf", "poly", "precomputed", "free", "none", "regularized",
-                         "auto", "ovr", "ovo", "joint", "fuzzy-min", 1, True, [], {}, object, np.array([1]), len])  # fmt: skip
+                         "auto", "ovr", "ovo", "joint", "fuzzy-min", 1, True, [], {}, object, np.array([1]),
+                         len])  # fmt: skip
 ARGUMENTS = {
     **dict.fromkeys(["solver", "kernel", "bias", "multiclass"], WORDS),
     "solver_options": st.sampled_from([None, {}, {"x": 1}, {1: 2}, [], "a", {"epochs": 1}, {"shrinking": 3}]),

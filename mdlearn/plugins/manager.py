@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections import deque
@@ -119,8 +120,13 @@ class _Once:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.busy = False
+        self.busy: int | None = None  # the thread that is making it
         self.made: Registry | None = None
+
+    def forked(self) -> None:
+        """In a forked child: a thread that was making the registry is not there, nor the one that would let go."""
+        if self.busy != threading.get_ident():
+            self.lock, self.busy = threading.RLock(), None
 
     def __call__(self) -> Registry:
         if self.made is None:
@@ -130,21 +136,23 @@ class _Once:
         return self.made
 
     def _make(self) -> None:
-        if self.busy:  # the lock let the same thread in again: a plugin asks
+        if self.busy is not None:  # the lock let the same thread in again: a plugin asks
             raise RuntimeError(
                 "plugins are being loaded; a plugin cannot fit or ask for objectives and solvers while it is imported "
                 "or its hooks are called"
             )
         if self.made is not None:
             return
-        self.busy = True
+        self.busy = threading.get_ident()
         try:
             self.made = Registry()
         finally:
-            self.busy = False
+            self.busy = None
 
 
 _once = _Once()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_once.forked)
 
 
 def registry() -> Registry:

@@ -79,9 +79,19 @@ class BlasGuard:
         self.libraries: list[Any] = []
         self.kinds: dict[str, bool] = {}
 
-    def renew_lock(self) -> None:
-        """In a forked child, where the thread that held the lock does not exist."""
+    def forked(self) -> None:
+        """In a forked child: the other threads are gone, with the lock that one may have held and with their requests.
+
+        What BLAS was set to when found is kept; the child's next request, or its end, sets the number anew.
+        """
         self.lock = threading.Lock()
+        me = threading.get_ident()
+        mine = self.scopes[me].requests if me in self.scopes else {}
+        for key, scope in list(self.scopes.items()):
+            if key == PROCESS:
+                scope.requests = {token: n for token, n in scope.requests.items() if token in mine}
+            elif key != me:
+                del self.scopes[key]
 
     def enter(self, token: object, n: int) -> None:
         """Add a request of the calling thread."""
@@ -119,7 +129,7 @@ class BlasGuard:
 
 GUARD = BlasGuard()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=GUARD.renew_lock)
+    os.register_at_fork(after_in_child=GUARD.forked)
 
 
 @contextmanager
