@@ -59,7 +59,12 @@ class Composite(Problem):
     def __init__(self, features: Features, bias: str, n_columns: int, ridge: np.ndarray, beta: np.ndarray) -> None:
         self.features, self.bias, self.ridge, self.beta = features, bias, ridge, beta
         self.shape = ridge.shape[0], n_columns
-        self.part, self.unit = self, 1.0
+        self.unit = 1.0
+
+    @property
+    def part(self) -> Composite:
+        """What engines work on; a reference that is kept would be one in a circle, which holds X."""
+        return self
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Keep the coefficients of the starts, one for each of the k columns."""
@@ -202,7 +207,7 @@ class Composite(Problem):
     def lighter(self, share: float) -> Composite:
         """The same problem with a share of the penalty."""
         other = copy(self)
-        other.part, other.beta = other, share * self.beta
+        other.beta = share * self.beta
         return other
 
     def steepness(self, look: Look) -> float:
