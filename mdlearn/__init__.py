@@ -16,7 +16,8 @@ from mdlearn.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     # What `__getattr__` finds at run time, for type checkers: the same names as in _LAZY and _SUBMODULES.
-    from mdlearn import datasets, margins, plotting, selection, sklearn, testing
+    from mdlearn import datasets, margins, plotting, selection, testing
+    from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
     from mdlearn.data.kernels import KernelFunction
     from mdlearn.forms.proof import Certificate
