@@ -1,0 +1,187 @@
+"""Grids, their order and their errors; limits, callbacks and progress of a whole path; what points share."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import time
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from path_cases import RBF, path, rows
+
+import mdlearn
+from mdlearn.data.features import KernelFeatures
+from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.plugins.manager import registry
+from mdlearn.selection.order import Route, grouped
+from mdlearn.solvers import decomposed
+
+GRID = {"C": [1.0, 5.0], "lambda1": [0.0, 2.0, 30.0]}
+
+
+def test_points_come_in_the_order_of_the_grid():
+    X, y, _ = rows()
+    found = path("ldm", X, y, GRID)
+    assert found.points == tuple({"C": C, "lambda1": v} for C in (1.0, 5.0) for v in (0.0, 2.0, 30.0))
+    shuffled = [found.points[i] for i in (3, 0, 5, 4, 1, 2)]
+    other = path("ldm", X, y, shuffled)
+    assert other.points == tuple(shuffled)
+    assert np.allclose(other.objective, found.objective[[3, 0, 5, 4, 1, 2]], rtol=2e-6)
+    assert [m.params["C"] for m in found[1:4]] == [1.0, 1.0, 5.0] and found[-1].params["lambda1"] == 30.0
+    assert np.allclose([m.certificate.objective for m in found], found.objective)
+    with pytest.raises(IndexError):
+        found[6]
+
+
+def test_a_frame_has_a_row_per_point():
+    pytest.importorskip("pandas")
+    X, y, _ = rows()
+    found = path("ldm", X, y, GRID)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["C", "lambda1", "objective", "lower_bound", "gap", "converged", "n_iter"]
+    assert np.array_equal(frame["gap"], found.gap) and list(frame["C"]) == [p["C"] for p in found.points]
+
+
+ERRORS = {
+    "empty mapping": ({}, {}, "^grid is empty; give a mapping"),
+    "empty sequence": ([], {}, "^grid is empty; give at least one point"),
+    "empty values": ({"C": []}, {}, r"^grid\['C'\] is empty; give at least one value"),
+    "one value": ({"C": 3.0}, {}, r"^grid\['C'\] needs to be a sequence of values; got 3.0"),
+    "a string": ({"C": "12"}, {}, r"^grid\['C'\] needs to be a sequence of values; got '12'"),
+    "no grid": (7, {}, "^grid needs to be a mapping of names to values, or a sequence of such points; got 7"),
+    "no point": ([3.0], {}, r"^grid\[0\] needs to be a mapping of hyper-parameters to values; got 3.0"),
+    "a name of another type": ({3: [1.0]}, {}, "^a grid needs names of hyper-parameters; got 3"),
+    "unknown name": ({"nu": [1.0]}, {}, "^objective 'ldm' has no parameter 'nu' here; valid: C, lambda1, lambda2"),
+    "an argument of fit": ({"tol": [1e-3]}, {}, "^objective 'ldm' has no parameter 'tol' here"),
+    "a kernel's parameter": ({"gamma": [1.0]}, {}, "^objective 'ldm' has no parameter 'gamma' here"),
+    "a value out of range": ({"C": [1.0, -1.0]}, {}, "^C needs to be a number >= 0; got -1.0"),
+    "twice": ({"C": [1.0]}, {"C": 2.0}, "^'C' is in the grid and has one value beside it; give it once"),
+    "other names": (
+        [{"C": 1.0}, {"lambda1": 1.0}],
+        {},
+        r"^points of a grid need the same names; grid\[0\] has C and grid\[1\] has lambda1",
+    ),
+    "an unknown parameter beside": ({"C": [1.0]}, {"nu": 1.0}, "^objective 'ldm' has no parameter 'nu' here"),
+    "warm_start": ({"C": [1.0]}, {"warm_start": None}, "^objective 'ldm' has no parameter 'warm_start' here"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_one_sentence_before_any_work(name):
+    grid, params, told = ERRORS[name]
+    with pytest.raises((ValueError, TypeError), match=told) as caught:
+        mdlearn.fit_path("ldm", None, None, grid, **params)  # the data are not looked at
+    assert "\n" not in str(caught.value)
+
+
+def test_default_grids_grow_with_the_weights():
+    for name, cls in registry().objectives.items():
+        if not cls.parameters:
+            with pytest.raises(ValueError, match=f"^objective '{name}' has no default grid .*; give grid="):
+                cls().grid(10.0)
+            continue
+        points = cls().grid(10.0)
+        names = list(points) if isinstance(points, dict) else list(points[0])
+        assert set(names) <= set(cls.parameters)
+    small, large = ({p["lambda1"] for p in mdlearn.objectives.ldm.LDM(C=2.0).grid(m)} for m in (10.0, 1000.0))
+    assert small == {r * 20.0 for r in (0, 2**-10, 2**-8, 2**-6, 2**-4, 2**-2, 1)}
+    assert large == {100 * value for value in small}
+    X, y, _ = rows()
+    found = path("ldm", X, y, None, C=2.0, sample_weight=np.full(len(y), 10 / len(y)))
+    assert sorted({p["lambda1"] for p in found.points}) == pytest.approx(sorted(small)) and found.converged.all()
+    assert all(list(point) == ["lambda1", "lambda2"] and point["lambda2"] <= point["lambda1"] for point in found.points)
+    with pytest.raises(ValueError, match="no default grid for what is left open"):
+        mdlearn.fit_path("svm", X, y, C=1.0)
+
+
+def test_an_objective_without_a_grid_of_its_own_gets_one_by_its_weight():
+    class Own(Objective):
+        name = "own"
+        parameters: ClassVar = {"theta": Parameter(0.5, "no weight"), "lam": Parameter(lambda p, m: m, "a weight")}
+
+        def terms(self, params, total):
+            return Terms(variance=params["lam"] / total, mean=1.0)
+
+    assert Own().grid(8.0) == {"lam": [8.0 * 10.0**k for k in range(-3, 4)]}
+    X, y, _ = rows()
+    assert path(Own, X, y, None, theta=0.1).converged.all()
+
+
+def test_a_time_limit_holds_for_the_whole_path():
+    X, y, _ = rows()
+    with pytest.warns(
+        mdlearn.ConvergenceWarning, match=r"^6 of 6 points .* \(time_limit reached\); allow more"
+    ) as told:
+        found = mdlearn.fit_path("ldm", X, y, GRID, time_limit=0.0, **RBF)
+    assert len(told) == 1 and len(found) == 6 and not found.converged.any()
+    assert not found.decision_function(X).any() and found.certificates[0].objective > 0
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+        slow = {"callback": lambda state: time.sleep(0.1), "time_limit": 0.35, **RBF}
+        found = mdlearn.fit_path("ldm", X, y, {"C": 10.0 ** np.arange(-2, 5, 0.1)}, lambda1=9.0, **slow)
+    assert time.perf_counter() - start < 3.0
+    assert found.converged.any() and not found.converged.all()
+
+
+def test_a_callback_sees_points_and_stops_the_path():
+    X, y, _ = rows(k=3)
+    seen = []
+
+    def callback(state):
+        seen.append((state.point, state.problem))
+        return len({point for point, _ in seen}) == 3
+
+    with pytest.warns(mdlearn.ConvergenceWarning, match=r"^[34] of 6 points .*\(stopped by the callback\)"):
+        found = mdlearn.fit_path("ldm", X, y, GRID, callback=callback)
+    assert len({point for point, _ in seen}) == 3 and {problem for _, problem in seen} == {0, 1, 2}
+    assert 2 <= found.converged.sum() <= 3
+    assert found[0].history[0].point is None
+
+
+def test_progress_is_a_line_per_path(capsys):
+    X, y, _ = rows()
+    path("ldm", X, y, GRID, verbose=1)
+    told = capsys.readouterr().err.strip().splitlines()
+    assert re.fullmatch(r"path of 'ldm': 6 of 6 fits, gap \S+, \d+\.\d s, about 0\.0 s left", told[-1])
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads")
+def test_interruption():
+    X, y, _ = rows(m=500)
+    grid = {"C": 10.0 ** np.arange(-2, 5, 0.01)}
+    main = threading.get_ident()
+    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        path("ldm", X, y, grid, lambda1=9.0, **RBF)
+    timer.join()
+
+
+def test_points_share_the_gram_matrix_and_its_decomposition(monkeypatch):
+    X, y, _ = rows()
+    made, split = [], []
+    plain, whole = KernelFeatures.__init__, decomposed.eigh
+    monkeypatch.setattr(KernelFeatures, "__init__", lambda self, *a, **k: made.append(1) or plain(self, *a, **k))
+    monkeypatch.setattr(decomposed, "eigh", lambda *a, **k: split.append(1) or whole(*a, **k))
+    grid = {"C": [1.0, 5.0], "lambda1": [1.0, 9.0, 90.0], "lambda2": [0.0, 1.0]}
+    path("ldm", X, y, grid, **RBF)
+    assert len(made) == 1 and len(split) == 1
+    path("ldm", X, y, {**grid, "gamma": [0.1, 1.0]}, kernel="rbf")
+    assert len(made) == 3 and len(split) == 3
+    path("uldm", X, y, {"C": [1e-3, 0.1]}, **RBF)
+    path("ldm", X, y, {"C": [1.0]}, lambda1=2.0, **RBF)
+    assert len(split) == 3
+
+
+def test_order_and_neighbours():
+    route = Route([[2.0, 1.0], [0.0, 1.0], [1.0, 4.0], [1.0, np.inf], [0.0, 0.0]])
+    assert route.order == [4, 1, 2, 3, 0]
+    assert route.nearest(0, []) is None and route.nearest(0, [4, 1, 2]) == 1 and route.nearest(2, [4, 1, 3]) == 3
+    assert Route([None, None]).order == [0, 1]
+    a, b = np.arange(3), np.arange(3)
+    assert grouped([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
