@@ -47,7 +47,10 @@ def test_frames_and_set_output(library):
 
 
 def test_types_are_kept():
-    single = ms.LDMClassifier(tol=1e-6).fit(X.astype(np.float32), y)
+    single = ms.LDMClassifier().fit(X.astype(np.float32), y)
+    assert single.certificate_.tol == 1e-6 and single.certificate_.converged  # what float32 allows
+    with pytest.warns(ms.EstimatorConvergenceWarning, match="rounding allows no better"):
+        ms.LDMClassifier(tol=1e-12).fit(X.astype(np.float32), y)
     assert single.coef_.dtype == single.intercept_.dtype == np.float32
     wide = sp.csr_matrix(X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)

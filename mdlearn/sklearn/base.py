@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mdlearn.api import fit
+from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance
 from mdlearn.data.kernels import PARAMETERS
 from mdlearn.model.pairs import PAIRWISE, n_problems
@@ -114,7 +115,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
             sample_weight=sample_weight,
             callback=tasks.callback,
             warm_start=start,
-            **self._settings(),
+            **self._settings(X.dtype),
             **{**self._kernel(), **self._own()},
         )
         names = getattr(self, "feature_names_in_", None)
@@ -123,10 +124,11 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         tasks.end({"model_": self.model_})
         return self
 
-    def _settings(self) -> dict[str, Any]:
-        """Arguments of `mdlearn.fit` that bear the same names here."""
+    def _settings(self, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """Arguments of `mdlearn.fit` that bear the same names here; by default the `tol` that the rows' type allows."""
         names = "bias multiclass class_weight solver solver_options max_iter time_limit n_threads verbose".split()
-        tol = DefaultTolerance(self.tol) if self.tol == DEFAULT_TOL else self.tol
+        default = DEFAULT_TOL if dtype == np.float64 else float(PLAIN_TOL)
+        tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
         return {name: getattr(self, name) for name in names} | {"tol": tol, "random_state": seed(self.random_state)}
 
     def _n_problems(self, y: np.ndarray) -> int:

@@ -31,8 +31,8 @@ solver : str, Solver class or instance, default "auto"
 solver_options : mapping, optional
     The engine's own settings; searched over as ``solver_options__NAME``.
 tol : float, default 1e-10
-    Certified relative gap at which the fit stops. Engines with a published end (asgd, sgd) warn of a larger gap only
-    where `tol` is not the default.
+    Certified relative gap at which the fit stops. The default is 1e-6 for float32 rows, which allow no better. Engines
+    with a published end (asgd, sgd) warn of a larger gap only where `tol` is not the default.
 max_iter : int, optional
     Most reports of the engine per problem.
 time_limit : float, optional
