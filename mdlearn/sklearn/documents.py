@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=type)
 
 KERNEL = """\
 kernel : str or callable, default "linear"
@@ -79,17 +81,17 @@ feature_names_in_ : ndarray of shape (d,)
 """
 
 
-def described(cls: Any) -> Any:
+def described(made: T) -> T:
     """Fill the docstring of an estimator, and list its own parameters first in the signature, its bases' after them.
 
     ``%(shared)s`` and ``%(attributes)s`` in the docstring stand for what all estimators have alike.
     """
-    declared = [vars(one).get("__annotations__", {}) for one in cls.__mro__]
-    init = cls.__init__
-    signature = inspect.signature(init)
-    depth = {name: i for i, names in reversed(list(enumerate(declared))) for name in names} | {"self": -1}
+    cls: Any = made
+    bases = [vars(one).get("__dataclass_fields__", {}) for one in cls.__mro__]
+    depth = {name: i for i, names in enumerate(bases) for name in names} | {"self": -1}
+    signature = inspect.signature(cls.__init__)
     order = sorted(signature.parameters.values(), key=lambda p: (p.kind, depth[p.name]))
-    init.__signature__ = signature.replace(parameters=order)
+    cls.__init__.__signature__ = signature.replace(parameters=order)
     if cls.__doc__:  # there is none under python -OO
         objective = cls._objective
         kernel = any(field.name == "kernel" for field in fields(cls))
@@ -101,7 +103,7 @@ def described(cls: Any) -> Any:
         }
         attributes = ATTRIBUTES % {"kernel_only": " Linear kernel only." if kernel else ""}
         cls.__doc__ = inspect.cleandoc(cls.__doc__) % {"shared": shared.rstrip(), "attributes": attributes.rstrip()}
-    return cls
+    return made
 
 
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
