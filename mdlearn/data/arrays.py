@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data import memory
+from mdlearn.data.conversion import canonical, to_csr
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, locked, steps
 
@@ -45,7 +46,7 @@ def check_rows(X: Any, what: str = "X") -> Rows:
 
 
 def _csr(X: Any, what: str) -> CsrRows:
-    A = X.tocsr()
+    A = to_csr(X)
     _check_kind(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
@@ -57,8 +58,7 @@ def _csr(X: Any, what: str) -> CsrRows:
         same, A = A, type(A)(A.shape, dtype=data.dtype)
         A.data, A.indices, A.indptr = data, same.indices.astype(kind, copy=False), same.indptr.astype(kind, copy=False)
     if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
+        A = canonical(A)
     A = copy(A)  # another matrix of the same arrays: the caller's stays writable
     # Compiled loops read arrays without gaps: others are copied.
     A.data, A.indices, A.indptr = (locked(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))

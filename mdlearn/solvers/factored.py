@@ -7,9 +7,10 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import blas
 
+from mdlearn.data.rows import blank, copied
 from mdlearn.forms.margin import Column
 from mdlearn.solvers import linalg
-from mdlearn.solvers.hessians import PIECE, Answer, Block, PlainGram, gathered
+from mdlearn.solvers.hessians import PIECE, Answer, Block, PlainGram, gathered, pieces
 
 
 class FactoredGram(PlainGram):
@@ -44,9 +45,9 @@ class FactoredGram(PlainGram):
         weight = kappa / self.column.total
         self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
         self.index, n = last, last.shape[0]
-        inverse = np.zeros((n, n))
+        inverse = blank(n)
         inverse[np.diag_indices(n)] = 1.0
-        corner = np.ascontiguousarray(self.L[m - n :, m - n :])
+        corner = copied(self.L[m - n :, m - n :])
         yield from linalg.lower_inverse(corner, inverse)
         self.H = yield from self._corner(inverse, self.root[last])
         self.place = np.full(m, -1)
@@ -64,8 +65,9 @@ class FactoredGram(PlainGram):
             H[:a, a:b] = H[a:b, :a].T
             yield
         H[np.diag_indices(n)] -= 1.0
-        H /= (-self.column.kappa * root)[:, None]
-        H /= root
+        for rows in pieces(H):
+            H[rows] /= (-self.column.kappa * root[rows])[:, None]
+            H[rows] /= root
         return H
 
     def _reduced(self, v: np.ndarray) -> np.ndarray:
@@ -82,7 +84,9 @@ class FactoredGram(PlainGram):
             yield from self._extend(new)
         at = self.place[index]
         H = yield from gathered(self.H, at, at)
-        H += np.multiply.outer(self.omega * self.border[index], self.border[index])
+        border = self.border[index]
+        for rows in pieces(H):
+            H[rows] += np.multiply.outer(self.omega * border[rows], border)
         return H
 
     def _extend(self, new: np.ndarray) -> Generator[None, None, None]:

@@ -13,7 +13,7 @@ import numpy as np
 
 import mdlearn._solvers.greedy as kernels
 from mdlearn.data.features import KernelFeatures
-from mdlearn.data.rows import steps
+from mdlearn.data.rows import blank, steps
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian
 
@@ -79,7 +79,7 @@ class KnownGram:
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
         yield from self.learn(index)
-        H, at, first = np.empty((index.shape[0],) * 2), self.place[index], 0
+        H, at, first = blank(index.shape[0]), self.place[index], 0
         for known, values in self.features.known_rows():
             mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
             part = yield from gathered(values, at[mine] - first, index)
