@@ -1,0 +1,139 @@
+"""What verbose=1 prints: a bar in a terminal, lines elsewhere; it is closed however a fit ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mdlearn
+
+SCRIPT = """
+import os, signal, sys, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np, mdlearn
+case, rng = sys.argv[1], np.random.default_rng(0)
+X, y = rng.standard_normal((600, 6)), rng.integers(0, 3, 600)
+seen = []
+
+def look(state):
+    seen.append(state)
+    if case == "error" and len(seen) > 2:
+        raise RuntimeError("mine")
+    if case == "interrupt" and len(seen) > 2:
+        os.kill(os.getpid(), signal.SIGINT)
+
+given = {"kernel": "rbf", "C": 1e3, "lambda1": 0.0, "solver": "cd", "tol": 1e-12, "verbose": 1, "callback": look}
+try:
+    mdlearn.fit("ldm", X, y, max_iter=4, **given)
+    end = "none"
+except (KeyboardInterrupt, RuntimeError) as error:
+    end = type(error).__name__
+from tqdm import tqdm
+print(f"<{end}, {len(tqdm._instances)} bars, {threading.active_count()} threads>", flush=True)
+"""
+
+
+def in_a_terminal(case, columns):
+    """Everything that a process prints to a pseudo terminal of some width."""
+    import fcntl
+    import pty
+    import termios
+
+    root = str(Path(mdlearn.__file__).parents[1])
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+        os.execv(sys.executable, [sys.executable, "-c", SCRIPT, case])
+    said = b""
+    while True:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not more:
+            break
+        said += more
+    os.close(terminal)
+    assert os.waitpid(pid, 0)[1] == 0, said.decode()
+    return said.decode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+@pytest.mark.parametrize(
+    ("case", "end"), [("end", "none"), ("interrupt", "KeyboardInterrupt"), ("error", "RuntimeError")]
+)
+def test_a_bar_in_a_terminal(case, end):
+    pytest.importorskip("tqdm")
+    said = in_a_terminal(case, 100)
+    shown, _, last = said.rpartition("\r\n")[0].rpartition("\r")
+    assert last == f"<{end}, 0 bars, 1 threads>", said
+    assert re.search(r"cd: \d+it \[\d\d:\d\d.*problem 1 of 3, gap \d\.\de[-+]\d\d\]", shown), said
+    # The bar has been wiped out: nothing but blanks after the last return.
+    assert not shown.rpartition("\r")[2].strip(), said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+def test_lines_in_a_terminal_of_no_width():
+    said = in_a_terminal("end", 0)
+    assert "problem 1 of 3, iteration 1, objective" in said and "\r\n<none, 0 bars" in said
+
+
+def fitted(capsys, **given):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((80, 3)), rng.integers(0, 2, 80)
+    mdlearn.fit("ldm", X, y, **given)
+    return capsys.readouterr()
+
+
+def test_lines_where_there_is_no_terminal(capsys):
+    said = fitted(capsys, verbose=1)
+    first = said.err.splitlines()[0]
+    assert re.fullmatch(r"interior: iteration 1, objective [-\d.e+]+, gap \d\.\d\de[-+]\d\d, \d+\.\d\d s", first)
+    assert said.out == ""
+
+
+def test_a_line_per_report(capsys):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((80, 3)), rng.integers(0, 3, 80)
+    model = mdlearn.fit("ldm", X, y, verbose=2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(model.history)
+    assert {line.partition(",")[0] for line in lines} == {f"interior: problem {j} of 3" for j in (1, 2, 3)}
+
+
+def test_nothing_unless_asked_for(capsys):
+    said = fitted(capsys)
+    assert said.err == said.out == ""
+
+
+def test_no_standard_error(monkeypatch):
+    """A program without a console has none."""
+    monkeypatch.setattr(sys, "stderr", None)
+    X, y = np.random.default_rng(1).standard_normal((30, 2)), np.arange(30) % 2
+    assert mdlearn.fit("ldm", X, y, verbose=1).certificate.converged
+
+
+def test_a_notebook_without_widgets_gets_lines(capsys, monkeypatch):
+    """tqdm's own bar would warn and fail there."""
+    monkeypatch.setitem(sys.modules, "ipykernel", type(sys)("ipykernel"))
+    monkeypatch.setattr("mdlearn.solvers.progress.find_spec", lambda name: None)
+    assert "iteration 1" in fitted(capsys, verbose=1).err
+
+
+def test_long_preparations_show_that_work_goes_on(capsys, monkeypatch):
+    from mdlearn.solvers.progress import Progress
+
+    now = [100.0]
+    monkeypatch.setattr("mdlearn.solvers.progress.time.perf_counter", lambda: now[0])
+    progress = Progress(1, "cd", 100.0)
+    for now[0] in (100.5, 101.9, 102.1, 103.0, 104.2):
+        progress.beat()
+    progress.close()
+    assert capsys.readouterr().err.splitlines() == ["cd: at work, 2.10 s", "cd: at work, 4.20 s"]
