@@ -127,7 +127,9 @@ def _delimiter(path: str, lines: Sequence[str]) -> str:
 def _is_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is a header: no cell of it is a number. ValueError where that cannot be told."""
     first, below = rows[0], rows[1:]
-    number = [NUMBER.fullmatch(cell) is not None for cell in first]
+    number = [
+        NUMBER.fullmatch(cell.replace(",", ".")) is not None for cell in first
+    ]  # decimal commas are refused later
     if not any(number):
         return not all(cell in MISSING for cell in first)
     ask = "say --header yes or --header no"

@@ -72,9 +72,10 @@ def add_predict(commands: Any) -> None:
     one = commands.add_parser(
         "predict",
         help="predict the rows of a CSV or svmlight file with a saved model",
-        description="Write one label per row of a file. Where the file has labels, too, accuracy goes to standard "
-        "output with -o, else to standard error. Columns of a CSV file are found by the names in its header, if the\n"
-        "model was fitted on a file with a header; others by position. Columns that a svmlight file lacks are empty.",
+        description="Write one label per row of a file. Where the file has labels, too, accuracy goes to standard\n"
+        "output with -o, else to standard error. Columns of a CSV file are found by the names in its\n"
+        "header, if the model was fitted on a file with a header; else by position. Columns that a\n"
+        "svmlight file lacks are empty.",
         epilog=PREDICT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

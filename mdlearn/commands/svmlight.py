@@ -112,15 +112,15 @@ class _Lines:
         while True:
             try:
                 number, lines = next(self.pieces)
+                rows += len(lines)
+                values += sum(line.count(b":") for line in lines)
+                size = float(ROW_BYTES * rows + VALUE_BYTES * values)
+                memory.require(size, f"reading {self.path} (as far as line {number})", "give a part of the file")
             except StopIteration:
                 return
             except (ValueError, OSError) as error:
                 self.failed = error  # the reader's own errors are of these kinds, too
                 raise
-            rows += len(lines)
-            values += sum(line.count(b":") for line in lines)
-            size = float(ROW_BYTES * rows + VALUE_BYTES * values)
-            memory.require(size, f"reading {self.path} (as far as line {number})", "give a part of the file")
             for self.number, line in enumerate(lines, number):
                 self.line = self._checked(line)
                 yield self.line
