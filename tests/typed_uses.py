@@ -98,6 +98,16 @@ def statistics(model: mdlearn.Model, X: np.ndarray, y: np.ndarray) -> float:
     return float(share[-1])
 
 
+def selects(X: np.ndarray, y: np.ndarray) -> mdlearn.Model | None:
+    path = assert_type(mdlearn.fit_path("ldm", X, y, {"C": [1.0, 10.0]}, kernel="rbf"), mdlearn.Path)
+    assert_type(path[0], mdlearn.Model)
+    assert_type(path.gap, np.ndarray)
+    assert_type(mdlearn.cross_validate("ldm", X, y, cv=3).mean, float)
+    chosen = mdlearn.select("ldm", X, y, {"C": [1.0, 10.0]}, cv=3)
+    assert_type(chosen.best_params, dict[str, Any])
+    return chosen.model
+
+
 def keeps(model: mdlearn.Model, folder: Path) -> mdlearn.Model:
     model.save(folder / "model.npz")
     return assert_type(mdlearn.load(folder / "model.npz"), mdlearn.Model)
@@ -108,5 +118,5 @@ def main(folder: Path) -> tuple[mdlearn.Model, mdlearn.Model]:
     X, y = assert_type(mdlearn.datasets.xor(60, random_state=1), tuple[np.ndarray, np.ndarray])
     model = fits(X, y)
     assert reads(model, X, y) >= 0 and statistics(model, X, y) == 1.0 and "ldm" in lists()
-    assert isinstance(Cosine.name, str)
+    assert isinstance(Cosine.name, str) and selects(X, y) is not None
     return model, keeps(model, folder)

@@ -98,10 +98,20 @@ class Path(Sequence[Model]):
         return np.array([one.outcome.n_iter for one in self._fits])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) of every point: shape (p, n) for two classes and for regression, (p, n, k) else.
+        """Return f(x) of every point.
 
         Values of the kernel are computed once for all points that share it, so this costs little more than for one
-        model. X is as for `Model.decision_function`.
+        model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            As for `Model.decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (p, n) or (p, n, k), float64
+            The first for two classes and for regression.
         """
         A = self[0]._check(X)
         builder = self._builder
@@ -136,7 +146,17 @@ class Path(Sequence[Model]):
         return kernel_values(A, self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels (for regression, numbers) of every point, shape (p, n)."""
+        """Return labels (for regression, numbers) of every point.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            As for `Model.decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (p, n)
+        """
         F, data = self.decision_function(X), self._builder.data
         return F if data.targets is not None else np.array([labels(data.classes, f) for f in F])
 
@@ -153,6 +173,10 @@ class Path(Sequence[Model]):
         scoring : str or callable, optional
             "accuracy" (default), "auc", "f1_macro", "f1_micro"; "r2" for regression; or scoring(model, X, y), which is
             called with ``sample_weight=`` where there are weights.
+
+        Returns
+        -------
+        ndarray of shape (p,)
         """
         data = self._builder.data
         chosen = scoring_of(scoring, self._builder.call.objective.task, sample_weight is not None)
@@ -169,9 +193,16 @@ class Path(Sequence[Model]):
         return np.array([chosen.values(data.classes, f, y, weights) for f in F])
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row per point: hyper-parameters, certificate and n_iter.
+        """Return a table with a row per point: hyper-parameters, certificate and n_iter.
 
-        ImportError without pandas.
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
         """
         try:
             import pandas
