@@ -28,6 +28,7 @@ extensions = [
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "gallery/*.rst"]
 nitpicky = True
+nitpick_ignore_regex = [("py:obj", r"\w+_")]  # attributes of estimators, which their class documents
 default_role = "literal"
 suppress_warnings = ["config.cache"]  # the gallery's sort key is a class
 
