@@ -72,6 +72,14 @@ def test_a_weight_is_a_repetition():
         assert score(a, b, WEIGHTS) == pytest.approx(score(a[many], b[many]), rel=1e-13)
 
 
+def test_a_function_of_the_same_name_is_the_callers():
+    def auc(model, X, y):
+        return 0.5
+
+    own = scoring_of(auc, "classification")
+    assert own.name == "auc" and not own.all_classes and scoring_of("auc", "classification").all_classes
+
+
 def test_defaults_by_task():
     assert scoring_of(None, "classification").name == "accuracy"
     assert scoring_of(None, "regression").name == "r2"

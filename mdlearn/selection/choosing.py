@@ -100,7 +100,8 @@ def select(
 
     References
     ----------
-    The LDM paper (KDD 2014, section 4) and the ULDM paper (ICPRAM 2017, section 4) choose by 5-fold cross-validation.
+    T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014, and S. Abe, "Unconstrained large margin
+    distribution machines", ICPRAM 2017, choose parameters by 5-fold cross-validation.
     """
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):

@@ -66,8 +66,7 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
 
 def _by_values(G: Rows, which: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Order of different rows of a Gram matrix by key, then by their smallest value, the next larger one, and so on."""
-    order, first = np.argsort(key, kind="stable"), np.empty(0)
-    level = np.full(which.shape[0], -np.inf)
+    order, level = np.arange(which.shape[0]), np.full(which.shape[0], -np.inf)
     rank = np.unique(key, return_inverse=True)[1].reshape(-1)
     for _ in range(LEVELS):
         order = np.lexsort((level, rank))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mdlearn.selection.bar import Bar
 from mdlearn.selection.folds import make_folds, units_of
-from mdlearn.selection.looped import by_rows
+from mdlearn.selection.leave_one_out import by_rows
 from mdlearn.selection.pseudo import by_bound
 from mdlearn.selection.study import Judged, Study
 
@@ -17,8 +17,9 @@ def judge(study: Study, cv: Any, title: str) -> Judged:
     data, n, verbose = study.data, len(study.points), study.verbose
     weights, square = study.weights[data.rows], study.call.square
     if isinstance(cv, str) and cv == "loo":
-        with Bar(verbose, title, n * units_of(data, weights, square).weights.shape[0]) as bar:
-            return by_rows(study, bar)
+        units = units_of(data, weights, square)
+        with Bar(verbose, title, n * units.weights.shape[0]) as bar:
+            return by_rows(study, units, bar)
     if isinstance(cv, str) and cv == "pseudo-loo":
         with Bar(verbose, title, n) as bar:
             return by_bound(study, bar)

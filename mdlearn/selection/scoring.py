@@ -64,7 +64,7 @@ class Scoring:
     @property
     def all_classes(self) -> bool:
         """Whether held-out rows need to be of every class."""
-        return self.name == "auc"
+        return self.values is _auc
 
     def call(self, model: Any, X: Any, y: Any, weights: np.ndarray | None) -> float:
         """What the caller's function says; it is given weights where there are some."""

@@ -73,7 +73,7 @@ def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     ----------
     T. G. Dietterich, "Approximate statistical tests for comparing supervised classification learning algorithms",
     Neural Computation 10, 1998. C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52,
-    2003. T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014, section 4.
+    2003. T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014.
     """
     first, second = _scores(a, "a"), _scores(b, "b")
     if first.shape != second.shape:

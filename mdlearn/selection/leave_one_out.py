@@ -24,7 +24,7 @@ from mdlearn.model.pairs import class_scores
 from mdlearn.model.start import WarmStart
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.bar import Bar
-from mdlearn.selection.folds import Units, units_of
+from mdlearn.selection.folds import Units
 from mdlearn.selection.leaving import closed, decomposed, weights_of
 from mdlearn.selection.order import grouped
 from mdlearn.selection.study import Judged, Study, some_rows
@@ -34,7 +34,7 @@ MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
 
 
-def by_rows(study: Study, bar: Bar) -> Judged:
+def by_rows(study: Study, units: Units, bar: Bar) -> Judged:
     """Judge every point by leave-one-out; one score of all rows together.
 
     Raises
@@ -47,8 +47,7 @@ def by_rows(study: Study, bar: Bar) -> Judged:
             "cv='loo' scores all held-out values together, so it needs a named scoring; give cv=LeaveOneOut() of "
             "scikit-learn for a callable"
         )
-    data, judged = study.data, Judged(np.full((len(study.points), 1), np.nan))
-    units = units_of(data, study.weights[data.rows], study.call.square)
+    judged = Judged(np.full((len(study.points), 1), np.nan))
     _check(study, units)
     filled = [study.setting.complete(task) for task, _ in study.asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(study.asked, filled)]
