@@ -133,8 +133,10 @@ def _frame():
     return pd.DataFrame(X.astype(np.float32), columns=[f"c{j}" for j in range(X.shape[1])]), y
 
 
-def _weighted():
-    return {"sample_weight": np.random.default_rng(1).integers(0, 3, MILLION), "class_weight": "balanced"}
+@functools.lru_cache(1)
+def _columns():
+    X, y = sparse()
+    return X.tocsc(), y
 
 
 def _plain(objective="svm", **given):
@@ -212,7 +214,7 @@ CASES = (
     Fit("dense ldm, tol=1e-12", "ldm", dense, {"tol": 1e-12}, _ldm),
     Fit("dense ldm, free bias", "ldm", dense, {"bias": "free"}, _ldm),
     Fit("dense lsvm (newton)", "lsvm", dense, {}, _lsvm),
-    Fit("dense lsvm (smw)", "lsvm", dense, {"solver": "smw", "tol": 1e-12}, _lsvm),
+    Fit("dense lsvm (smw)", "lsvm", dense, {"solver": "smw", "max_iter": 60}, _lsvm),
     Fit("dense lssvm (direct)", "lssvm", dense, {}, _lssvm),
     Fit("dense uldm (direct)", "uldm", dense),
     Fit("dense l2lr (newton)", "l2lr", dense, {}, _l2lr),
@@ -222,15 +224,16 @@ CASES = (
     Fit("dense rlp (linprog)", "rlp", functools.partial(dense, 100_000, 20)),
     Fit("sparse svm (cd)", "svm", sparse, {"max_iter": 4}, _svm),
     Fit("sparse ldm (cd)", "ldm", sparse, {"max_iter": 4}, _ldm),
-    Fit("sparse svm (asgd)", "svm", sparse, {"solver": "asgd", "bias": "none"}, _svm),
-    Fit("sparse l2lr (newton)", "l2lr", sparse, {"solver": "apg"}, _l2lr),
+    Fit("sparse svm (asgd)", "svm", sparse, {"solver": "asgd", "bias": "none", "max_iter": 6}, _svm),
+    Fit("sparse l2lr (apg)", "l2lr", sparse, {"solver": "apg", "max_iter": 10}, _l2lr),
     Fit("float32 ldm", "ldm", functools.partial(dense, dtype="float32"), {}, _ldm),
     Fit("Fortran order ldm", "ldm", functools.partial(dense, order="F"), {}, _ldm),
     Fit("memory map ldm", "ldm", _mapped, {}, _ldm),
     Fit("labels of text svm", "svm", _texts),
+    Fit("weights svm", "svm", dense, {"sample_weight": np.arange(MILLION) % 3, "class_weight": "balanced"}),
     Fit("data frame svm", "svm", _frame),
     Fit("integers svm", "svm", functools.partial(dense, dtype="int64")),
-    Fit("warm start svm", "svm", dense, {}, _svm),
+    Fit("CSC svm (cd)", "svm", _columns, {"max_iter": 2}, _svm),
     Fit("ten classes svm, 2 threads", "svm", functools.partial(dense, k=10), {"n_threads": 2}),
     Fit("ovo svm, 2 threads", "svm", functools.partial(dense, k=4), {"n_threads": 2, "multiclass": "ovo"}),
     Fit("joint mdlm (apg)", "mdlm", functools.partial(dense, k=4), {"ridge": 1e-3}),
