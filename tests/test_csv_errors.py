@@ -151,6 +151,15 @@ def test_svmlight_errors_name_the_line(line, place, run):
     assert "b.svm, line 4 " in result[2] or "b.svm, row 2 " in result[2]
 
 
+@pytest.mark.parametrize("options", [(), ("--features", "2147483647")])
+def test_a_column_beyond_the_memory_is_refused_before_the_fit(options, place, run, monkeypatch):
+    from mdlearn.data import memory
+
+    Path("b.svm").write_text("1 1:1 2147483647:1\n-1 2:1\n" if not options else "1 1:1\n-1 2:1\n")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 100e9)
+    fails(run("fit", "b.svm", "-o", "m.npz", *options), "a model of the 2147483647 columns of b.svm needs 68.7 GB")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 @pytest.mark.parametrize("line", [b"1,2,3,a\n", b'1,"2",3,a\n', b"\n"])
 def test_ctrl_c_ends_the_reading_of_a_file(line, place):

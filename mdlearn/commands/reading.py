@@ -13,7 +13,12 @@ from mdlearn.commands.layout import for_fit, for_model
 from mdlearn.commands.packed import blocks, opened
 from mdlearn.commands.svmlight import read_svmlight, with_columns
 from mdlearn.commands.tables import Pieces, Table, kind_of
+from mdlearn.data import memory
 from mdlearn.model.model import Model
+
+
+COLUMN_BYTES = 32.0
+"""Memory that a fit takes for a column at least: coefficients, gradients and steps."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ def read_for_fit(path: str, options: Options, dtype: Any = np.float64) -> Table:
     if table.X.nnz == 0:
         raise ValueError(f"{path} holds labels only; a row is a label followed by column:value pairs")
     X = table.X if options.features is None else with_columns(table.X, options.features, path)
+    width = X.shape[1]
+    # A single index of a damaged file would otherwise ask for vectors of its size.
+    memory.require(COLUMN_BYTES * width, f"a model of the {width} columns of {path}", "see whether they are meant")
     return Table(X, table.y, table.notes)
 
 
