@@ -8,10 +8,10 @@ proves, so a fit can be stopped as soon as it is good enough for the purpose, an
 
 import warnings
 
-from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
 import mdlearn
+from mdlearn.plotting import gap_history
 
 X, y = load_digits(return_X_y=True)
 X, y = X / 16.0, y >= 5
@@ -22,15 +22,8 @@ X, y = X / 16.0, y >= 5
 models = {solver: mdlearn.fit("ldm", X, y, solver=solver, C=1.0, tol=1e-9) for solver in ("interior", "cd")}
 models["asgd"] = mdlearn.fit("ldm", X, y, solver="asgd", C=1.0)
 
-fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
-for (name, model), colour in zip(models.items(), ("#000000", "#D55E00", "#0072B2")):
-    reports = [state for state in model.history if 0 < state.gap < float("inf")]
-    ax.plot([s.elapsed for s in reports], [s.gap for s in reports], "o-", markersize=4, color=colour, label=name)
-ax.set_xscale("log")
-ax.set_yscale("log")
-ax.set_xlabel("seconds")
-ax.set_ylabel("relative gap")
-ax.legend(frameon=False)
+axes = gap_history(models)
+axes.set_xscale("log")
 
 # %%
 # A callback that is content with one percent. The model keeps the best point, with its true gap, and a warning says why
