@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import scipy.sparse as sp
 
 import mdlearn
 
@@ -65,6 +66,14 @@ def rows(m=60, d=4, k=2, seed=0):
     X = rng.standard_normal((m, d))
     y = np.argmax(X[:, :k] + 1.2 * rng.standard_normal((m, k)), axis=1)
     return X / np.abs(X).max(), y, rng.integers(0, 3, m)
+
+
+def text(m=2100, d=60, seed=0):
+    """CSR rows, more than go through a Gram matrix."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(m, d, density=0.05, random_state=rng, format="csr")
+    X.data = rng.standard_normal(X.nnz)
+    return X, np.where(X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(m) > 0, 1, 0)
 
 
 def path(objective, X, y, grid, **settings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from path_cases import CASES, SEVERAL, path, rows, single
+from path_cases import CASES, SEVERAL, path, rows, single, text
 
 import mdlearn
 
@@ -41,6 +41,16 @@ def test_several_classes(name):
     agree(path(objective, X, y, grid, **settings), objective, X, y, settings)
     weighted = {**settings, "sample_weight": counts, "n_threads": 2}
     agree(path(objective, X, y, grid, **weighted), objective, X, y, weighted)
+
+
+@pytest.mark.parametrize(
+    "objective, grid",
+    [("ldm", {"C": [0.5, 2.0], "lambda1": [0.0, 200.0]}), ("lssvm", {"C": [0.1, 1.0]}), ("lsvm", {"nu": [0.1, 1.0]})],
+)
+def test_many_sparse_rows(objective, grid):
+    X, y = text()
+    settings = {"solver": "cd", "bias": "regularized"}
+    agree(path(objective, X, y, grid, **settings), objective, X, y, settings)
 
 
 @pytest.mark.parametrize("name", ["ldm rbf", "ldm", "svm free", "uldm rbf", "lssvm rbf", "lsvm", "mlr", "l3svm", "ww"])

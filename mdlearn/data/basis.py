@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,6 +117,7 @@ class BasisFeatures(LinearFeatures):
 
     rows: KernelColumns
     places: np.ndarray = field(kw_only=True)
+    by_rows: ClassVar[bool] = False
 
     @property
     def ready(self) -> bool:

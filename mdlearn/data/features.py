@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class LinearFeatures:
 
     rows: Rows
     ridge: np.ndarray | None = None
+    by_rows: ClassVar[bool] = True
+    """Whether models keep dual coefficients over the rows."""
 
     @property
     def n_rows(self) -> int:

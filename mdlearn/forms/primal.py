@@ -159,6 +159,8 @@ def representer(
     features = form.features
     if not isinstance(features, LinearFeatures):
         return coef
+    if not features.by_rows:
+        return alpha  # nobody asks for it
     bias = form.bias == "regularized"
     target = np.append(coef, intercept) if bias else coef
     if not target.any():

@@ -157,7 +157,8 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
         """Return the Gram matrix of before, with an R that costs one product."""
-        if lossless(form) or not _through_gram(form) or lazy(form):
+        alone = before is None and left == 1
+        if alone or _primal(form) or _centred(form) or not _through_gram(form) or lazy(form):
             return (yield from self.prepare(form, options))
         if not isinstance(before, Shared) or before.G is None:
             before = Shared((yield from form.features.gram()), float(form.bias == "regularized"), None, None)

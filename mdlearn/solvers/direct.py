@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,31 +10,21 @@ import numpy as np
 from mdlearn.forms.certificate import relative_gap
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
+from mdlearn.solvers.decompositions import Decompositions
 from mdlearn.solvers.factoring import Factoring
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.orthogonal import solve_stacked, worthwhile
+from mdlearn.solvers.quadratics import quadratic, steepness
 from mdlearn.solvers.state import Margins, make_report, report_without_pass
 from mdlearn.solvers.system_choice import by_rows, system_of
 from mdlearn.solvers.systems import RowSystem
 
 REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
+SEVERAL = 4
+"""Problems of a path for which one decomposition pays."""
 BLURRED = 1e-7
 """Gap above which slopes at rounded margins are taken to lack digits."""
-
-
-def quadratic(column: Column) -> bool:
-    """Whether the declared loss is a sum of squared losses: squared terms in pairs of opposite sides."""
-    terms = [t for t in column.terms if t.weight > 0]
-    low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
-    high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
-    return low == high and all(t.kind == "squared" for t in terms)
-
-
-def steepness(column: Column) -> np.ndarray:
-    """Second derivative of each term's squared loss, shape (T, m); the terms of side -1 come with those of side +1."""
-    weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
-    return np.multiply.outer(weights, column.counts).reshape(-1, column.counts.shape[0])
 
 
 def own_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -70,10 +61,25 @@ class Direct(Factoring):
             return "its one linear system knows no kinks (squared loss only)"
         return general
 
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Decompose once what several forms have in common."""
+        shared = yield from self.prepare(form, options)
+        if not isinstance(before, Decompositions) and left < SEVERAL:
+            return shared
+        return (yield from (before or Decompositions()).extended(form, shared))
+
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield the solution, then its corrections while they lower the residual."""
+        if isinstance(shared, Decompositions):
+            report = shared.report(form, column)
+            yield None
+            if report is not None:  # where rounding makes it a poor one, a factorisation follows
+                yield report
+            shared = shared.gram
         D = steepness(column).sum(axis=0)
         system = system_of(form, column, shared, float(D.max()))
         yield from system.setup()

@@ -21,9 +21,9 @@ from scipy.linalg import eigh, qr, svd
 
 from mdlearn.data import memory
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.solvers.direct import quadratic, steepness
 from mdlearn.solvers.orthogonal import LARGEST, STIFF
 from mdlearn.solvers.outer import add_outer, mirror
+from mdlearn.solvers.quadratics import along_margins, quadratic, steepness
 from mdlearn.solvers.system_choice import by_rows
 from mdlearn.solvers.systems import RowSystem
 
@@ -66,6 +66,8 @@ class Spectrum:
         m, the sum of the counts.
     regularized : bool
         Whether the last column is the intercept.
+    left : ndarray of shape (m, r), or None
+        Left singular vectors of the weighted, centred rows, where those were decomposed.
     """
 
     values: np.ndarray
@@ -75,11 +77,15 @@ class Spectrum:
     intercept: Intercept | None
     total: float
     regularized: bool
+    left: np.ndarray | None = None
 
     def coefficients(self, column: Column) -> tuple[np.ndarray, float]:
         """Return w and b of a problem: O(n^2)."""
-        D = sum(2.0 * t.weight for t in column.terms if t.side > 0)
-        pull = sum(2.0 * t.weight * t.threshold for t in column.terms if t.side > 0)
+        return self._placed(*self._solved(column))
+
+    def _solved(self, column: Column) -> tuple[np.ndarray, float]:
+        """w in the basis of the vectors, and the free part of the intercept."""
+        D, pull = along_margins(column)
         s, rho = column.kappa + D, column.mean + self.total * pull
         t = self.mean / (1.0 + s * self.values)
         held = float(t @ self.mean)
@@ -88,16 +94,27 @@ class Spectrum:
             free = self.intercept.mean / (s * self.intercept.own)
             held += self.intercept.mean * free
         length = rho / (1.0 + D * self.total * held)
-        w = self.scale * (self.vectors @ (length * t))
+        return length * t, length * free
+
+    def _placed(self, inner: np.ndarray, free: float) -> tuple[np.ndarray, float]:
+        w = self.scale * (self.vectors @ inner)
         if self.intercept is not None:
-            return w, length * free - float(self.intercept.towards @ w)
+            return w, free - float(self.intercept.towards @ w)
         return (w[:-1], float(w[-1])) if self.regularized else (w, 0.0)
 
     def point(self, form: MarginForm, column: Column) -> Point:
         """Return the optimum of a problem with its multipliers, for the certificate: one pass over the rows."""
-        coef, intercept = self.coefficients(column)
+        inner, free = self._solved(column)
+        coef, intercept = self._placed(inner, free)
         z = column.y * (form.features.decision(coef) + intercept)
-        return Point(column.slopes(z), column.spread(z), coef, intercept)
+        sigma = column.spread(z)
+        if self.left is not None and not column.terms:
+            # Long coefficients leave few digits of margins that are nearly equal; the vectors have them all.
+            r, root = self.left.shape[1], np.sqrt(column.counts)
+            apart = self.left @ (np.sqrt(self.values[:r]) * inner[:r])
+            apart += root * (column.y - column.label_mean) * free
+            sigma = -column.kappa * root * apart
+        return Point(column.slopes(z), sigma, coef, intercept)
 
 
 def unsuited(form: MarginForm, column: Column) -> str | None:
@@ -139,21 +156,23 @@ def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None
     yield
     steepest = max(column.kappa + float(steepness(column).sum(axis=0).max() / first.counts.max()) for column in columns)
     m = form.features.n_rows
+    left = None
     if steepest * float(np.trace(C)) > STIFF and (m + system.size) * system.size <= LARGEST:
-        values, vectors = yield from _by_rows(system, intercept, scale)
+        values, vectors, left = yield from _by_rows(system, intercept, scale)
     else:
         values, vectors = eigh(C, overwrite_a=True, check_finite=False, driver="evd")
     yield
     mean = vectors.T @ (scale * mean)
-    return Spectrum(np.maximum(values, 0.0), vectors, mean, scale, intercept, first.total, form.bias == "regularized")
+    regularized = form.bias == "regularized"
+    return Spectrum(np.maximum(values, 0.0), vectors, mean, scale, intercept, first.total, regularized, left)
 
 
 def _by_rows(
     system: RowSystem, intercept: Intercept | None, scale: np.ndarray
-) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-    """Eigenvalues and vectors of C from the singular values of its rows."""
+) -> Generator[None, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Eigenvalues and vectors of C from the singular values of its rows, with their left vectors."""
     column, m, n = system.column, system.features.n_rows, scale.shape[0]
-    memory.require(24.0 * m * n, f"a decomposition of {m} x {n} numbers", "raise C or use a smaller basis")
+    memory.require(32.0 * m * n, f"a decomposition of {m} x {n} numbers", "raise C or use a smaller basis")
     B = np.empty((m, n))
     for span in system.features.rows.spans():
         rows = column.y[span, None] * system.rows(span) - system.centre
@@ -161,9 +180,10 @@ def _by_rows(
             rows = rows[:, :-1] - np.multiply.outer(rows[:, -1], intercept.towards)
         B[span] = rows * np.sqrt(column.counts[span])[:, None] * scale
         yield
-    R = qr(B, mode="r", overwrite_a=True, check_finite=False)[0][: min(m, n)]
+    Q, R = qr(B, mode="economic", overwrite_a=True, check_finite=False)
     yield
-    _, sizes, rows = svd(R, full_matrices=True, overwrite_a=True, check_finite=False)
+    inner, sizes, rows = svd(R, full_matrices=True, overwrite_a=True, check_finite=False)
+    yield
     values = np.zeros(n)
     values[: sizes.shape[0]] = np.square(sizes)
-    return values, rows.T
+    return values, rows.T, Q @ inner[:, : sizes.shape[0]]
