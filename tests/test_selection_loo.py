@@ -161,6 +161,17 @@ def test_other_objectives_are_fitted_without_each_row(name, kernel):
     assert len(told.certificates) == np.count_nonzero(w) and all(one.converged for one in told.certificates)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e5 / 3])
+def test_rows_that_are_all_the_same(kernel, value):
+    """Nothing is left when they are centred: the intercept is the mean of the other labels."""
+    _, y = sample(12)
+    w = np.random.default_rng(1).integers(1, 4, 12)
+    X, s = np.full((12, 2), value), np.where(y == 1, 1.0, -1.0)
+    told = mdlearn.cross_validate("lssvm", X, y, cv="loo", kernel=kernel, C=30.0, sample_weight=w)
+    close(told.decision, (w @ s - s) / (w.sum() - 1))
+
+
 def test_class_weights_follow_the_smaller_sample():
     X, y = sample(15)
     told = mdlearn.cross_validate("lssvm", X, y, cv="loo", class_weight="balanced", tol=1e-12)

@@ -110,10 +110,10 @@ def of_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
     if bias == "regularized":
         A[:, -1] = root
     elif bias == "free":
-        mean = root / np.sqrt(counts.sum())  # a unit vector
+        # A direction of its own, the largest: the others are orthogonal to it, also those of value 0.
+        mean, size = root / np.sqrt(counts.sum()), float(np.linalg.norm(A[:, :-1])) or 1.0
         A[:, :-1] -= np.multiply.outer(mean, mean @ A[:, :-1])
-        # In a direction of its own, the largest: the others are orthogonal to it, also those of value 0.
-        A[:, -1] = 2.0 * (float(np.linalg.norm(A[:, :-1])) or 1.0) * mean
+        A[:, -1] = 2.0 * size * mean
     U, S, _ = np.linalg.svd(A, full_matrices=False)
     first = int(bias == "free")
     return Decomposition(counts, U[:, first:], np.square(S[first:]), bias == "free")
@@ -124,11 +124,11 @@ def of_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
     root = np.sqrt(counts)
     K = (G + 1.0 if bias == "regularized" else G) * np.multiply.outer(root, root)
     if bias == "free":
-        mean = root / np.sqrt(counts.sum())
+        mean, size = root / np.sqrt(counts.sum()), float(np.trace(K)) or 1.0
         along = K @ mean
         along -= 0.5 * float(along @ mean) * mean
         K -= np.multiply.outer(mean, along) + np.multiply.outer(along, mean)
-        K += np.multiply.outer(mean, 2.0 * (float(np.trace(K)) or 1.0) * mean)
+        K += np.multiply.outer(mean, 2.0 * size * mean)
     values, U = np.linalg.eigh(K)
     last = len(values) - int(bias == "free")
     return Decomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")
