@@ -110,11 +110,23 @@ def test_regression_has_plain_folds():
     assert sum(sizes) == 40 and max(sizes) - min(sizes) <= 2
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_of_a_gram_matrix_that_look_alike(seed):
+    """On a grid of few numbers most rows have the same values, in another order."""
+    rng = np.random.default_rng(seed)
+    X, y, w = rng.standard_normal((40, 2 + seed % 2)).round(0), rng.integers(0, 2, 40), rng.integers(0, 4, 40)
+    many = rng.permutation(np.repeat(np.arange(40), w))
+    _, names = np.unique(np.column_stack([X + 0.0, y]), axis=0, return_inverse=True)
+    for G in (X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))):
+        one, other = folds_of(G, y, w, 3, square=True), folds_of(G[np.ix_(many, many)], y[many], cv=3, square=True)
+        assert named(one, names.reshape(-1)) == named(other, names.reshape(-1)[many])
+
+
 def test_mirror_images_in_a_gram_matrix_end():
-    """Rows of a Gram matrix with the same values in another order: some order is taken."""
-    G = np.eye(6) + 0.5
-    folds = folds_of(G, [0, 1] * 3, cv=3, square=True)
-    assert sorted(np.concatenate([test for _, test in folds])) == list(range(6))
+    """Rows that nothing tells apart: some order is taken."""
+    for G in (np.eye(6) + 0.5, np.ones((6, 6)) + np.diag(np.arange(6.0))):
+        folds = folds_of(G, [0, 1] * 3, cv=3, square=True)
+        assert sorted(np.concatenate([test for _, test in folds])) == list(range(6))
 
 
 # ---------------------------------------------------------------- the caller's folds

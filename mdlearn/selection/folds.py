@@ -16,10 +16,12 @@ import numpy as np
 
 from mdlearn.data.checks import Data, check_number
 from mdlearn.data.distinct import in_order
-from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 
-LEVELS = 16
-"""Values that tell rows of a Gram matrix apart; rows that share so many of them are mirror images."""
+LEVELS = 4
+"""Smallest values that rows of a Gram matrix are told apart by before all of them are looked at."""
+ROUNDS = 100
+"""Looks at all values of rows that are still tied."""
 
 Fold = tuple[np.ndarray, np.ndarray]
 """Positions of training rows and of held-out rows among the caller's rows; one that comes twice counts twice."""
@@ -49,36 +51,62 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
     key = data.codes if data.targets is None else np.unique(data.targets, return_inverse=True)[1].reshape(-1)
     m = data.X.shape[0]
     order, first = in_order(data.X, np.arange(m), key)
-    unit = np.cumsum(first) - 1
+    leaders, of = order[first], np.empty(m, dtype=np.intp)
+    of[order] = np.cumsum(first) - 1
+    by = np.lexsort((weights, of))  # sums of weights do not depend on the order of rows
+    sums = np.add.reduceat(weights[by], np.searchsorted(of[by], np.arange(leaders.shape[0])))
     if square:
         # Columns are rows as well: their order must not count.
-        leaders = order[first]
-        place = np.empty(leaders.shape[0], dtype=np.intp)
-        place[_by_values(data.X, leaders, key[leaders])] = np.arange(leaders.shape[0])
-        unit = place[unit]
-    of = np.empty(m, dtype=np.intp)
-    of[order] = unit
-    codes = np.empty(int(first.sum()), dtype=np.intp)
-    codes[of] = data.codes
-    by = np.lexsort((weights, of))  # sums of weights do not depend on the order of rows
-    return Units(of, codes, np.add.reduceat(weights[by], np.searchsorted(of[by], np.arange(codes.shape[0]))))
+        mine = _by_values(data.X, leaders, key[leaders], sums)
+        place = np.empty_like(mine)
+        place[mine] = np.arange(mine.shape[0])
+        of, leaders, sums = place[of], leaders[mine], sums[mine]
+    return Units(of, data.codes[leaders], sums)
 
 
-def _by_values(G: Rows, which: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Order of different rows of a Gram matrix by key, then by their smallest value, the next larger one, and so on."""
-    order, level = np.arange(which.shape[0]), np.full(which.shape[0], -np.inf)
-    rank = np.unique(key, return_inverse=True)[1].reshape(-1)
+def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Order of different rows of a Gram matrix by key, weight and their values, whatever the order of its columns.
+
+    Ranks go by the smallest value of a row, the next larger one, and so on; then by the values towards rows of each
+    rank. Rows that this leaves tied are mirror images, and one is put first.
+    """
+    rank, level = _ranked(key, weights), np.full(which.shape[0], -np.inf)
     for _ in range(LEVELS):
-        order = np.lexsort((level, rank))
-        first = np.append(True, (rank[order][1:] != rank[order][:-1]) | (level[order][1:] != level[order][:-1]))
-        rank[order] = np.cumsum(first) - 1
-        tied = order[~(first & np.append(first[1:], True))]
-        if tied.shape[0] == 0:
-            break
+        tied = _tied(rank)
         for part in steps(tied.shape[0], BLOCK_ENTRIES // G.shape[1]):
             block = G.block(which[tied[part]])
             level[tied[part]] = np.where(block > level[tied[part], None], block, np.inf).min(axis=1)
-    return order
+        rank = _ranked(rank, level)
+    for _ in range(ROUNDS):
+        tied = _tied(rank)
+        if not 0 < tied.shape[0] * which.shape[0] <= 16 * BLOCK_ENTRIES:
+            break
+        columns = np.argsort(rank, kind="stable")
+        values = G.block(which[tied])[:, which[columns]]
+        by = np.argsort(values, axis=1, kind="stable")
+        by = np.take_along_axis(by, np.argsort(rank[columns][by], axis=1, kind="stable"), axis=1)
+        order, first = in_order(DenseRows(np.take_along_axis(values, by, axis=1)), np.arange(tied.shape[0]), rank[tied])
+        finer = np.zeros_like(rank)
+        finer[tied[order]] = np.cumsum(first)
+        before, rank = rank, _ranked(rank, finer)
+        if np.array_equal(before, rank):
+            mirrored = np.flatnonzero(rank == rank[tied].min())
+            rank[mirrored[1:]] += 1
+    return np.argsort(rank, kind="stable")
+
+
+def _ranked(*keys: np.ndarray) -> np.ndarray:
+    """Positions in the order by several keys, the first of them first; equal ones share the first position."""
+    order = np.lexsort(keys[::-1])
+    new = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    rank = np.empty(order.shape[0], dtype=np.intp)
+    rank[order] = np.maximum.accumulate(np.where(np.append(True, new), np.arange(order.shape[0]), 0))
+    return rank
+
+
+def _tied(rank: np.ndarray) -> np.ndarray:
+    """Positions whose rank others have as well."""
+    return np.flatnonzero(np.bincount(rank)[rank] > 1)
 
 
 def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
