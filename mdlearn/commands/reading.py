@@ -16,7 +16,6 @@ from mdlearn.commands.tables import Pieces, Table, kind_of
 from mdlearn.data import memory
 from mdlearn.model.model import Model
 
-
 COLUMN_BYTES = 32.0
 """Memory that a fit takes for a column at least: coefficients, gradients and steps."""
 
