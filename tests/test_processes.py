@@ -14,7 +14,12 @@ import mdlearn
 from mdlearn.errors import InsufficientMemory
 
 COMMON = """
-import hashlib, multiprocessing, os, pickle, sys, threading, time, warnings
+import os
+
+# A fork while another thread is inside a BLAS call of several threads stops the child in its next one, mdlearn or not.
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import hashlib, multiprocessing, pickle, sys, threading, time, warnings
 import numpy as np
 import mdlearn
 

@@ -94,6 +94,8 @@ def factor(
     check_places(starts, places, B.shape[0], N.shape[0])
     if not 0 <= first <= last < starts.shape[0]:
         raise ValueError("the range of blocks is out of bounds")
+    if N.shape[0] == 0:
+        return
     with nogil:
         for k in range(first, last):
             start, n = starts[k], starts[k + 1] - starts[k]

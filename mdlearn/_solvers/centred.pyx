@@ -178,6 +178,8 @@ def sweep(
     cdef double step
     if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0] or p.blank >= p.u.shape[0]:
         raise ValueError("the arrays of the CSR matrix do not fit the problem")
+    if indptr[0] < 0 or indptr[m] > data.shape[0]:
+        raise ValueError("indptr does not fit data and indices")
     for k in range(n):
         if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
             raise ValueError("a coordinate is out of range")

@@ -10,12 +10,16 @@ ctypedef fused index_t:
 
 
 cdef int check(
-    Py_ssize_t entries, Py_ssize_t indices, Py_ssize_t ends, Py_ssize_t rows, Py_ssize_t first, Py_ssize_t last,
+    Py_ssize_t entries, Py_ssize_t indices, const index_t[::1] indptr, Py_ssize_t rows, Py_ssize_t first,
+    Py_ssize_t last,
 ) except -1:
-    if ends != rows + 1 or indices < entries:
+    if indptr.shape[0] != rows + 1 or indices < entries:
         raise ValueError("the arrays of the CSR matrix and the vector do not fit")
     if not 0 <= first <= last <= rows:
         raise ValueError("the range of rows is out of bounds")
+    # That rows follow each other, and where their columns are, is looked at once, at the door.
+    if indptr[first] < 0 or indptr[last] > entries:
+        raise ValueError("indptr does not fit data and indices")
     return 0
 
 
@@ -26,7 +30,7 @@ def dot(
     """out_i = x_i . w for first <= i < last."""
     cdef Py_ssize_t i, j, start, stop, whole
     cdef double a, b, c, d
-    check(data.shape[0], indices.shape[0], indptr.shape[0], out.shape[0], first, last)
+    check(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             start, stop = indptr[i], indptr[i + 1]
@@ -50,7 +54,7 @@ def adjoint(
     """Add v_i x_i to out for first <= i < last."""
     cdef Py_ssize_t i, j
     cdef double by
-    check(data.shape[0], indices.shape[0], indptr.shape[0], v.shape[0], first, last)
+    check(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             by = v[i]
@@ -66,7 +70,7 @@ def squares(
     """out_i = sum_j weights_j x_ij^2 for first <= i < last."""
     cdef Py_ssize_t i, j
     cdef double total, entry
-    check(data.shape[0], indices.shape[0], indptr.shape[0], out.shape[0], first, last)
+    check(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             total = 0.0

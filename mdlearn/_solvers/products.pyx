@@ -68,6 +68,8 @@ def add_sparse(
         raise ValueError("the arrays of the CSR matrix, the weights and M do not fit")
     if not 0 <= first <= last <= weights.shape[0]:
         raise ValueError("the range of rows is out of bounds")
+    if indptr[first] < 0 or indptr[last] > data.shape[0]:
+        raise ValueError("indptr does not fit data and indices")
     with nogil:
         for i in range(first, last):
             if weights[i] == 0.0:
