@@ -11,6 +11,7 @@ import pytest
 from documents import README, ROOT
 
 import mdlearn
+from mdlearn.cli import main
 from mdlearn.plugins.manager import registry
 
 DOCS = ROOT / "docs"
@@ -82,6 +83,19 @@ def test_the_reference_is_complete():
         assert re.search(rf":: (?:mdlearn\.)?{name}(?:\(\))?$", text, re.MULTILINE), name
     for cls in OBJECTIVES.values():
         assert f".. autoclass:: {cls.__module__}.{cls.__qualname__}\n" in text
+
+
+def test_commands_on_their_page(capsys):
+    told = re.findall(r"python -m mdlearn ([\w-]+)(.*)", (DOCS / "guide" / "commands.rst").read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = re.findall(r"^    ([\w-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    assert {name for name, _ in told} == set(listed) - {"command"}
+    for name, rest in told:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        help_text = capsys.readouterr().out
+        assert all(option in help_text for option in re.findall(r"--\w+", rest))
 
 
 @pytest.mark.parametrize("script", GALLERY, ids=name_of)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 import mdlearn
+from mdlearn.plotting import decision_boundary
 
 X, y = mdlearn.datasets.xor(80, noise=0.5, random_state=0)
 counts = np.random.default_rng(0).integers(0, 4, len(y))
@@ -24,6 +25,13 @@ for objective in ("svm", "ldm", "uldm", "lssvm", "lsldm", "lsvm"):
     repeated = mdlearn.fit(objective, X_rep, y_rep, **settings)
     apart = abs(weighted.decision_function(X) - repeated.decision_function(X)).max()
     print(f"{objective:6s} decision values differ by {apart:.1e}")
+
+# %%
+# The boundary of the weighted machine, and the rows in the size of their weight; rows of weight 0 are absent.
+
+axes = decision_boundary(mdlearn.fit("ldm", X, y, kernel="rbf", sample_weight=counts), X[counts > 0], support=False)
+for label, colour in ((-1, "#0072B2"), (1, "#D55E00")):
+    axes.scatter(*X[y == label].T, s=25 * counts[y == label], color=colour, edgecolor="white", linewidth=0.5)
 
 # %%
 # scikit-learn's support vector machines multiply C by the weight, which for the loss alone is the same; but the width

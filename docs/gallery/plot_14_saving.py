@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import mdlearn
+from mdlearn.plotting import decision_boundary
 
 X, y = mdlearn.datasets.checkerboard(400, random_state=0)
 model = mdlearn.fit("ldm", X, y, kernel="rbf", gamma=4.0, C=10)
@@ -21,6 +22,7 @@ loaded = mdlearn.load(path)
 print(loaded)
 print("same bits:", (loaded.decision_function(X) == model.decision_function(X)).all())
 print("same certificate:", loaded.certificate == model.certificate)
+decision_boundary(loaded, X, y, support=False)
 
 # %%
 # What is in the file: plain arrays, and a header that any program can read.
