@@ -29,8 +29,9 @@ for objective in ("svm", "ldm", "uldm", "lssvm", "lsldm", "lsvm"):
 # %%
 # The boundary of the weighted machine, and the rows in the size of their weight; rows of weight 0 are absent.
 
-axes = decision_boundary(mdlearn.fit("ldm", X, y, kernel="rbf", sample_weight=counts), X[counts > 0], support=False)
-for label, colour in ((-1, "#0072B2"), (1, "#D55E00")):
+model = mdlearn.fit("ldm", X, y, kernel="rbf", sample_weight=counts)
+axes = decision_boundary(model, X[counts > 0], support=False)
+for label, colour in ((-1, "#D55E00"), (1, "#0072B2")):
     axes.scatter(*X[y == label].T, s=25 * counts[y == label], color=colour, edgecolor="white", linewidth=0.5)
 
 # %%
