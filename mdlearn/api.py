@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
-from mdlearn.errors import convergence_warning
+from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
+from mdlearn.solvers.driver import Shortfall
 from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Handed
 
@@ -123,9 +124,25 @@ def fit(
     """
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
+    model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
+    for shortfall in shortfalls:
+        warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
+    return model
+
+
+def certified(
+    call: Call,
+    params: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    warm_start: Model | None = None,
+) -> tuple[Model, list[Shortfall]]:
+    """The model of a call, and what it fell short of: whoever asked says that in a warning of its own kind."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
-    with blas_threads(limits.n_threads):
+    with blas_threads(call.limits.n_threads):
         setting = call.read(X, y, sample_weight, class_weight)
         chosen = setting.kernel(kernel_given)
         handed = Handed()
@@ -133,10 +150,7 @@ def fit(
             start.check(setting.data, chosen, setting.pieces)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
-        model = setting.builder().model(fitted)
-    for shortfall in fitted.shortfalls:
-        warnings.warn(shortfall.text, convergence_warning(), stacklevel=2)
-    return model
+        return setting.builder().model(fitted), fitted.shortfalls
 
 
 def list_objectives() -> list[str]:

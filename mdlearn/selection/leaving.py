@@ -11,7 +11,7 @@ from mdlearn.data import memory
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.margins.leaving import Decomposition, Quadratic, of_gram, of_rows
-from mdlearn.solvers.direct import quadratic, steepness
+from mdlearn.solvers.quadratics import quadratic, steepness
 
 WIDE = 2
 """Columns per row up to which the rows themselves are decomposed, not their Gram matrix: small values stay exact."""

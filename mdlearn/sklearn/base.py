@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,15 +14,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mdlearn.api import fit
+from mdlearn.api import certified
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
-from mdlearn.arguments import DefaultTolerance
+from mdlearn.arguments import DefaultTolerance, limits_of
 from mdlearn.data.kernels import PARAMETERS
 from mdlearn.model.pairs import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
 from mdlearn.sklearn.params import FLOATS, NestedParams, seed
-from mdlearn.sklearn.reports import CallbackSupportMixin, Tasks, with_callbacks
+from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks
 from mdlearn.sklearn.streaming import Streaming
+from mdlearn.stages import Call
 
 DEFAULT_TOL = 1e-10
 """scikit-learn's checks compare decision values to 7 digits, and a gap fixes them to about its square root."""
@@ -102,34 +105,33 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         EstimatorConvergenceWarning
             When the certified gap did not reach `tol`.
         """
+        started = time.perf_counter()
         X, y = validate_data(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
         check_classification_targets(y)
         streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         tasks = Tasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
-        model = fit(
-            self._task(),
-            X,
-            y,
-            sample_weight=sample_weight,
-            callback=tasks.callback,
-            warm_start=start,
-            **self._settings(X.dtype),
-            **{**self._kernel(), **self._own()},
-        )
+        call = self._call(started, X.dtype, tasks.callback)
+        params = {**self._kernel(), **self._own()}
+        params.pop("kernel", None)
+        model, shortfalls = certified(call, params, X, y, sample_weight, self.class_weight, start)
+        for shortfall in shortfalls:
+            warnings.warn(shortfall.text, EstimatorConvergenceWarning, stacklevel=3)
         names = getattr(self, "feature_names_in_", None)
         self.model_ = model if names is None else replace(model, _names=tuple(names))
         self.__dict__.pop("_portions", None)
         tasks.end({"model_": self.model_})
         return self
 
-    def _settings(self, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """Arguments of `mdlearn.fit` that bear the same names here; by default the `tol` that the rows' type allows."""
-        names = "bias multiclass class_weight solver solver_options max_iter time_limit n_threads verbose".split()
+    def _call(self, started: float, dtype: np.dtype[Any], callback: Any) -> Call:
+        """What `mdlearn.fit` would make of these parameters; by default the `tol` that the rows' type allows."""
         default = DEFAULT_TOL if dtype == np.float64 else float(PLAIN_TOL)
         tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
-        return {name: getattr(self, name) for name in names} | {"tol": tol, "random_state": seed(self.random_state)}
+        limits = limits_of(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
+        kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
+        ways = (self.bias, self.multiclass)
+        return Call.of(self._task(), kernel, *engine, *ways, limits, seed(self.random_state))
 
     def _n_problems(self, y: np.ndarray) -> int:
         """How many problems a fit solves one by one, as far as labels tell."""
