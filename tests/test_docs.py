@@ -45,25 +45,40 @@ def test_the_two_commands():
     assert re.findall(r"^<!-- test-command -->\s*\n```\w*\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL) == [test]
 
 
-def test_the_example_runs(capsys):
+def test_from_data_to_a_saved_model(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn", reason="the example's data come with scikit-learn")
-    example = blocks(README, "python")[0]
-    assert len([line for line in example.splitlines() if line]) == 5
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    way, one_fit = blocks(README, "python")[:2]
+    assert len([line for line in way.splitlines() if line]) < 10
+    monkeypatch.chdir(tmp_path)
     names = {}
-    exec(example, names)
+    exec(way, names)
+    chosen = names["chosen"]
+    assert capsys.readouterr().out.startswith(f"{chosen!r} CrossValidation(accuracy=")
+    assert chosen.model.certificate.converged and (tmp_path / "margins.png").stat().st_size > 5000
+    assert mdlearn.load(tmp_path / "ldm.npz").params["C"] == chosen.best_params["C"]
+    pyplot.close("all")
+
+    exec(one_fit, names)
     model = names["model"]
-    printed = capsys.readouterr().out
-    assert printed.startswith(f"{model.score(names['X'] / names['X'].max(axis=0), names['y'])} Certificate(")
+    assert capsys.readouterr().out.startswith(f"{model.score(names['X'], names['y'])} Certificate(")
     assert model.certificate.converged and model.objective == "ldm"
-    told = re.search(r"`model` has (.*?)\. `mdlearn", README, re.DOTALL).group(1)
+    told = re.search(r"`model` has (.*?)\.\s`mdlearn", README, re.DOTALL).group(1)
     kernel_only = {"coef_"}
     for name in set(re.findall(r"`(\w+)`", told)) - kernel_only:
         assert hasattr(model, name), f"README says that a model has {name}"
 
 
+def test_the_pipeline_of_the_readme(capsys):
+    pytest.importorskip("sklearn")
+    data = importlib.import_module("sklearn.datasets").load_breast_cancer(return_X_y=True)
+    exec(blocks(README, "python")[2], dict(zip("Xy", (data[0][::3], data[1][::3]))))
+    assert "converged=True" in capsys.readouterr().out
+
+
 def test_the_objective_of_the_readme_passes_the_checks():
     names = {}
-    exec(blocks(README, "python")[1], names)
+    exec(blocks(README, "python")[3], names)
     (objective,) = names["mdlearn_objectives"]()
     for check in CHECKS:
         check(objective)
@@ -134,8 +149,8 @@ def test_the_gap_is_as_told():
         stopped = mdlearn.fit("ldm", X, y, tol=1e-12, max_iter=1).certificate
     assert not stopped.converged and stopped.gap > 1e-12
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
-        none = mdlearn.fit("ldm", X, y, kernel="rbf", time_limit=0).certificate
-    assert none.kind == "none" and none.lower_bound == -np.inf
+        late = mdlearn.fit("ldm", X, y, kernel="rbf", time_limit=0).certificate
+    assert late.kind == "duality gap" and late.lower_bound < late.objective and not late.converged
 
 
 def test_what_a_callback_sees():
