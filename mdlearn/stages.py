@@ -25,6 +25,7 @@ from mdlearn.model.build import Held, build_model, held_values, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
 from mdlearn.objectives.base import Objective
+from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import choose
@@ -83,8 +84,8 @@ class Call:
         multiclass = ways[0] if multiclass == "auto" else multiclass
         if not found.kernels and kernel != "linear":
             raise ValueError(f"objective {found.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
-        engine = None if isinstance(solver, str) and solver == "auto" else _solver(find("solver", solver))
-        options = _options(solver_options, engine)
+        engine = None if isinstance(solver, str) and solver == "auto" else solver_of(find("solver", solver))
+        options = options_of(solver_options, engine)
         call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
@@ -100,7 +101,7 @@ class Call:
     def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
         given, own, kernel_names = split_parameters(self.maker, dict(params), self.objective)
-        return _instance(self.objective, own, kernel_names), given
+        return instance_of(self.objective, own, kernel_names), given
 
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
         """Check the data."""
@@ -115,7 +116,7 @@ class Call:
         engine, reason = self.engine, "asked for"
         if engine is None:
             rule = choose(form)
-            engine, reason = _solver(find("solver", rule.solver)), rule.reason
+            engine, reason = solver_of(find("solver", rule.solver)), rule.reason
         runner = Supervised(engine, origin(engine))
         refusal = runner.refusal(form)
         if refusal is not None:
@@ -297,34 +298,3 @@ def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
         except StopIteration as done:
             return done.value
         late = time.perf_counter() >= deadline
-
-
-def _instance(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
-    unknown = [name for name in own if name not in found.parameters]
-    if unknown:
-        valid = ", ".join((*found.parameters, *kernel_names)) or "none"
-        raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}")
-    if isinstance(found, type):
-        task: Objective = found(**own)
-        return task
-    return type(found)(**{**found.given, **own})
-
-
-def _solver(found: Any) -> Solver:
-    engine: Solver = found() if isinstance(found, type) else found
-    return engine
-
-
-def _options(given: Any, engine: Solver | None) -> dict[str, Any]:
-    """Options as a dict, their names checked as far as the engine is known before any work."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
-    if engine is not None:
-        engine.check_options(dict(given))
-    known = {name for cls in registry().solvers.values() for name in cls.options}
-    unknown = [name for name in given if engine is None and name not in known]
-    if unknown:
-        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
-    return dict(given)

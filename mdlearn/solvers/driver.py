@@ -12,9 +12,9 @@ import numpy as np
 
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import TINY, Certificate, Solution, combine
+from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.start import Start
-from mdlearn.solvers.base import Report
+from mdlearn.solvers.best import Best
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
 from mdlearn.solvers.threads import one_by_one, side_by_side
@@ -25,9 +25,6 @@ EXTRA = 6
 There (huge C, separable data) the gap's denominator is the value at 0, and a few more steps make the gap small
 relative to the objective itself.
 """
-
-LEVEL = 1e-12
-"""Relative difference of two objective values that counts as none, where there are no bounds."""
 
 Maker = Callable[[], Generator[None, None, Form]]
 """What makes a form when its turn comes, in interruptible pieces."""
@@ -246,7 +243,7 @@ class Driver:
         return _Solved(solution, problem.unit * problem.at_zero, problem.hard)
 
     def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
-        best = _Best(problem)
+        best = Best(problem)
         if self.stopped:
             return problem.certify_best(best.point, self.limits.tol)
         rng = np.random.default_rng([self.seed, j])
@@ -297,34 +294,3 @@ def _made(form: Form) -> Generator[None, None, Form]:
     """A maker's work when the form is there already."""
     return form
     yield  # what makes this a generator
-
-
-class _Best:
-    """The point of smallest gap so far; where there are no bounds, that of smallest objective.
-
-    A small residual says nothing about the objective: without bounds it decides only where objectives are the same.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.point = problem, problem.start()
-        self.objective, self.lower_bound, self.gap, self.excess = np.inf, -np.inf, np.inf, np.inf
-
-    @property
-    def sharp_gap(self) -> float:
-        """Gap relative to the objective alone."""
-        return self.excess / max(abs(self.objective), TINY)
-
-    def take(self, report: Report, latest: bool) -> bool:
-        """Keep a report's point if it is the best so far, or anyway when the `latest` counts; say whether it was."""
-        objective, lower, residual = report.objective, report.lower_bound, report.residual
-        excess = objective - lower if residual is None else residual
-        gap = self.problem.gap(objective, lower if residual is None else objective - residual)
-        better = gap < self.gap or (np.isinf(self.gap) and lower >= self.lower_bound)
-        if residual is not None and np.isfinite(self.objective):
-            level = LEVEL * abs(self.objective)
-            better = objective < self.objective - level or (objective <= self.objective + level and gap < self.gap)
-        if not (latest or better):
-            return False
-        self.point, self.objective, self.lower_bound = report.point, objective, lower
-        self.gap, self.excess = gap, excess
-        return True

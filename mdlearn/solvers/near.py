@@ -18,6 +18,8 @@ from mdlearn.solvers.working import FINE, WorkingSets
 
 STEPS = 3
 """Newton steps after which working sets take over."""
+FEW, SHARE = 20, 0.5
+"""Rows, and share of the free ones, that may leave their bounds in one step."""
 TRACE = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
@@ -73,7 +75,11 @@ def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -
         violation = work.violation(e)
         if float(violation.max()) <= FINE * work.scale:
             break
-        i = np.flatnonzero(((u > low) & (u < high)) | (violation > 0))
+        free = (u > low) & (u < high)
+        entering = (violation > 0) & ~free
+        if np.count_nonzero(entering) > max(FEW, SHARE * np.count_nonzero(free)):
+            break  # most of them will turn round once the worst are settled
+        i = np.flatnonzero(free | entering)
         A = yield from gathered(hessian.R, i, i)
         diagonal = np.einsum("ii->i", A)
         diagonal += soft[i] + TRACE * float(diagonal.max())

@@ -1,0 +1,43 @@
+"""From classes and instances that users name to objectives and engines with what was given for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mdlearn.objectives.base import Objective
+from mdlearn.plugins.manager import registry
+from mdlearn.solvers.base import Solver
+
+
+def instance_of(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
+    """An objective with its hyper-parameters; `kernel_names` are those of the kernel, for the list of valid ones."""
+    unknown = [name for name in own if name not in found.parameters]
+    if unknown:
+        valid = ", ".join((*found.parameters, *kernel_names)) or "none"
+        raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}")
+    if isinstance(found, type):
+        task: Objective = found(**own)
+        return task
+    return type(found)(**{**found.given, **own})
+
+
+def solver_of(found: Any) -> Solver:
+    """An engine, from its class or an instance."""
+    engine: Solver = found() if isinstance(found, type) else found
+    return engine
+
+
+def options_of(given: Any, engine: Solver | None) -> dict[str, Any]:
+    """Options as a dict, their names checked as far as the engine is known before any work."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
+    if engine is not None:
+        engine.check_options(dict(given))
+    known = {name for cls in registry().solvers.values() for name in cls.options}
+    unknown = [name for name in given if engine is None and name not in known]
+    if unknown:
+        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
+    return dict(given)
