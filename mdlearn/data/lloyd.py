@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,14 @@ class HeldLloyd(Lloyd):
         # Weights when sums were made, or since then where larger.
         self.heaviest = np.full(centers.shape[0], np.inf)
         self.unit = max(float(cloud.squares.max()), TINY)
-        self.own = (self.X / np.sqrt(self.unit)).astype(np.float32)
+        self.own = self._scaled(np.float32)
+
+    def _scaled(self, dtype: Any) -> np.ndarray:
+        """Rows of at most unit length, made in pieces between which Ctrl-C is seen."""
+        out = np.empty(self.X.shape, dtype)
+        for part in self._pieces():
+            out[part] = self.X[part] / np.sqrt(self.unit)
+        return out
 
     def _scan(self) -> Generator[None, None, bool]:
         """Compute what bounds leave open."""
@@ -195,7 +203,7 @@ class HeldLloyd(Lloyd):
             moved, unclear = moved + found[0], unclear + found[1]
             yield
         if self.own.dtype == np.float32 and unclear > OPEN * stale.shape[0]:
-            self.own = self.X / size
+            self.own = self._scaled(np.float64)
         return moved > 0
 
     def _pieces(self) -> Iterator[slice]:
