@@ -131,6 +131,8 @@ def test_a_packed_file_beyond_the_memory_is_refused(name, line, place, run, monk
 
 SVMLIGHT = {
     "x 1:1": "begins with 'x'; a row is a label",
+    "\x1c": "begins with '\\x1c'; a row is a label",
+    "1 1:1\u00a02:1": "holds '1:1\\xa02:1', which is no column:value pair",
     "1e 1:1": "begins with '1e'; a row is a label",
     "1 1:1 2": "holds '2', which is no column:value pair",
     "1 1:1_0": "holds '1:1_0', which is no column:value pair",

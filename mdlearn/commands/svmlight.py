@@ -141,7 +141,8 @@ class _Lines:
 
 def fault(line: bytes) -> str:
     """Say what is wrong with a line, in other words than the reader's, which name Python's types."""
-    label, *pairs = line.decode("utf-8", "replace").split()
+    # Split as the reader does: text knows more kinds of white space than bytes.
+    label, *pairs = [part.decode("utf-8", "replace") for part in line.split()]
     if NUMBER.fullmatch(label) is None:
         return f"begins with {label[:QUOTED]!r}; a row is a label, a finite number, followed by column:value pairs"
     last = -1
