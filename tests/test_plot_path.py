@@ -144,3 +144,17 @@ def test_errors_are_one_clear_sentence(ax, fits):
         with pytest.raises(error, match=message) as caught:
             plotting.path(*arguments, ax=ax, **options)
         assert "\n" not in str(caught.value) and not ax.lines
+
+
+def test_what_fit_path_and_select_return(ax):
+    found = mdlearn.fit_path("ldm", X, Y, {"C": [0.1, 1.0, 10.0]}, lambda1=1.0)
+    for options in ({}, {"value": "coefficients"}, {"value": "n_support"}, {"X": X, "y": Y}):
+        ax.clear()
+        plotting.path(found, ax=ax, **options)
+        assert_array_equal(ax.lines[0].get_xdata(), [0.1, 1, 10])
+    assert ax.get_ylabel() == "accuracy"
+    assert_array_equal(ax.lines[0].get_ydata(), found.score(X, Y))
+    selected = mdlearn.select("ldm", X, Y, {"C": [0.1, 1.0], "lambda1": [0.0, 1.0]}, cv=3)
+    plotting.path(selected, "C", ax=ax)
+    best = named(ax)["best"].get_xydata()
+    assert_allclose(best, [[selected.best_params["C"], selected.best_score]])

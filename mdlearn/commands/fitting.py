@@ -15,6 +15,7 @@ from mdlearn.commands.reading import Options, read_for_fit
 from mdlearn.commands.tables import Table
 from mdlearn.model.model import Model
 from mdlearn.model.persistence import check_target, save
+from mdlearn.selection.validation import cross_validate
 
 
 def run_fit(given: argparse.Namespace) -> int:
@@ -24,34 +25,42 @@ def run_fit(given: argparse.Namespace) -> int:
     table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
     if given.verbose:
         print(f"read {given.data}: {_size(table)}", file=sys.stderr)
+    call = _call(given)
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = fit(
-            given.objective,
-            table.named,
-            table.y,
-            solver=given.solver,
-            solver_options=dict(given.solver_option),
-            kernel=given.kernel,
-            bias=given.bias,
-            class_weight=given.class_weight,
-            tol=given.tol,
-            max_iter=given.max_iter,
-            time_limit=given.time_limit,
-            random_state=given.seed,
-            n_threads=given.threads,
-            verbose=given.verbose,
-            **dict(given.param),
-        )
-    seconds = time.perf_counter() - started
+        model = fit(given.objective, table.named, table.y, **call)
+        seconds = time.perf_counter() - started
+        judged = None if given.cv is None else cross_validate(given.objective, table.X, table.y, cv=given.cv, **call)
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
     # How columns were found and numbers rounded has to be the same at predict.
     save(model, given.output, {**table.notes, "float32": given.float32})
     lines = _told(given, table, model, seconds)
+    if judged is not None:
+        scores = judged.scores[~np.isnan(judged.scores)]
+        note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
+        lines[f"{given.cv}-fold {judged.scoring}"] = f"{judged.mean:.6g} +- {judged.std:.2g}{note}"
     print("\n".join(f"{title + ':':<19}{text}" for title, text in lines.items()))
     return 0
+
+
+def _call(given: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments that fit and cross_validate share."""
+    return {
+        "solver": given.solver,
+        "solver_options": dict(given.solver_option),
+        "kernel": given.kernel,
+        "bias": given.bias,
+        "class_weight": given.class_weight,
+        "tol": given.tol,
+        "max_iter": given.max_iter,
+        "time_limit": given.time_limit,
+        "random_state": given.seed,
+        "n_threads": given.threads,
+        "verbose": given.verbose,
+        **dict(given.param),
+    }
 
 
 def _told(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:

@@ -64,6 +64,7 @@ def add_fit(commands: Any) -> None:
         "--features", type=int, metavar="N", help="columns of a svmlight file (default: the largest in it)"
     )
     _add_file_options(one, "default: the last column")
+    one.add_argument("--cv", type=_folds, metavar="K", help="print the cross-validated score of K folds, too")
     one.add_argument("-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report")
 
 
@@ -147,6 +148,13 @@ def _count(text: str) -> int:
     """A whole number >= 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
+    return int(text)
+
+
+def _folds(text: str) -> int:
+    """A whole number >= 2."""
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds, 2 or more")
     return int(text)
 
 
