@@ -107,6 +107,13 @@ def test_what_is_not_there():
     with pytest.raises(NotFittedError):
         clf.predict(X)
     assert not any(hasattr(clf, name) for name in ("coef_", "classes_", "model_", "certificate_", "n_iter_"))
+    for name in ("coef_", "certificate_"):
+        with pytest.raises(NotFittedError, match="LDMClassifier instance is not fitted yet"):
+            getattr(clf, name)
+    assert not hasattr(clf, "partial_fit")
+    with pytest.raises(AttributeError) as refused:
+        clf.partial_fit(X, y)
+    assert str(refused.value.__cause__) == "partial_fit needs kernel='linear' and solver='asgd' or 'sgd'"
     clf.fit(X, y)
     assert not hasattr(clf, "coef_") and not hasattr(ms.ULDMClassifier(basis="euclidean").fit(X, y), "basis_indices_")
     assert ms.ULDMClassifier(basis=[3, 70], multiclass="ovr").fit(X, y).basis_indices_.tolist() == [3, 70]

@@ -198,44 +198,50 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         return found
 
     @property
+    def _fitted(self) -> Any:
+        """The model; NotFittedError, which is an AttributeError too, before there is one."""
+        check_is_fitted(self)
+        return self.model_
+
+    @property
     def certificate_(self) -> Any:
         """Objective, lower bound and relative gap of the coefficients."""
-        return self.model_.certificate
+        return self._fitted.certificate
 
     @property
     def classes_(self) -> np.ndarray:
         """Sorted labels, shape (k,)."""
-        return self.model_.classes_
+        return self._fitted.classes_
 
     @property
     def coef_(self) -> np.ndarray:
         """Coefficients of p problems, shape (p, d); AttributeError unless the kernel is linear."""
-        return self.model_.coef_
+        return self._fitted.coef_
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts, shape (p,)."""
-        return self.model_.intercept_
+        return self._fitted.intercept_
 
     @property
     def dual_coef_(self) -> np.ndarray:
         """Signed multipliers over all training rows, shape (p, m)."""
-        return self.model_.dual_coef_
+        return self._fitted.dual_coef_
 
     @property
     def support_(self) -> np.ndarray:
         """Training rows with a multiplier other than 0."""
-        return self.model_.support_
+        return self._fitted.support_
 
     @property
     def n_support_(self) -> np.ndarray:
         """Number of support vectors per class, shape (k,)."""
-        return self.model_.n_support_
+        return self._fitted.n_support_
 
     @property
     def n_iter_(self) -> int:
         """Reports of the engine, summed over the problems."""
-        return self.model_.n_iter
+        return self._fitted.n_iter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

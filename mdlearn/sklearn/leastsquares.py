@@ -65,7 +65,7 @@ class ULDMClassifier(KernelClassifier):
     @property
     def basis_indices_(self) -> Any:
         """Training rows that make the basis; not with "euclidean"."""
-        return self.model_.basis_indices_
+        return self._fitted.basis_indices_
 
 
 @described

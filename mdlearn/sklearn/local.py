@@ -96,16 +96,16 @@ class L3SVMClassifier(KernelClassifier):
     @property
     def centers_(self) -> np.ndarray:
         """Centres of the clusters, shape (K, d)."""
-        found: np.ndarray = self.model_.centers_
+        found: np.ndarray = self._fitted.centers_
         return found
 
     @property
     def landmarks_(self) -> np.ndarray:
         """Landmarks, shape (L, d)."""
-        found: np.ndarray = self.model_.landmarks_
+        found: np.ndarray = self._fitted.landmarks_
         return found
 
     @property
     def folded_coef_(self) -> np.ndarray:
         """Coefficients of x itself in every cluster, shape (p, K, d)."""
-        return self.model_.folded_coef_
+        return self._fitted.folded_coef_

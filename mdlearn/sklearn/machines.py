@@ -134,4 +134,4 @@ class LSVMClassifier(KernelClassifier):
     @property
     def basis_indices_(self) -> Any:
         """Training rows whose kernel columns were used; there with `reduced`."""
-        return self.model_.basis_indices_
+        return self._fitted.basis_indices_

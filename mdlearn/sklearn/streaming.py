@@ -73,7 +73,9 @@ class Streaming:
         solver = getattr(self, "solver", None)
         name = solver if isinstance(solver, str) else getattr(solver, "name", None)
         kernel = self._kernel().get("kernel", "linear")
-        return name in STREAMED and isinstance(kernel, str) and kernel == "linear"
+        if name in STREAMED and isinstance(kernel, str) and kernel == "linear":
+            return True
+        raise AttributeError(f"partial_fit needs kernel='linear' and solver={' or '.join(map(repr, STREAMED))}")
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
