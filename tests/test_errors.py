@@ -26,7 +26,7 @@ BAD_X = {
     "1-D": (X[:, 0], ValueError, r"^X has 1 dimension.*give a 2-D array of shape"),
     "3-D": (X[:, :, None], ValueError, r"^X has 3 dimension.*give a 2-D array of shape"),
     "0-D": (np.float64(3.0), ValueError, r"^X has 0 dimension.*give a 2-D array of shape"),
-    "no rows": (np.zeros((0, 3)), ValueError, "^X has 0 rows; give at least one row per class"),
+    "no rows": (np.zeros((0, 3)), ValueError, "^X has 0 rows; give at least one$"),
     "no columns": (np.zeros((12, 0)), ValueError, "^X has 0 columns; give at least one feature"),
     "complex": (X + 0j, None, "^X holds complex numbers; give real ones"),
     "strings": (X.astype(str), None, "^X has dtype .U32; give real numbers"),

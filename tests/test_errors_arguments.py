@@ -36,6 +36,9 @@ UNKNOWN = {
     ),
     "joint": ({"multiclass": "joint"}, "^multiclass 'joint' is not possible here; give one of .*ovr"),
     "parameter": ({"lamda1": 1.0}, "^objective 'ldm' has no parameter 'lamda1' here; valid: C, lambda1, lambda2"),
+    "a parameter nearly right": ({"lamda1": 1.0}, "; did you mean 'lambda1'[?]$"),
+    "an argument nearly right": ({"sample_weights": [1.0]}, "; did you mean 'sample_weight'[?]$"),
+    "swapped arguments": ({"objective": np.ones((40, 3))}, r"a class or an instance; got an object of type ndarray$"),
     "a parameter of another objective": (
         {"objective": "svm", "lambda1": 1.0},
         "^objective 'svm' has no parameter 'lambda1' here; valid: C$",

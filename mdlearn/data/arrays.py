@@ -34,7 +34,7 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     """
     rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
     if rows.shape[0] == 0:
-        raise ValueError(f"{what} has 0 rows; give at least one row per class")
+        raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
     largest = rows.largest()

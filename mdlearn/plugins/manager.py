@@ -18,6 +18,9 @@ from mdlearn.plugins.discovery import DISABLE, disabled, sources
 from mdlearn.plugins.loading import KINDS, Plugin, load
 from mdlearn.plugins.records import PluginRecord
 
+LONGEST = 80
+"""Letters of a wrong argument that an error shows."""
+
 
 class Registry:
     """Objectives, solvers and kernels by name.
@@ -203,7 +206,10 @@ def find(kind: str, given: Any) -> Any:
     usable, told = _FORMS[kind]
     if usable(given):
         return given
-    raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {given!r}")
+    shown = repr(given)
+    if len(shown) > LONGEST:  # rows, where arguments were swapped
+        shown = f"an object of type {type(given).__name__}"
+    raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {shown}")
 
 
 def origin(solver: Any) -> str | None:
