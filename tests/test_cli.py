@@ -33,6 +33,12 @@ def test_objectives(capsys):
             assert f"    {name}: {parameter.doc}" in block
 
 
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"mdlearn {mdlearn.__version__}\n"
+
+
 def test_solvers(capsys):
     assert main(["solvers"]) == 0
     engines, table = capsys.readouterr().out.split("solver='auto' takes the first line that fits:\n")

@@ -33,6 +33,7 @@ def test_fit_prints_the_certificate_and_saves_the_model(place, run):
     np.testing.assert_allclose(model.decision_function(X), direct.decision_function(X), atol=0.02)
     assert_array_equal(model.classes_, [-1, 1])
     assert model.classes_.dtype == np.int64
+    assert lines(run("fit", "a.svm", "-o", "m.npz", "--objective", "rlp")[1])["model"].strip() == "rlp"
 
 
 def test_every_option_reaches_fit(place, run, monkeypatch):

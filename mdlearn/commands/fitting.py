@@ -69,7 +69,7 @@ def _told(given: argparse.Namespace, table: Table, model: Model, seconds: float)
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
     return {
         "data": f"{given.data}: {shape}, {len(model.classes_) or 'no'} labels",
-        "model": f"{model.objective}, " + ", ".join(map(_setting, model.params.items())),
+        "model": ", ".join([model.objective, *map(_setting, model.params.items())]),
         "kernel, bias": f"{model.kernel.name}, {model.bias}",
         "engine": f"{model.solver} ({model.solver_reason})",
         "objective": f"{proof.objective:.10g}",
