@@ -67,6 +67,8 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
                 markersize=5,
                 **{**style(i), **thin},
             )
+    if ax.get_xscale() == "linear":
+        ax.locator_params(axis="x", nbins=6)  # labels such as 0.0125 are long
     ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     ax.set_ylabel("relative gap")
     if names or len(items) > 1:
