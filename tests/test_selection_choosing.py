@@ -188,6 +188,8 @@ def test_to_frame(monkeypatch):
     np.testing.assert_allclose(table["mean_score"], found.scores.mean(axis=1))
     np.testing.assert_allclose(table["std_score"], found.scores.std(axis=1), atol=1e-15)
     assert list(table["C"]) == [0.1, 0.1, 1.0, 1.0] and found.model is None and "4 points" in repr(found)
+    of_numpy = mdlearn.select("ldm", X, y, {"C": np.array([0.5])}, cv=3, refit=False)
+    assert repr(of_numpy).endswith(" at {'C': 0.5}, 1 point)")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="needs pandas"):
         found.to_frame()

@@ -1,5 +1,6 @@
 """cross_validate against fits made by hand, weights and orders of rows, kinds of X, limits and errors."""
 
+import re
 import sys
 import warnings
 
@@ -196,7 +197,9 @@ def test_to_frame(monkeypatch):
     table = found.to_frame()
     assert list(table["n_test"]) == [len(test) for _, test in found.folds] and table["converged"].all()
     np.testing.assert_array_equal(table["score"], found.scores)
-    assert "accuracy" in repr(found)
+    assert re.fullmatch(r"CrossValidation\(accuracy=[\d.]+ \+- [\d.]+, 5 scores\)", repr(found))
+    left_out = mdlearn.cross_validate("lssvm", X, y, cv="loo")
+    assert repr(left_out) == f"CrossValidation(accuracy={left_out.mean:.4g}, 1 score)"
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas"):
         found.to_frame()

@@ -50,7 +50,9 @@ class CrossValidation:
         self.classes_, self.elapsed = study.data.classes, elapsed
 
     def __repr__(self) -> str:
-        return f"CrossValidation({self.scoring}={self.mean:.4g} +- {self.std:.2g}, {self.scores.shape[0]} scores)"
+        n = self.scores.shape[0]
+        spread = f" +- {self.std:.2g}, {n} scores" if n > 1 else ", 1 score"
+        return f"CrossValidation({self.scoring}={self.mean:.4g}{spread})"
 
     @property
     def mean(self) -> float:
@@ -139,7 +141,9 @@ class Selection:
         self.best_index, self.model, self.elapsed = best_index, model, elapsed
 
     def __repr__(self) -> str:
-        return f"Selection({self.scoring}={self.best_score:.4g} at {self.best_params}, {len(self.points)} points)"
+        n = len(self.points)
+        best = {name: x.item() if isinstance(x, np.generic) else x for name, x in self.best_params.items()}
+        return f"Selection({self.scoring}={self.best_score:.4g} at {best}, {n} point{'s' * (n > 1)})"
 
     @property
     def mean_scores(self) -> np.ndarray:
