@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 2,
     "plot_gallery": "True",
+    "ignore_repr_types": r"matplotlib\.(axes|legend)",  # their text is an address in memory
 }
 
 BARS = re.compile(r"(``.*?``|:\w+:`.*?`)|(?<!\\)\|")

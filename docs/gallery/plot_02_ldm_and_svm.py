@@ -25,8 +25,8 @@ models = {
 axes = cumulative_margins(models, X, y, normalized=True)
 
 # %%
-# The more the variance weighs, the steeper is the curve: margins vary less, in relation to their mean. The price is a
-# direction in which they are shorter altogether. By default the LDM stays close to the support vector machine.
+# The more the variance weighs, the steeper is the curve: margins vary less, in relation to their mean. The price:
+# they are shorter altogether. By default the LDM stays close to the support vector machine.
 
 for name, model in models.items():
     z = model.margins(X, y, normalized=True)
