@@ -249,8 +249,8 @@ class Setting:
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
-        data, places = self.data, [piece.rows for piece in self.pieces]
-        builder = Builder(self.call, data, places)
+        data, call = self.data, replace(self.call, limits=replace(self.call.limits, callback=None))
+        builder = Builder(call, data, [piece.rows for piece in self.pieces])  # outlives the call, not its callback
         if not fits:
             return builder
         if self.call.square or any(one.solutions[0].coef is not None for one in fits):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import signal
 import threading
@@ -52,6 +53,7 @@ ERRORS = {
     "empty values": ({"C": []}, {}, r"^grid\['C'\] is empty; give at least one value"),
     "one value": ({"C": 3.0}, {}, r"^grid\['C'\] needs to be a sequence of values; got 3.0"),
     "a string": ({"C": "12"}, {}, r"^grid\['C'\] needs to be a sequence of values; got '12'"),
+    "an array of no dimension": ({"C": np.array(3.0)}, {}, r"^grid\['C'\] needs to be a sequence of values; got array"),
     "no grid": (7, {}, "^grid needs to be a mapping of names to values, or a sequence of such points; got 7"),
     "no point": ([3.0], {}, r"^grid\[0\] needs to be a mapping of hyper-parameters to values; got 3.0"),
     "a name of another type": ({3: [1.0]}, {}, "^a grid needs names of hyper-parameters; got 3"),
@@ -141,6 +143,12 @@ def test_a_callback_sees_points_and_stops_the_path():
     assert len({point for point, _ in seen}) == 3 and {problem for _, problem in seen} == {0, 1, 2}
     assert 2 <= found.converged.sum() <= 3
     assert found[0].history[0].point is None
+
+
+def test_a_path_can_be_pickled_whatever_the_callback_was():
+    X, y, _ = rows()
+    kept = pickle.loads(pickle.dumps(found := mdlearn.fit_path("ldm", X, y, GRID, callback=lambda state: None, **RBF)))
+    assert np.array_equal(kept.decision_function(X), found.decision_function(X)) and repr(kept) == repr(found)
 
 
 def test_progress_is_a_line_per_path(capsys):

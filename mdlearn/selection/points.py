@@ -46,7 +46,8 @@ def _combined(grid: Mapping[Any, Any]) -> list[dict[str, Any]]:
     values = []
     for name, given in grid.items():
         _check_name(name)
-        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        single = isinstance(given, (str, bytes, Mapping)) or getattr(given, "ndim", 1) == 0
+        if single or not isinstance(given, Iterable):
             raise TypeError(f"grid[{name!r}] needs to be a sequence of values; got {given!r}")
         values.append(list(given))
         if not values[-1]:
