@@ -120,6 +120,14 @@ def test_what_is_not_there():
     assert ms.LSVMClassifier(reduced=[3, 70], multiclass="ovr").fit(X, y).basis_indices_.tolist() == [3, 70]
     with pytest.raises(ValueError, match="objective 'ldm' has no parameter 'nu'"):
         ms.MarginClassifier(params={"nu": 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="objective 'ldm' has no parameter 'kernel'"):
+        ms.MarginClassifier(params={"kernel": "rbf"}).fit(X, y)
+    with pytest.raises(TypeError, match=r"^params needs to be a mapping of names to values; got \['C'\]"):
+        ms.MarginClassifier(params=["C"]).fit(X, y)
+    with pytest.raises(TypeError, match=r"^kernel_params needs to be a mapping"):
+        ms.LDMClassifier(kernel="rbf", kernel_params="gamma").fit(X, y)
+    with pytest.raises(ValueError, match="give the kernel itself as kernel="):
+        ms.LDMClassifier(kernel_params={"kernel": "rbf"}).fit(X, y)
     with pytest.raises(ValueError, match="lambda1 needs to be"):
         ms.LDMClassifier(lambda1=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="Invalid parameter 'nu'"):

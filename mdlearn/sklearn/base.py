@@ -20,7 +20,7 @@ from mdlearn.arguments import DefaultTolerance, limits_of
 from mdlearn.data.kernels import PARAMETERS
 from mdlearn.model.pairs import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
-from mdlearn.sklearn.params import FLOATS, NestedParams, seed
+from mdlearn.sklearn.params import FLOATS, NestedParams, entries, seed
 from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks
 from mdlearn.sklearn.streaming import Streaming
 from mdlearn.stages import Call
@@ -113,8 +113,9 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         given = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         tasks = Tasks(self, given, self._n_problems(y), (self.n_threads or 1) == 1, self.callback)
         call = self._call(started, X.dtype, tasks.callback)
-        params = {**self._kernel(), **self._own()}
-        params.pop("kernel", None)
+        kernel = self._kernel()
+        kernel.pop("kernel", None)
+        params = {**kernel, **self._own()}
         model, shortfalls = certified(call, params, X, y, sample_weight, self.class_weight, start)
         for shortfall in shortfalls:
             warnings.warn(shortfall.text, EstimatorConvergenceWarning, stacklevel=3)
@@ -258,4 +259,7 @@ class KernelClassifier(CertifiedClassifier):
         """Kernel and parameters, only those that the kernel has: a grid can hold several kernels."""
         names = PARAMETERS.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
         own = {name: getattr(self, name) for name in names}
-        return {"kernel": self.kernel, **own, **(self.kernel_params or {})}
+        given = entries(self.kernel_params, "kernel_params")
+        if "kernel" in given:
+            raise ValueError("kernel_params holds the kernel's own parameters; give the kernel itself as kernel=")
+        return {"kernel": self.kernel, **own, **given}

@@ -9,6 +9,7 @@ from typing import Any
 from mdlearn.plugins.manager import find
 from mdlearn.sklearn.base import KernelClassifier
 from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.params import entries
 
 
 @described
@@ -51,4 +52,4 @@ class MarginClassifier(KernelClassifier):
 
     def _own(self) -> dict[str, Any]:
         """Hyper-parameters as given."""
-        return dict(self.params or {})
+        return entries(self.params, "params")

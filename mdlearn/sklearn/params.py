@@ -21,6 +21,15 @@ def seed(random_state: Any) -> int:
     return seed_of(check_random_state(np.random) if random_state is np.random else random_state)
 
 
+def entries(given: Any, name: str) -> dict[str, Any]:
+    """Entries of a parameter that is a mapping or None; TypeError for anything else."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} needs to be a mapping of names to values; got {given!r:.60}")
+    return dict(given)
+
+
 class NestedParams:
     """Parameters that are mappings can be searched over, entry by entry."""
 
