@@ -42,7 +42,8 @@ def chosen(best=3, folds=4):
     points = [{"C": C, "gamma": g} for C in (1.0, 100.0) for g in (0.5, 2.0)]
     scores = np.random.default_rng(6).random((4, folds))
     mean = scores.mean(axis=1)
-    return SimpleNamespace(points=tuple(points), scores=scores, mean_scores=mean, best_index=best, scoring="f1_macro")
+    told = {"mean_scores": mean, "std_scores": scores.std(axis=1), "best_index": best, "scoring": "f1_macro"}
+    return SimpleNamespace(points=tuple(points), scores=scores, **told)
 
 
 def test_objectives_stand_in_the_order_of_the_parameter(ax, fits):

@@ -180,6 +180,16 @@ def test_threads_give_the_same_bits():
     np.testing.assert_allclose(one.scores, two.scores, atol=0.06)
 
 
+def test_infinite_scores_have_no_spread():
+    X, y = sample()
+    values = iter([1.0, -np.inf, 0.5, 0.25])
+    found = mdlearn.select("svm", X, y, {"C": [1.0, 2.0]}, cv=2, refit=False, scoring=lambda *_: next(values))
+    assert found.best_index == 0 and found.best_score == 0.75
+    with np.errstate(all="raise"):
+        assert np.isnan(found.std_scores).sum() == 1 and np.isinf(found.mean_scores).sum() == 1
+        assert "2 points" in repr(found)
+
+
 def test_to_frame(monkeypatch):
     X, y = sample()
     found = mdlearn.select("ldm", X, y, {"C": [0.1, 1.0], "lambda1": [0.0, 1.0]}, cv=3, refit=False)

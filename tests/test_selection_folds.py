@@ -167,6 +167,7 @@ def test_rows_of_weight_0_are_in_no_fold():
         (100, "there are 12 distinct rows"),
         ("five", "'five' is unknown"),
         (None, "cv needs to be an integer"),
+        (StratifiedKFold, r"cv needs a splitter, not its class; got StratifiedKFold, give StratifiedKFold\(\)"),
         ([], "no folds"),
         ([1, 2], "entry 0 is 1"),
         ([([0, 1], [2], [3])], "entry 0"),

@@ -154,7 +154,7 @@ def _lines(
     if hasattr(given, "mean_scores"):
         if value not in (None, "score") or X is not None or y is not None:
             raise ValueError("a selection has scores of its own; other values belong to what fit_path returns")
-        mean, spread = np.asarray(given.mean_scores), np.nanstd(np.asarray(given.scores), axis=1)
+        mean, spread = np.asarray(given.mean_scores), np.asarray(given.std_scores)
         lines = [Line(label, group, mean, spread) for label, group in groups.items()]
         what = str(getattr(given, "scoring", "score")).replace("_", " ")
         return f"{what}, mean over folds", lines, int(given.best_index)

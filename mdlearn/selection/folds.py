@@ -140,6 +140,8 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
     """
     if isinstance(cv, str):
         raise ValueError(f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter")
+    if isinstance(cv, type):
+        raise TypeError(f"cv needs a splitter, not its class; got {cv.__name__}, give {cv.__name__}()")
     if hasattr(cv, "split"):
         folds = _given(cv.split(X, y), data)
     elif isinstance(cv, Iterable):

@@ -192,8 +192,11 @@ def mean_of(scores: np.ndarray) -> np.ndarray:
 
 
 def std_of(scores: np.ndarray) -> np.ndarray:
-    """Standard deviation, divisor n, of the same numbers."""
-    return np.sqrt(mean_of(np.square(scores - mean_of(scores)[..., None])))
+    """Standard deviation, divisor n, of the same numbers; NaN where one is infinite."""
+    with np.errstate(invalid="ignore"):
+        away = scores - mean_of(scores)[..., None]
+    known = np.sqrt(mean_of(np.square(away)))
+    return np.where(np.isinf(scores).any(axis=-1), np.nan, known)
 
 
 def frame(table: dict[str, Any], index: str) -> Any:
