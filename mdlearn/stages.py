@@ -230,8 +230,10 @@ class Setting:
 
         def maker(j: int) -> Maker:
             def make() -> Generator[None, Any, Form]:
-                rng, piece = np.random.default_rng([call.seed, j, 1]), self.pieces[j]
-                features = yield from handed.features_of(j, lambda: task.features(piece, kernel, filled, rng))
+                piece = self.pieces[j]
+                features = yield from handed.features_of(
+                    j, lambda: task.features(piece, kernel, filled, np.random.default_rng([call.seed, j, 1]))
+                )
                 form = yield from task.problem(piece, features, kernel, call.bias, filled, level)
                 form = as_one(form) if call.multiclass == "joint" else form
                 task.check_form(form, filled)

@@ -67,8 +67,8 @@ class LinearFeatures:
         """Return f = X w on the training rows."""
         return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
 
-    def squared_norm(self, coef: np.ndarray) -> float:
-        """Return sum_j ridge_j w_j^2."""
+    def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
+        """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
         return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
 
     def squared_length(self, coef: np.ndarray) -> float:
@@ -239,15 +239,15 @@ class KernelFeatures:
             return float(np.diagonal(first.block(slice(None))).mean())
         return float(np.diagonal(self.kernel.block(first, first)).mean())
 
-    def squared_norm(self, coef: np.ndarray) -> float:
-        """Return alpha' G alpha.
+    def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
+        """Return alpha' G alpha; `f` is G alpha, where it is known.
 
         Raises
         ------
         ValueError
             When it is clearly negative: then G is no kernel matrix and the problem is not convex.
         """
-        value = float(coef @ self.decision(coef))
+        value = float(coef @ (self.decision(coef) if f is None else f))
         if value < 0 and value < -self._rounding() * float(np.abs(coef).sum()) ** 2:
             raise ValueError(
                 "the kernel matrix is not positive semidefinite (it gives some point a negative squared length); "

@@ -86,6 +86,8 @@ class HingeTerm:
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
         linear = self.side * self.threshold * float(beta.sum())
+        if self.power == 1:
+            return linear
         return linear - 0.5 * float((self.softness(counts) * beta**2).sum())
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -179,8 +178,8 @@ class Column:
 
     def begun(self, start: Start) -> Column:
         """The same problem with a place to begin, and all that is known of it so far."""
-        column = copy(self)
-        object.__setattr__(column, "start", start)
+        column = object.__new__(type(self))
+        vars(column).update(vars(self), start=start)
         return column
 
     def margins(self, scores: np.ndarray) -> np.ndarray:
@@ -244,11 +243,14 @@ class MarginForm:
         """Kinds of the declared loss terms that have a weight."""
         return frozenset(t.kind for column in self.columns for t in column.terms if t.weight > 0)
 
-    def norm(self, coef: np.ndarray, intercept: float) -> float:
-        """|w|^2, with b^2 where the bias is regularized; 0 for an objective without a squared norm."""
+    def norm(self, coef: np.ndarray, intercept: float, f: np.ndarray | None = None) -> float:
+        """|w|^2, with b^2 where the bias is regularized; 0 for an objective without a squared norm.
+
+        `f` are the decision values of coef, where they are known.
+        """
         if self.ridge == 0:
             return 0.0
-        squares = self.features.squared_norm(coef)
+        squares = self.features.squared_norm(coef, f)
         return squares + intercept * intercept if self.bias == "regularized" else squares
 
 

@@ -47,7 +47,7 @@ def _at(
 ) -> tuple[float, np.ndarray, float]:
     """`primal` where the decision values f without the intercept are known."""
     z = column.y * (f + intercept)
-    objective, factor = objective_at(form, column, z, form.norm(coef, intercept))
+    objective, factor = objective_at(form, column, z, form.norm(coef, intercept, f))
     return objective, z * factor if math.isfinite(factor) else z, factor
 
 

@@ -77,5 +77,5 @@ class Route:
         """The solved point nearest to point i; of several, the latest."""
         if not solved:
             return None
-        index = np.array(solved[::-1])
-        return int(index[np.abs(self.logs[index] - self.logs[i]).sum(axis=1).argmin()])
+        far = np.abs(self.logs[solved] - self.logs[i]).sum(axis=1)
+        return solved[-1 - int(far[::-1].argmin())]

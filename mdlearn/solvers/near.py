@@ -20,6 +20,8 @@ STEPS = 3
 """Newton steps after which working sets take over."""
 FEW, SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
+PART = 3
+"""Share of the rows, as one in so many, below which a copy of them costs less than a product with all."""
 TRACE = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
@@ -90,9 +92,12 @@ def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -
         # The border is a matrix of rank one beside the factor.
         step, along = lapack.dpotrs(L, np.array((e[i], edge)).T, lower=0)[0].T
         step = step - along * (omega * float(edge @ step) / (1.0 + omega * float(edge @ along)))
+        moved = np.minimum(np.maximum(u[i] + step, low[i]), high[i]) - u[i]
         move = np.zeros_like(u)
-        move[i] = np.minimum(np.maximum(u[i] + step, low[i]), high[i]) - u[i]
-        change = hessian.hessian(move) + soft * move
+        move[i] = moved
+        # The rows that move are all of R that counts.
+        product = moved @ hessian.R[i] if PART * i.shape[0] < u.shape[0] else hessian.R @ move
+        change = product + hessian.border * (omega * float(edge @ moved)) + soft * move
         yield
         slope, bend = float(move @ e), float(move @ change)
         if not slope > 0:

@@ -152,6 +152,14 @@ class ExactHessian(ColumnGram):
             edge = edge_of(R, self.p, column)
         self.border, self.omega = edge.border, edge.omega
 
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with what mean and offsets pull by; the mean's part is along the border."""
+        column = self.column
+        if column.offset is not None:
+            return super().pulled(pull)
+        along = column.mean / column.total * (1.0 + self.omega * float(self.border @ self.p))
+        return along * self.border
+
     def representer(
         self, q: np.ndarray, enough: float = 1e-15, Hq: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
