@@ -174,7 +174,10 @@ class Column:
     @cached_property
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0."""
-        return self.distribution_value(np.zeros_like(self.y))
+        zero = np.zeros_like(self.y)
+        if self.offset is None:  # neither mean nor variance
+            return float(sum(t.value(zero, self.counts) for t in self.terms))
+        return self.distribution_value(zero)
 
     def begun(self, start: Start) -> Column:
         """The same problem with a place to begin, and all that is known of it so far."""

@@ -27,6 +27,8 @@ REST = 0.3
 ANSWERS = 30
 ROUGH, ROUNDED = 1e-9, 1e-15
 """Relative error of the first answer and of later ones: the bound has the square of it."""
+BRIEF = 1000
+"""Rows up to which a product with the whole matrix takes no time that Ctrl-C could be late by."""
 PIECE = 1 << 20
 """Entries of a matrix that are gathered or written at once."""
 
@@ -117,7 +119,8 @@ class PlainGram(ColumnGram):
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
-        yield
+        if q.shape[0] > BRIEF:
+            yield
         return q, self.gram(q)
 
 
@@ -131,7 +134,8 @@ class SharedGram(ExactHessian):
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
-        yield
+        if q.shape[0] > BRIEF:
+            yield
         rough, self.rough = self.rough, ROUNDED
         return self.representer(q, rough, Hq)
 

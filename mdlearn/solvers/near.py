@@ -12,11 +12,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mdlearn.forms.start import Start
-from mdlearn.solvers.hessians import PlainGram, SharedGram, gathered
+from mdlearn.solvers.hessians import BRIEF, PlainGram, SharedGram, gathered
 from mdlearn.solvers.starting import guesses, margins
 from mdlearn.solvers.working import FINE, WorkingSets
 
-STEPS = 3
+STEPS = 8
 """Newton steps after which working sets take over."""
 FEW, SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
@@ -37,7 +37,8 @@ def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[
     # The dual value less that of zeros, twice.
     if not float(u @ (e + first)) > 0:
         return False
-    yield
+    if u.shape[0] > BRIEF:
+        yield
     work.u = u
     if work.paired:
         work.balance()
@@ -98,7 +99,8 @@ def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -
         # The rows that move are all of R that counts.
         product = moved @ hessian.R[i] if PART * i.shape[0] < u.shape[0] else hessian.R @ move
         change = product + hessian.border * (omega * float(edge @ moved)) + soft * move
-        yield
+        if u.shape[0] > BRIEF:
+            yield
         slope, bend = float(move @ e), float(move @ change)
         if not slope > 0:
             break

@@ -71,13 +71,14 @@ class Quadratic:
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
         self.signs = column.y * column.sides[0]
-        self.low = np.where(self.signs > 0, 0.0, -column.caps[0])
-        self.high = np.where(self.signs > 0, column.caps[0], 0.0)
+        caps = column.caps[0]
+        self.low = np.where(self.signs > 0, 0.0, -caps)
+        self.high = self.low + caps
         self.soft = np.ascontiguousarray(column.softness[0])
-        self.target = column.y * np.broadcast_to(column.kinks, (1, m))[0]
+        self.target = column.y * column.kinks[0]
         self.pull = column.y * column.pull
         self.paired = form.bias == "free"
-        self.scale = max(float(np.abs(self.target).mean()), 1e-300)
+        self.scale = max(float(np.abs(column.kinks[0]).mean()), 1e-300)
         self.u = np.zeros(m)
 
     def climb(
@@ -121,7 +122,7 @@ class Quadratic:
 
     def violation(self, e: np.ndarray) -> np.ndarray:
         """How far gradients point inside the boxes."""
-        return np.maximum(np.where(self.u < self.high, e, 0.0), np.where(self.u > self.low, -e, 0.0))
+        return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
 
 
 class WorkingSets(Quadratic):
