@@ -20,6 +20,8 @@ STEPS = 8
 """Newton steps after which working sets take over."""
 FEW, SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
+FREED = 2.0
+"""Free rows, in units of those that margins tell, beyond which a start is not taken between two guesses."""
 PART = 3
 """Share of the rows, as one in so many, below which a copy of them costs less than a product with all."""
 TRACE = 1e-13
@@ -54,20 +56,25 @@ def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[
 
 
 def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Start) -> np.ndarray:
-    """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses."""
+    """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses.
+
+    Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
+    working set is far from the solution's, and of smooth kernels close to singular.
+    """
     column = work.column
     beta = start.beta
     if beta.shape == column.caps.shape and (beta == column.caps).any() and (beta <= column.caps).all():
         return np.asarray(work.signs * beta[0])
     low, high = guesses(column, start, margins(work.form, column, start))
-    first, move = work.signs * low[0], work.signs * (high - low)[0]
+    first, told = work.signs * low[0], np.asarray(work.signs * high[0])
+    move = told - first
     if not move.any():
         return first
-    H_move = hessian.hessian(move) + work.soft * move
+    bend = float(move @ (hessian.hessian(move) + work.soft * move))
     slope = float(work.gradient(hessian.hessian(first + work.pull), first) @ move)
-    bend = float(move @ H_move)
     length = float(np.clip(slope / bend, 0.0, 1.0)) if bend > 0 else 0.0
-    return np.clip(first + length * move, work.low, work.high)
+    between = np.clip(first + length * move, work.low, work.high)
+    return between if work.free(between) <= FREED * work.free(told) else told
 
 
 def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:

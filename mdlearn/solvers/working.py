@@ -120,6 +120,10 @@ class Quadratic:
         if heavy.any():
             self.u[heavy] *= 1.0 - excess / float(self.u[heavy].sum())
 
+    def free(self, u: np.ndarray) -> int:
+        """Number of rows inside their boxes."""
+        return int(np.count_nonzero((u > self.low) & (u < self.high)))
+
     def violation(self, e: np.ndarray) -> np.ndarray:
         """How far gradients point inside the boxes."""
         return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
