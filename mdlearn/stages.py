@@ -134,6 +134,8 @@ class Handed:
     ----------
     features : dict of int to Features
         Those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks.
+    pieces : dict of int to Data
+        Pairs of classes with rows of their own.
     prepared : Prepared
         What engines have prepared.
     starts : Starts or None
@@ -141,6 +143,7 @@ class Handed:
     """
 
     features: dict[int, Features] = field(default_factory=dict)
+    pieces: dict[int, Data] = field(default_factory=dict)
     prepared: Prepared = field(default_factory=Prepared)
     starts: Starts | None = None
 
@@ -152,6 +155,13 @@ class Handed:
         if self.prepared.left > 1:
             self.features[j] = features
         return features
+
+    def piece_of(self, j: int, piece: Data) -> Data:
+        """A piece with rows of its own."""
+        taken = self.pieces.pop(j, None) or piece.taken()
+        if self.prepared.left > 1:
+            self.pieces[j] = taken
+        return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +239,10 @@ class Setting:
             return found
 
         def maker(j: int) -> Maker:
-            def make() -> Generator[None, Any, Form]:
+            def make(late: bool) -> Generator[None, Any, Form]:
                 piece = self.pieces[j]
+                if not (late and task.plain):
+                    piece = handed.piece_of(j, piece)
                 features = yield from handed.features_of(
                     j, lambda: task.features(piece, kernel, filled, np.random.default_rng([call.seed, j, 1]))
                 )
@@ -241,7 +253,7 @@ class Setting:
 
             return make
 
-        form = _finish(maker(0)(), limits.deadline)
+        form = _finish(maker(0)(time.perf_counter() >= limits.deadline), limits.deadline)
         outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], handed.starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:

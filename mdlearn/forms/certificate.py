@@ -163,6 +163,9 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
     the dual coefficients are then the ones nearest to the multipliers' that give the same function.
     """
+    nothing = _nothing(form, column, point, tol)
+    if nothing is not None:
+        return nothing
     solution = certify(form, column, point, tol)
     if point.coef is None or solution.certificate.converged or form.ridge == 0:
         return solution
@@ -174,6 +177,19 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     assert solution.alpha is not None
     alpha = representer(form, solution.alpha, found[1], found[2])
     return replace(own, alpha=form.features.held(found[1], alpha)[1])
+
+
+def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
+    """The certificate of w = 0 with multipliers 0, from labels and weights alone; None where that takes the rows.
+
+    Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
+    """
+    moved = point.coef is None or point.coef.any() or point.intercept != 0 or point.beta.any()
+    if moved or column.hard or form.ridge == 0 or form.bias == "free" or column.pull.any():
+        return None
+    objective, lower = value_at_zero(column), column.bound(point.beta, np.zeros_like(column.y))
+    zero = np.zeros(form.features.width)
+    return _held(form, column, (objective, zero, 0.0), lower, np.zeros_like(column.y), point.beta, tol)
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:

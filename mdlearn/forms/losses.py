@@ -86,7 +86,7 @@ class HingeTerm:
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
         linear = self.side * self.threshold * float(beta.sum())
-        if self.power == 1:
+        if self.power == 1 or self.hard or self.weight == 0:
             return linear
         return linear - 0.5 * float((self.softness(counts) * beta**2).sum())
 

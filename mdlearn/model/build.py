@@ -124,6 +124,7 @@ def _spread(
     for one, at in zip(shaped, places):
         for part in one:
             whole = slice(None) if at.shape[0] == n else at
-            out[first][:, whole] = to_type(part, dtype, towards_zero)
+            if part.any():  # zeros are there already
+                out[first][:, whole] = to_type(part, dtype, towards_zero)
             first += 1
     return out

@@ -211,6 +211,12 @@ class Objective:
         return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
         yield  # what makes this a generator
 
+    @property
+    def plain(self) -> bool:
+        """Whether features are the rows, or kernel values of them, and nothing else is made of data."""
+        own = type(self)
+        return all(getattr(own, name) is getattr(Objective, name) for name in ("features", "problem", "form"))
+
     def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
         """Of resolved parameters, those that `features` reads: where they are equal, fits share their features.
 

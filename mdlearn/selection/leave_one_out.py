@@ -128,7 +128,7 @@ class _Answers:
 
     def _piece(self, j: int, task: Objective, filled: dict[str, Any]) -> Generator[None, Any, np.ndarray | None]:
         """Values of the rows of a piece, shape (m, columns)."""
-        call, piece = self.study.call, self.study.setting.pieces[j]
+        call, piece = self.study.call, self.study.setting.pieces[j].taken()
         if j not in self.features:
             rng = np.random.default_rng([call.seed, j, 1])
             self.features[j] = yield from task.features(piece, self.kernel, filled, rng)

@@ -26,8 +26,8 @@ There (huge C, separable data) the gap's denominator is the value at 0, and a fe
 relative to the objective itself.
 """
 
-Maker = Callable[[], Generator[None, None, Form]]
-"""What makes a form when its turn comes, in interruptible pieces."""
+Maker = Callable[[bool], Generator[None, None, Form]]
+"""What makes a form when its turn comes, in interruptible pieces; it is told whether nothing will be done with it."""
 
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
@@ -144,7 +144,7 @@ class Driver:
         self.progress.problems = len(problems) + len(later)
         try:
             if later:
-                makers = [lambda: _made(first), *later]
+                makers = [lambda _: _made(first), *later]
                 works = [self._alone(make, j) for j, make in enumerate(makers)]
             else:
                 shared = self._prepare(first)
@@ -229,7 +229,7 @@ class Driver:
 
     def _alone(self, make: Maker, j: int) -> Generator[State | None, None, _Solved]:
         """Make a form of one problem and solve it; nothing is shared with other forms."""
-        form = yield from make()
+        form = yield from make(self._late())
         (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
