@@ -175,7 +175,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     if not own.certificate.objective < solution.certificate.objective:
         return solution
     assert solution.alpha is not None
-    alpha = representer(form, solution.alpha, found[1], found[2])
+    alpha = representer(form, solution.alpha, found[1], found[2], far=True)
     return replace(own, alpha=form.features.held(found[1], alpha)[1])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,8 @@ ROUNDING = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
 SHARE = 1e-8
 """Share of the curvature along the mean row that the variance needs to leave."""
+FEW_SIGNS = 16
+"""Columns up to which sets of signs are counted."""
 FARTHEST = 1e100
 """Margin at which slopes are taken for the last ones."""
 FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
@@ -94,6 +97,33 @@ class MarginComposite(Scores):
             return B
 
         return apply, D.sum(axis=0) / self.totals
+
+    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
+        """The same; with intercepts alone, first over one row per set of signs, which has the weight of all of them."""
+        if not W[:-1].any() and self.shape[1] <= FEW_SIGNS:
+            few = self._gathered()
+            super(MarginComposite, few)._balance(W, np.repeat(W[-1:], few.signs.shape[0], axis=0))
+            F[:] = W[-1]
+        return super()._balance(W, F)
+
+    def _gathered(self) -> MarginComposite:
+        """The same function of the intercepts, from a row per set of signs."""
+        sets = (self.signs > 0) @ (1 << np.arange(self.shape[1]))
+        one = np.zeros(1 << self.shape[1], dtype=np.intp)
+        one[sets] = np.arange(sets.shape[0])
+        there = np.bincount(sets, minlength=one.shape[0]) > 0
+        few = copy(self)
+        few.__dict__["means"] = self.means  # of all rows
+        few.each = np.array([np.bincount(sets, c, one.shape[0])[there] for c in self.each.T]).T.copy()
+        few.signs = np.ascontiguousarray(self.signs[one[there]])
+        return few
+
+    def combination(self, look: Look) -> np.ndarray | None:
+        """The same; none of the rows where all coefficients are 0."""
+        last = look.W if self.bias == "regularized" else look.W[: self.features.width]
+        if last.any() or self.beta.any() or not self.ridge[: self.features.width].all():
+            return super().combination(look)
+        return np.zeros((self.shape[1], 1, self.features.n_rows))
 
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Second derivative with respect to the intercepts, (k, k): without a pass through `bend`."""

@@ -148,13 +148,19 @@ def best_shift(column: Column, z: np.ndarray) -> float:
 
 
 def representer(
-    form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float, expanded: np.ndarray | None = None
+    form: MarginForm,
+    alpha: np.ndarray,
+    coef: np.ndarray,
+    intercept: float,
+    expanded: np.ndarray | None = None,
+    far: bool = False,
 ) -> np.ndarray:
     """Dual coefficients nearest to `alpha` with sum alpha_i phi(x_i) = coef (and sum alpha = a regularized bias).
 
     Craig's method (conjugate gradients on the normal equations of the second kind), columns scaled to equal length: two
     passes over the rows a step. It ends where the difference is what rounding of the sum itself makes. `expanded` is
-    the sum for `alpha`, where it is known.
+    the sum for `alpha`, where it is known; `far`: it differs from the target by more than rounding, so that a few
+    steps are not enough.
     """
     features = form.features
     if not isinstance(features, LinearFeatures):
@@ -190,6 +196,8 @@ def representer(
     )
     narrow = features.width <= NARROW and not features.rows.sparse
     few = max(FEW, features.width // DEAR) if narrow else MOST_STEPS
+    if narrow and far and features.width <= FEW * DEAR:
+        few = 0
     alpha, square = _nearer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
     if narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.

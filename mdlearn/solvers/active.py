@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.forms.certificate import relative_gap
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Reports
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.state import Margins, make_report
 
@@ -27,7 +27,7 @@ class ActiveSet:
         self.state = state
         self.best = np.inf
 
-    def attempt(self, element: np.ndarray, beta: np.ndarray, free: np.ndarray) -> Steps:
+    def attempt(self, element: np.ndarray, beta: np.ndarray, free: np.ndarray) -> Reports:
         """Yield reports while the guess improves the gap; costs one factorisation over the free rows per round."""
         state, column, caps = self.state, self.state.column, self.state.column.caps
         boxed = np.isfinite(caps)

@@ -18,7 +18,7 @@ from mdlearn.forms.looks import Look
 from mdlearn.forms.scores import Scores
 from mdlearn.solvers.apg_assembled import descend
 from mdlearn.solvers.apg_newton import Finish
-from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.base import Report, Reports
 
 SHARES = (0.9, 0.98, 0.995)
 """Shares of the penalty with which the anchor is looked for; close to where no optimum is left, only large ones do."""
@@ -63,7 +63,7 @@ class Accelerated:
         self.last: Look | None = None
         self.state = Step(np.zeros(problem.shape), np.zeros(problem.shape))
 
-    def steps(self) -> Steps:
+    def steps(self) -> Reports:
         """Yield a report per step; end when rounding allows no better point."""
         yield from self.begin()
         best, gap, since = math.inf, math.inf, 0
@@ -76,7 +76,7 @@ class Accelerated:
             if since >= PATIENCE:
                 return
 
-    def begin(self) -> Steps:
+    def begin(self) -> Reports:
         """Find the step, and where bounds need one, the anchor: by steps with a smaller penalty."""
         problem, state = self.problem, self.state
         yield from problem.prepare()
@@ -99,7 +99,7 @@ class Accelerated:
         if first is not None and self.problem.objective(self.problem.settle(first)) <= self.problem.at_zero:
             self.state.W = self.state.Q = first
 
-    def _loosely(self, share: float) -> Steps:
+    def _loosely(self, share: float) -> Reports:
         """Solve with a share of the penalty until the tangent is half-way less steep; there may be no optimum."""
         problem, left, least = self.problem, LONGEST_LOOSE, LESS_STEEP
         depth = FALLEN * abs(problem.at_zero) or math.inf
@@ -119,7 +119,7 @@ class Accelerated:
             if steep <= 0.5 * (1.0 + share) or left == 0 or report.objective < -depth:
                 return
 
-    def _descend(self) -> Steps:
+    def _descend(self) -> Reports:
         """Steps of FISTA, with Newton steps where the rows that are 0 stay the same for a while."""
         problem, state, finish = self.problem, self.state, Finish(self.problem)
         if isinstance(problem, Scores) and problem.assembles:

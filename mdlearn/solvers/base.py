@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,8 +35,25 @@ class Report:
     row_dots: int | None = None
 
 
-Steps = Generator["Report | None", None, None]
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A heartbeat at which there is a point: its report is made only if the fit is to end here.
+
+    For phases whose points are good ones but whose reports would cost as much as the steps.
+
+    Attributes
+    ----------
+    make : callable
+        make() returns the Report. It is called once at most, after the engine's last step, if no Report came later.
+    """
+
+    make: Callable[[], Report]
+
+
+Reports = Generator["Report | None", None, None]
 """Reports, and None as a heartbeat during long preparations."""
+Steps = Generator["Report | Offer | None", None, None]
+"""The same of a whole engine: an Offer is a heartbeat, too."""
 
 
 class Solver:
@@ -224,7 +241,7 @@ class Solver:
 
         Yields
         ------
-        Report or None
-            None is a heartbeat: work goes on. One or the other about every 20 ms.
+        Report, Offer or None
+            None is a heartbeat: work goes on. An Offer is one with a point. One of them about every 20 ms.
         """
         raise NotImplementedError

@@ -14,6 +14,7 @@ from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.start import Start
+from mdlearn.solvers.base import Offer
 from mdlearn.solvers.best import Best
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
@@ -249,13 +250,16 @@ class Driver:
         rng = np.random.default_rng([self.seed, j])
         steps = self.engine.reports(form, problem, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
-        iteration, extra = 0, EXTRA
+        iteration, extra, offer = 0, EXTRA, None
         published = self.solver.ends_itself(self.options)
         for report in steps:
             if report is None:
                 yield None
+            elif isinstance(report, Offer):
+                offer = report
+                yield None
             else:
-                iteration += 1
+                iteration, offer = iteration + 1, None
                 problem.examine(report.point)
                 better = best.take(report, latest=published)
                 elapsed = time.perf_counter() - self.limits.started
@@ -275,6 +279,8 @@ class Driver:
             if self.stopped:
                 break
         steps.close()
+        if offer is not None and self.stopped:
+            best.take(offer.make(), latest=published)
         if not iteration and not self.stopped:
             self.reason = NOTHING
         judged = problem.certify_as_is if published and iteration else problem.certify_best

@@ -25,7 +25,7 @@ from mdlearn.data.rows import steps
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
-from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.extrapolation import Extrapolation
 from mdlearn.solvers.learned_bias import LearnedBias
 from mdlearn.solvers.starting import first_multipliers
@@ -227,7 +227,7 @@ class CentredDual:
         gap = p.gap + 0.5 * self.bias.weight * (p.total - intercept) ** 2
         return Report(objective, objective - gap, point)
 
-    def run(self, rng: np.random.Generator) -> Steps:
+    def run(self, rng: np.random.Generator) -> Reports:
         """Full sweeps with a report each; after the first few, cheap sweeps over what still moves in between.
 
         Ends when many sweeps have not halved the gap.

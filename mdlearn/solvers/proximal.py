@@ -17,7 +17,7 @@ from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import primal
 from mdlearn.solvers import linalg
-from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.state import report_of
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -167,7 +167,7 @@ class Proximal:
                 high, at_high = t, value
         return high if at_high <= -at_low else low
 
-    def run(self) -> Steps:
+    def run(self) -> Reports:
         """Yield a report per Newton step; ends where proximal steps no longer lower the gap."""
         best, stalled = np.inf, 0
         while stalled < PATIENCE:

@@ -12,6 +12,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.solvers.base import Offer
 from mdlearn.solvers.central_path import CentralPath
 from mdlearn.solvers.linalg import NotPositiveDefinite
 from mdlearn.solvers.smoothing import Smoothed, Start
@@ -33,7 +34,7 @@ MOST = 0.5
 """Share of all rows in work from which the detour no longer pays."""
 
 
-def sifted(state: Margins) -> Generator[None, None, SiftedPath | None]:
+def sifted(state: Margins) -> Generator[Offer | None, None, SiftedPath | None]:
     """A path that starts near the optimum; None where there are too few rows, or terms without a box."""
     column, features = state.column, state.form.features
     enough = max(FEW, int(PER_COLUMN * features.width))

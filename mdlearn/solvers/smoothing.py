@@ -17,8 +17,11 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows import steps
+from mdlearn.forms.certificate import dual
+from mdlearn.forms.margin import Point
+from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.linalg import NotPositiveDefinite
-from mdlearn.solvers.state import Margins
+from mdlearn.solvers.state import Margins, report_of
 
 ROWS = 1 << 18
 """Rows of one call of a compiled pass: about a millisecond per term."""
@@ -54,7 +57,7 @@ class Smoothed:
             np.empty_like(column.y),
         )
 
-    def minimise(self, element: np.ndarray, enough: int) -> Generator[None, None, Start | None]:
+    def minimise(self, element: np.ndarray, enough: int) -> Generator[Offer | None, None, Start | None]:
         """Go down in ever narrower bands until one with at most `enough` rows is reached; None where that fails."""
         z = self.state.margins(element)
         width = float(np.quantile(self.state.distances(z), FIRST))
@@ -66,6 +69,7 @@ class Smoothed:
                 element, z, gain = yield from self._step(element, z, width)
             except NotPositiveDefinite:
                 return None
+            yield self._offer(element, z, width)
             # What the band costs: a quarter of cap * width at its middle, half of that on average.
             worth = 0.25 * width * width * float(self.weight.sum())
             if gain <= GOOD * worth or not inside:
@@ -73,6 +77,25 @@ class Smoothed:
                     return Start(element, z, width)
                 width *= max(NARROWER, enough / inside)
         return None
+
+    def _offer(self, element: np.ndarray, z: np.ndarray, width: float) -> Offer:
+        """The point between two steps."""
+        return Offer(lambda: self._report(element, z, width))
+
+    def _report(self, element: np.ndarray, z: np.ndarray, width: float) -> Report:
+        """A point with the slopes of the rounded hinges as multipliers.
+
+        The first ones are much too large together. Along their shares the bound is a parabola.
+        """
+        self._round_off(z, width)
+        form, column, sigma = self.state.form, self.state.column, self.state.column.spread(z)
+        shares = np.array([0.0, 0.5, 1.0])
+        low, middle, high = (dual(form, column, share * self.beta, share * sigma).lower for share in shares)
+        bend, share = low - 2.0 * middle + high, 1.0
+        if np.isfinite(bend) and bend < 0:
+            share = min(1.0, max(0.0, 0.25 * (3.0 * low - 4.0 * middle + high) / bend))
+        point = Point(share * self.beta, share * sigma, *self.state.coefficients(element))
+        return report_of(form, column, point, z)
 
     def _round_off(self, z: np.ndarray, width: float) -> int:
         return sum(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.forms.problem import Form, Problem
-from mdlearn.solvers.base import Report, Solver
+from mdlearn.solvers.base import Offer, Report, Solver
 
 
 class Supervised:
@@ -47,12 +47,23 @@ class Supervised:
 
     def reports(
         self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator
-    ) -> Generator[Report | None, None, None]:
-        """Reports of one problem, each with a point that its certificate can take; None as a heartbeat."""
+    ) -> Generator[Report | Offer | None, None, None]:
+        """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
         for report in self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng)):
-            if report is not None:
+            if isinstance(report, Offer):
+                report = self._offered(report, problem)
+            elif report is not None:
                 self._check(report, problem)
             yield report
+
+    def _offered(self, offer: Offer, problem: Problem) -> Offer:
+        def make() -> Report:
+            with self._noted():
+                report = offer.make()
+            self._check(report, problem)
+            return report
+
+        return Offer(make)
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
