@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.data.checks import Data, check_number
 from mdlearn.data.clusters import bandwidth
-from mdlearn.data.distinct import distinct
+from mdlearn.data.distinct import Distinct, distinct
 from mdlearn.data.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features import Features, KernelFeatures
 from mdlearn.data.kernels import Kernel
@@ -176,7 +176,8 @@ class L3SVM(Objective):
         # Two seeds, drawn whatever is given: landmarks do not depend on how centres are found.
         seeds = rng.integers(2**31, size=2)
         found = {"centers": params["centers"], "landmarks": params["landmarks"]}
-        rows = distinct(data.X, data.counts) if any(p is None for p in found.values()) else None
+        late = yield
+        rows = _distinct(data, params, bool(late)) if any(p is None for p in found.values()) else None
         for points, number, how, seed in CHOICES:
             if rows is not None and found[points] is None:
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
@@ -205,6 +206,8 @@ class L3SVM(Objective):
         for level in range(1, params["n_levels"]):
             used = _support(solve(form), data.counts)
             if not used.any():
+                if (yield):  # the time is up
+                    return form
                 raise ValueError(f"level {level} has no support vectors to be landmarks; lower n_levels or raise C")
             points = distinct(data.X.take(used), data.counts[used]).block(slice(None))
             place = replace(form.features.mapping(), landmarks=points)
@@ -217,6 +220,16 @@ def _few(data: Data, most: int) -> int:
     n = 8 * most
     head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
     return most if head >= most else min(most, len(distinct(data.X, data.counts)))
+
+
+def _distinct(data: Data, params: Settings, late: bool) -> Distinct:
+    """The distinct rows; those among the first ones where the time is up and they are enough to choose from."""
+    n = 8 * max(params["n_clusters"], params["n_landmarks"])
+    if late and data.X.shape[0] > n:
+        head = distinct(data.X.take(slice(0, n)), data.counts[:n])
+        if len(head) >= n // 8:
+            return head
+    return distinct(data.X, data.counts)
 
 
 def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:

@@ -28,7 +28,7 @@ relative to the objective itself.
 """
 
 Maker = Callable[[bool], Generator[None, None, Form]]
-"""What makes a form when its turn comes, in interruptible pieces; it is told whether nothing will be done with it."""
+"""What makes a form in its turn, in interruptible pieces; it is told whether nothing will be done with it."""
 
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
