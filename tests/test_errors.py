@@ -140,3 +140,11 @@ BAD_CLASS_WEIGHTS = {
 def test_bad_class_weights(name):
     weight, sentence = BAD_CLASS_WEIGHTS[name]
     refuse(None, sentence, class_weight=weight)
+
+
+def test_targets_of_regression_are_no_labels():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)), rng.standard_normal(60)
+    with pytest.raises(ValueError, match="60 different numbers in 60 rows, which are targets of regression"):
+        mdlearn.fit("svm", X, y)
+    assert mdlearn.fit("svm", X, np.where(y > 0, 0.5, 1.5)).classes_.tolist() == [0.5, 1.5]

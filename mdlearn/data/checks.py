@@ -101,6 +101,10 @@ def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
     return given
 
 
+MANY = 40
+"""Rows from which on fractions that are nearly all different are no labels."""
+
+
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (sorted classes, class index of each row).
 
@@ -194,6 +198,11 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     names, A = _input(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
+    if classes.dtype.kind == "f" and 2 * classes.shape[0] > max(m, MANY) and (classes != np.rint(classes)).any():
+        raise ValueError(
+            f"y holds {classes.shape[0]} different numbers in {m} rows, which are targets of regression rather than "
+            "labels of classes; give one label per class"
+        )
     weights = check_weights(sample_weight, m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
