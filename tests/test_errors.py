@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from error_cases import INF, NAN, X, Y, refuse
 
+import mdlearn
+
 
 def changed(array, place, value):
     copy = np.array(array, dtype=float)
