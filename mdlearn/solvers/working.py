@@ -73,7 +73,7 @@ class Quadratic:
         self.signs = column.y * column.sides[0]
         caps = column.caps[0]
         self.low = np.where(self.signs > 0, 0.0, -caps)
-        self.high = self.low + caps
+        self.high = np.where(self.signs > 0, caps, 0.0)
         self.soft = np.ascontiguousarray(column.softness[0])
         self.target = column.y * column.kinks[0]
         self.pull = column.y * column.pull
