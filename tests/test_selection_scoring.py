@@ -38,6 +38,27 @@ def test_auc_and_r2_against_scikit_learn(weights):
     assert scores.r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
 
 
+def test_auc_takes_values_within_rounding_for_equal():
+    positive = np.array([True, False, False, True])
+    for sign in (1.0, -1.0):
+        f = sign * np.array([0.1 + 0.2, 0.3, -1.0, 1.0])  # 0.1 + 0.2 is not 0.3
+        assert f[0] != f[1] and scores.auc(positive, f) == (0.875 if sign > 0 else 0.125)
+    assert scores.auc(positive, np.array([1e-9, 1e-10, 0.0, 1.0])) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_rows_of_two_labels_count_one_half(seed):
+    rng = np.random.default_rng(seed)
+    X = np.tile(rng.integers(0, 3, (91, 5)), (2, 1))[rng.permutation(182)].astype(float)
+    y = np.where(X[:, 0] + rng.standard_normal(182) > 1, 1, -1)
+    found = mdlearn.cross_validate("lssvm", X, y, cv=3, scoring="auc", kernel="rbf")
+    for (_, test), score in zip(found.folds, found.scores):
+        _, row = np.unique(X[test], axis=0, return_inverse=True)
+        row = row.reshape(-1)
+        f = (np.bincount(row, found.decision[test]) / np.bincount(row))[row]
+        assert score == pytest.approx(metrics.roc_auc_score(y[test], f), rel=1e-12)
+
+
 def test_r2_of_equal_targets():
     assert scores.r2(np.ones(3), np.ones(3)) == 1.0
     assert scores.r2(np.ones(3), np.array([1.0, 1.0, 2.0])) == 0.0

@@ -6,6 +6,9 @@ import numpy as np
 
 Weights = np.ndarray | None
 
+ROUNDING = 1e-12
+"""Difference of decision values, relative to the larger of their own and the median size, that rounding makes."""
+
 
 def accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
     """Share of right labels.
@@ -23,7 +26,8 @@ def accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
 def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
     """Area under the ROC curve: the share of pairs of a positive and another row that f puts in the right order.
 
-    A pair with equal f counts one half (Mann and Whitney).
+    A pair with equal f counts one half (Mann and Whitney). Equal rows may have values that differ by rounding, by their
+    place in a block; so values within rounding of each other are equal.
 
     Parameters
     ----------
@@ -37,9 +41,12 @@ def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
         When all rows are of one kind.
     """
     counts = np.ones(f.shape[0]) if weights is None else weights
-    _, place = np.unique(f, return_inverse=True)
-    own = np.bincount(place.reshape(-1), np.where(positive, counts, 0.0))
-    others = np.bincount(place.reshape(-1), np.where(positive, 0.0, counts))
+    values, place = np.unique(f, return_inverse=True)
+    size = np.maximum(np.abs(values), float(np.median(np.abs(f))))
+    apart = np.diff(values) > ROUNDING * np.maximum(size[1:], size[:-1])
+    level = np.append(0, np.cumsum(apart))[place.reshape(-1)]
+    own = np.bincount(level, np.where(positive, counts, 0.0))
+    others = np.bincount(level, np.where(positive, 0.0, counts))
     if own.sum() == 0 or others.sum() == 0:
         raise ValueError("the area under the ROC curve needs rows of both classes; the test part has one")
     below = np.cumsum(others) - others
