@@ -15,6 +15,7 @@ from mdlearn.data.rows import DenseRows
 from mdlearn.forms.certificate import certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.proximal import Proximal
 
@@ -80,7 +81,7 @@ def test_it_reaches_the_optimum_from_nothing(loss, variance, bias):
     best = min(reports, key=lambda r: abs(r.objective - r.lower_bound))
     certificate = certify_best(form, column, best.point, 1e-10).certificate
     dense = MarginForm(LinearFeatures(DenseRows(form.features.rows.block(slice(None)))), (column,), bias)
-    steps = (r for r in Interior().iterate(dense, column, None, {}, np.random.default_rng(0)) if r is not None)
+    steps = (r for r in Interior().iterate(dense, column, None, {}, np.random.default_rng(0)) if isinstance(r, Report))
     exact = min(r.objective for r in itertools.islice(steps, 60))
     assert certificate.converged
     assert certificate.objective == pytest.approx(exact, rel=1e-9)

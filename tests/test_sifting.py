@@ -10,6 +10,7 @@ import mdlearn
 from mdlearn.forms.certificate import certify, relative_gap
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers import sifting
+from mdlearn.solvers.base import Report
 from mdlearn.solvers.central_path import CentralPath
 from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.smoothing import Smoothed, Start
@@ -122,7 +123,7 @@ def small_limits(monkeypatch):
 def reports(form, column):
     """Everything the engine yields but its heartbeats, with the gaps."""
     for report in Interior().iterate(form, column, None, {}, np.random.default_rng(0)):
-        if report is not None:
+        if isinstance(report, Report):
             yield report, relative_gap(column, report.objective, report.lower_bound)
 
 
