@@ -74,7 +74,7 @@ def test_a_bar_in_a_terminal(case, end):
     said = in_a_terminal(case, 100)
     shown, _, last = said.rpartition("\r\n")[0].rpartition("\r")
     assert last == f"<{end}, 0 bars, 1 threads>", said
-    assert re.search(r"cd: \d+it \[\d\d:\d\d.*problem 1 of 3, gap \d\.\de[-+]\d\d\]", shown), said
+    assert re.search(r"cd: \d+it \[\d\d:\d\d.*problem \d of 3, gap \d\.\de[-+]\d\d\]", shown), said
     # The bar has been wiped out: nothing but blanks after the last return.
     assert not shown.rpartition("\r")[2].strip(), said
 

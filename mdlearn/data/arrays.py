@@ -32,6 +32,8 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     ValueError
         For another number of dimensions, no rows, no columns, NaN or infinity.
     """
+    if np.ma.is_masked(X):
+        raise ValueError(f"{what} has masked entries; remove or impute such values first")
     rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
     if rows.shape[0] == 0:
         raise ValueError(f"{what} has 0 rows; give at least one")

@@ -93,6 +93,8 @@ def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
     """y as a 1-D array of as many labels or numbers as X has rows."""
     if y is None:
         raise TypeError(f"y is None; give one {what} per row of X")
+    if np.ma.is_masked(y):
+        raise ValueError(f"y has masked entries; give one {what} for every row")
     given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
     if given.ndim != 1:
         raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")

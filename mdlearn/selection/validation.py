@@ -76,7 +76,7 @@ def cross_validate(
     n_threads : int, optional
         As for `mdlearn.fit`; folds come one after the other.
     callback : callable, optional
-        As for `mdlearn.fit`; True ends everything.
+        As for `mdlearn.fit`; True ends all folds (a last fit of `select` to all rows asks again).
     verbose : int, default 0
         1 shows the number of fits and the time that is left on standard error, 2 every report of every fit as well.
     **params

@@ -16,6 +16,10 @@ STIFFNESS = 1e6
 """In units of a typical multiplier per unit of margin: each step shrinks the error by about this factor."""
 
 
+RUNAWAY = 1e75
+"""Size of coefficients that only a singular system gives; the square of their margins may overflow."""
+
+
 class ActiveSet:
     """Primal-dual active set method from a guess; equalities by the method of multipliers.
 
@@ -44,7 +48,7 @@ class ActiveSet:
                 element, beta = yield from self._equalities(element, beta, free)
             except NotPositiveDefinite:
                 return
-            if not (np.isfinite(element).all() and np.isfinite(beta).all()):
+            if not (np.abs(element).max(initial=0.0) < RUNAWAY and np.isfinite(beta).all()):
                 return
             z = state.margins(element)
             report = make_report(state, element, np.clip(beta, 0.0, caps), z)
