@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from mdlearn import __version__
 from mdlearn.commands.parsers import add_compare, add_fit, add_predict
 from mdlearn.data.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
@@ -24,7 +23,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m mdlearn", description="Margin-distribution classifiers.")
-    parser.add_argument("--version", action="version", version=f"mdlearn {__version__}")
+    parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser("demo", help="fit SVM and LDM on real data, print a table and draw the margins")
     demo.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")

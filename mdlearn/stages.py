@@ -241,7 +241,7 @@ class Setting:
         def maker(j: int) -> Maker:
             def make(late: bool) -> Generator[None, Any, Form]:
                 piece = self.pieces[j]
-                if not (late and task.plain):
+                if not (late and j and task.plain):  # engines judge the first piece by its rows
                     piece = handed.piece_of(j, piece)
                 features = yield from handed.features_of(
                     j, lambda: task.features(piece, kernel, filled, np.random.default_rng([call.seed, j, 1]))
