@@ -1,4 +1,4 @@
-"""The command line: demo, fit, predict, compare, objectives, kernels, solvers, plugins, new-plugin."""
+"""The command line: demo, fit, predict, compare, reproduce, objectives, kernels, solvers, plugins, new-plugin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from mdlearn.commands.parsers import add_compare, add_fit, add_predict
+from mdlearn.commands.parsers import add_compare, add_fit, add_predict, add_reproduce
 from mdlearn.data.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_fit(commands)
     add_predict(commands)
     add_compare(commands)
+    add_reproduce(commands)
     commands.add_parser("objectives", help="list objectives with their formulas and parameters")
     commands.add_parser("kernels", help="list kernels with their formulas and parameters")
     commands.add_parser("solvers", help="list engines and the table behind solver='auto'")
@@ -53,7 +54,7 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from mdlearn.experiments.demo import main as run_demo
 
         return run_demo(given.output)
-    if given.command in ("fit", "predict", "compare"):
+    if given.command in ("fit", "predict", "compare", "reproduce"):
         return _on_files(given, parser)
     if given.command == "plugins":
         return _plugins(given.json)
@@ -76,7 +77,7 @@ def _add_plugins(commands: Any) -> None:
 
 
 def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Run fit, predict or compare; what is wrong with files or parameters becomes one line on standard error."""
+    """Run a command on files; what is wrong with these or with parameters becomes one line on standard error."""
     for option in ("param", "solver_option") if given.command == "fit" else ():
         names = [name for name, _ in getattr(given, option)]
         for name in names:
@@ -89,6 +90,8 @@ def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     try:
         if given.command == "compare":
             from mdlearn.experiments.compare import main as run
+        elif given.command == "reproduce":
+            from mdlearn.experiments.papers.command import main as run
         elif given.command == "fit":
             from mdlearn.commands.fitting import run_fit as run
         else:

@@ -129,6 +129,24 @@ def add_compare(commands: Any) -> None:
     one.add_argument("--out", metavar="FILE", help="file of the table (default: standard output)")
 
 
+def add_reproduce(commands: Any) -> None:
+    """Add the arguments of `reproduce`."""
+    one = commands.add_parser(
+        "reproduce",
+        help="run a table or figure of the papers again and write a report",
+        description="Run the study behind a table or figure of the papers, as far as it is not done yet, and write a "
+        "report as Markdown and HTML, with figures as PNG. `reproduce list` lists the names.",
+    )
+    one.add_argument("name", metavar="NAME", help="of the table or figure, such as uldm-table1; `list` lists them")
+    one.add_argument("--data", metavar="DIR", help="folder of the data sets (default: data, if there is one)")
+    one.add_argument(
+        "--output", default="reproduction", metavar="DIR", help="folder of records and reports (default: %(default)s)"
+    )
+    one.add_argument("--quick", action="store_true", help="a smoke run: few sets, splits and grid points")
+    one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
+    one.add_argument("--seed", type=_seed, default=0, help="seed of splits and fits (default: %(default)s)")
+
+
 def _names(text: str) -> list[str]:
     """Names with commas between them."""
     names = [name.strip() for name in text.split(",")]
@@ -148,6 +166,13 @@ def _count(text: str) -> int:
     """A whole number >= 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    """A whole number >= 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 0")
     return int(text)
 
 

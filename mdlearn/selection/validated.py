@@ -116,6 +116,9 @@ class Selection:
         Fitted to all rows at the best point; None with ``refit=False``.
     folds : tuple of (train, test)
         Row numbers. Empty with "loo" and "pseudo-loo".
+    certificates : tuple of Certificate
+        Of the fits without held-out rows, fold by fold, and of each fold point by point; none where there is a closed
+        form.
     elapsed : float
         Seconds.
     """
@@ -126,6 +129,7 @@ class Selection:
     best_index: int
     model: Model | None
     folds: tuple[Fold, ...]
+    certificates: tuple[Certificate, ...]
     elapsed: float
 
     def __init__(
@@ -138,6 +142,7 @@ class Selection:
         elapsed: float,
     ) -> None:
         self.points, self.scoring, self.scores, self.folds = points, scoring, judged.scores, judged.folds
+        self.certificates = tuple(judged.certificates)
         self.best_index, self.model, self.elapsed = best_index, model, elapsed
 
     def __repr__(self) -> str:

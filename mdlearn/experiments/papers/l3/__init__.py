@@ -1,0 +1,7 @@
+"""Tables and figures of: L3-SVMs (Zantedeschi, Emonet and Sebban, 2017)."""
+
+from __future__ import annotations
+
+from mdlearn.experiments.papers.studies import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = ()

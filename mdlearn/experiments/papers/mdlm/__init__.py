@@ -1,0 +1,7 @@
+"""Tables and figures of: Margin distribution logistic machine (Ding, Huang, Zu and Zhang, SDM 2017)."""
+
+from __future__ import annotations
+
+from mdlearn.experiments.papers.studies import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = ()

@@ -1,0 +1,163 @@
+"""Files of data sets: NumPy archives, svmlight and CSV files, Raetsch's text files and MATLAB's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdlearn.commands.reading import Options, read_for_fit
+from mdlearn.commands.tables import PACKED
+
+Split = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class RealSet:
+    """Rows and labels as they are in the file.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix of shape (m, d)
+        Missing values are NaN.
+    y : ndarray of shape (m,)
+    train : int
+        Leading rows that are the training part; 0 where there is none.
+    splits : tuple of (train, test)
+        Row numbers of the splits that come with the data.
+    codes : ndarray of shape (m, d') or None
+        Nominal columns as integers, where the file has both forms.
+    """
+
+    X: Any
+    y: np.ndarray
+    train: int = 0
+    splits: tuple[Split, ...] = ()
+    codes: np.ndarray | None = None
+
+
+def read(folder: Path, name: str) -> RealSet | None:
+    """Read the files of a set; None where there are none.
+
+    Parameters
+    ----------
+    folder : Path
+        With ``NAME.npz``, ``NAME.mat``, ``NAME.csv`` or ``.tsv`` (labels in the last column), ``NAME.svm``,
+        ``.svmlight`` or ``.libsvm`` (text may be packed: .gz, .bz2), a test part beside it as ``NAME.t.svm`` and so on;
+        or ``NAME_train_data_1.asc``, ``NAME_train_labels_1.asc``, ``NAME_test_data_1.asc``, ``NAME_test_labels_1.asc``
+        and so on, there or in a folder ``NAME``.
+    name : str
+
+    Raises
+    ------
+    ValueError
+        When a file is not of its kind.
+    """
+    for end, reader in READERS.items():
+        for packed in ("", *PACKED) if reader is _text else ("",):
+            path = folder / f"{name}{end}{packed}"
+            if path.is_file():
+                return reader(path)
+    for place in (folder, folder / name):
+        if (place / f"{name}_train_data_1.asc").is_file():
+            return _realisations(place, name)
+    return None
+
+
+def _archive(path: Path) -> RealSet:
+    """X and y, perhaps with splits; or training and test part, dense or CSR."""
+    with np.load(path, allow_pickle=False) as file:
+        held = {key: file[key] for key in file.files}
+    if "y" in held:
+        splits = tuple(zip(held["train_idx"], held["test_idx"])) if "train_idx" in held else ()
+        return RealSet(_matrix(held, "", ""), held["y"], 0, splits, held.get("X_codes"))
+    X, X_test = (_matrix(held, f"{part}_", f"_{part}") for part in ("train", "test"))
+    return _joined(X, X_test, held["y_train"], held["y_test"])
+
+
+def _matrix(held: dict[str, np.ndarray], prefix: str, suffix: str) -> Any:
+    if f"X{suffix}" in held:
+        return held[f"X{suffix}"]
+    from scipy.sparse import csr_matrix
+
+    arrays = tuple(held[prefix + key] for key in ("data", "indices", "indptr"))
+    X = csr_matrix(arrays, shape=tuple(held[f"{prefix}shape"].tolist()))
+    X.check_format(full_check=True)  # compiled loops believe indices
+    return X
+
+
+def _joined(X: Any, X_test: Any, y: np.ndarray, y_test: np.ndarray) -> RealSet:
+    """Training part above the test part."""
+    if isinstance(X, np.ndarray):
+        whole: Any = np.vstack([X, X_test])
+    else:
+        from scipy.sparse import csr_matrix, vstack
+
+        width = max(X.shape[1], X_test.shape[1])  # columns that one part never uses are not written
+        whole = vstack([csr_matrix((A.data, A.indices, A.indptr), (A.shape[0], width)) for A in (X, X_test)], "csr")
+    return RealSet(whole, np.concatenate([y, y_test]), y.shape[0])
+
+
+def _text(path: Path) -> RealSet:
+    """CSV or svmlight; a test part has ``.t`` before the end of its name."""
+    table = read_for_fit(str(path), Options())
+    stem, end = path.name.split(".", 1)
+    beside = path.with_name(f"{stem}.t.{end}")
+    if not beside.is_file():
+        return RealSet(table.X, np.asarray(table.y))
+    test = read_for_fit(str(beside), Options())
+    return _joined(table.X, test.X, np.asarray(table.y), np.asarray(test.y))
+
+
+def _matlab(path: Path) -> RealSet:
+    """A matrix X or A with labels y or d."""
+    from scipy.io import loadmat
+
+    held = loadmat(path)
+    for rows, labels in (("X", "y"), ("X", "Y"), ("A", "d")):
+        if rows in held and labels in held:
+            y = np.asarray(held[labels])
+            X = held[rows]
+            return RealSet(X.tocsr() if hasattr(X, "tocsr") else np.asarray(X), y.reshape(-1))
+    raise ValueError(f"{path.name} holds neither X and y nor A and d")
+
+
+def _realisations(folder: Path, name: str) -> RealSet:
+    """Raetsch's text files: rows of training and test part of every realisation, one after the other."""
+
+    def numbers(kind: str, i: int) -> np.ndarray:
+        return np.loadtxt(folder / f"{name}_{kind}_{i}.asc", ndmin=2)
+
+    found = [re.fullmatch(rf"{re.escape(name)}_train_data_(\d+)\.asc", path.name) for path in folder.iterdir()]
+    order = sorted(int(match[1]) for match in found if match)
+    known: dict[bytes, list[int]] = {}
+    rows: list[np.ndarray] = []
+    splits = []
+    for i in order:
+        used: dict[bytes, int] = {}
+        both = []
+        for part in ("train", "test"):
+            place = []
+            for row in np.hstack([numbers(f"{part}_data", i), numbers(f"{part}_labels", i)]):
+                key = row.tobytes()
+                same, n = known.setdefault(key, []), used.get(key, 0)
+                if n == len(same):  # equal rows of one realisation are rows of their own
+                    same.append(len(rows))
+                    rows.append(row)
+                used[key] = n + 1
+                place.append(same[n])
+            both.append(np.array(place))
+        splits.append((both[0], both[1]))
+    table = np.array(rows)
+    return RealSet(table[:, :-1], table[:, -1], 0, tuple(splits))
+
+
+READERS: dict[str, Callable[[Path], RealSet]] = {
+    ".npz": _archive,
+    ".mat": _matlab,
+    **dict.fromkeys((".csv", ".tsv", ".svm", ".svmlight", ".libsvm"), _text),
+}

@@ -1,0 +1,7 @@
+"""Tables and figures of: Unconstrained large margin distribution machines (Abe, Pattern Recognition Letters 2017)."""
+
+from __future__ import annotations
+
+from mdlearn.experiments.papers.studies import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = ()
