@@ -91,11 +91,15 @@ class Comparison:
         header = ["data", *(f"{method}{what}" for method in self.methods for what in ("", " printed", " diff/SE"))]
         n = sorted({values.shape[0] for values in found.values()})
         repeats = ABSENT if not n else f"{n[0]}" if n[0] == n[-1] else f"{n[0]} to {n[-1]}"
-        caption = (
-            f"Mean and standard deviation ({self.key}) over {repeats} splits. diff/SE: our mean less the printed one, "
-            "in units of sqrt(s1^2/n1 + s2^2/n2). *: not the paper's set or splits, see below."
-        )
-        return Table(header, _without_empty(header, rows), caption) if rows else Table(header, rows, caption)
+        caption = f"Mean and standard deviation ({self.key}) over {repeats} splits."
+        if self.printed:
+            caption += (
+                " diff/SE: our mean less the printed one, in units of sqrt(s1^2/n1 + s2^2/n2). "
+                "*: not the paper's set or splits, see below."
+            )
+        elif any(line.note for line in self.lines):
+            caption += " *: see below."
+        return _shown(header, rows, caption)
 
     def outcomes(self, found: Mapping[tuple[str, str], np.ndarray]) -> Table:
         """Win, tie, loss of every method against the reference, and as printed."""
@@ -112,7 +116,7 @@ class Comparison:
             rows.append([method, counts, printed])
         test = f"{self.test.__name__}, 95 %"
         caption = f"Sets on which a method is better / not different / worse than {self.reference} ({test})."
-        return Table(["method", "ours", "printed"], rows, caption)
+        return _shown(["method", "ours", "printed"], rows, caption)
 
     def standings(self, found: Mapping[tuple[str, str], np.ndarray]) -> Table:
         """Averages over the sets that every method has, average rank, and how often best, second and worst."""
@@ -131,7 +135,7 @@ class Comparison:
             average = f"{means[:, j].mean():.{self.digits}f}"
             rows.append([method, average, printed, f"{ranks[:, j].mean():.2f}", *map(str, placed)])
         header = ["method", "average", "printed average", "average rank", "best", "second", "worst"]
-        return Table(header, rows, f"Over the {len(full)} sets that have figures of all these methods.")
+        return _shown(header, rows, f"Over the {len(full)} sets that have figures of all these methods.")
 
     def outside(self, found: Mapping[tuple[str, str], np.ndarray]) -> str:
         """Which figures of the paper's own sets are more than two standard errors from the printed ones."""
@@ -241,8 +245,7 @@ def certificates(records: Sequence[Record]) -> Table:
     return Table(["method", "fits", "certified", "largest gap", "seconds", "failed splits"], rows, caption)
 
 
-def _without_empty(header: list[str], rows: list[list[str]]) -> list[list[str]]:
-    """Drop columns that say nothing, from rows and header."""
-    kept = [0, *(j for j in range(1, len(header)) if any(row[j] != ABSENT for row in rows))]
-    header[:] = [header[j] for j in kept]
-    return [[row[j] for j in kept] for row in rows]
+def _shown(header: list[str], rows: list[list[str]], caption: str) -> Table:
+    """A table without the columns that say nothing."""
+    kept = [0, *(j for j in range(1, len(header)) if not rows or any(row[j] != ABSENT for row in rows))]
+    return Table([header[j] for j in kept], [[row[j] for j in kept] for row in rows], caption)
