@@ -21,10 +21,12 @@ class Bar:
     title : str
     total : int
         Number of fits.
+    what : str, default "fit"
+        What is counted, if not fits.
     """
 
-    def __init__(self, verbose: int, title: str, total: int) -> None:
-        self.verbose, self.title, self.total = verbose, title, total
+    def __init__(self, verbose: int, title: str, total: int, what: str = "fit") -> None:
+        self.verbose, self.title, self.total, self.what = verbose, title, total, what
         self.done, self.began, self.last = 0, time.monotonic(), time.monotonic()
         self.bar: Any = None
         if verbose == 1 and sys.stderr.isatty():
@@ -32,7 +34,7 @@ class Bar:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self.bar = tqdm(desc=title, total=total, unit="fit", file=sys.stderr, leave=False)
+            self.bar = tqdm(desc=title, total=total, unit=what, file=sys.stderr, leave=False)
 
     def advance(self, fits: int = 1, note: str = "") -> None:
         """Say that fits are done; `note` is shown beside."""
@@ -46,7 +48,7 @@ class Bar:
             self.last, passed = now, now - self.began
             left = passed / self.done * (self.total - self.done)
             print(
-                f"{self.title}: {self.done} of {self.total} fits, {note + ', ' if note else ''}{passed:.1f} s, "
+                f"{self.title}: {self.done} of {self.total} {self.what}s, {note + ', ' if note else ''}{passed:.1f} s, "
                 f"about {left:.1f} s left",
                 file=sys.stderr,
             )

@@ -18,6 +18,8 @@ from mdlearn.selection.significance import TTest
 LEVEL = 0.05
 """p below which the papers' tests call a difference significant."""
 ABSENT = "-"
+EQUAL = 1e-9
+"""Difference of means that rounding makes."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Comparison:
             caption += " *: see below."
         return _shown(header, rows, caption)
 
-    def outcomes(self, found: Mapping[tuple[str, str], np.ndarray]) -> Table:
+    def outcomes(self, found: Scores) -> Table:
         """Win, tie, loss of every method against the reference, and as printed."""
         rows = []
         for method in self.methods:
@@ -119,19 +121,24 @@ class Comparison:
         return _shown(["method", "ours", "printed"], rows, caption)
 
     def standings(self, found: Mapping[tuple[str, str], np.ndarray]) -> Table:
-        """Averages over the sets that every method has, average rank, and how often best, second and worst."""
+        """Averages over the sets that every method has, average rank, and how often best, second and worst.
+
+        Second is who has one method above; the best of several equal ones are all best.
+        """
         names = [m for m in self.methods if any((line.data or "", m) in found for line in self.lines)]
         full = [line for line in self.lines if all((line.data or "", m) in found for m in names)]
         if not full or not names:
             return Table(["method", "average"], [], "No set has figures of all methods yet.")
         means = self.unit * np.array([[found[line.data or "", m].mean() for m in names] for line in full])
         ranks = np.array([average_ranks(row) for row in means])
-        order = np.sort(means, axis=1)[:, ::-1]
+        above = (means[:, None, :] > means[:, :, None] + EQUAL).sum(axis=2)  # methods that are better
+        below = (means[:, None, :] < means[:, :, None] - EQUAL).sum(axis=2)
         rows = []
         for j, method in enumerate(names):
             theirs = [self.printed[line.label, method].mean for line in full if (line.label, method) in self.printed]
             printed = f"{np.mean(theirs):.{self.digits}f}" if len(theirs) == len(full) else ABSENT
-            placed = [int((means[:, j] == order[:, place]).sum()) for place in (0, min(1, len(names) - 1), -1)]
+            worst = (below[:, j] == 0) & (above[:, j] > 0)
+            placed = [int(where.sum()) for where in (above[:, j] == 0, above[:, j] == 1, worst)]
             average = f"{means[:, j].mean():.{self.digits}f}"
             rows.append([method, average, printed, f"{ranks[:, j].mean():.2f}", *map(str, placed)])
         header = ["method", "average", "printed average", "average rank", "best", "second", "worst"]
@@ -176,12 +183,11 @@ class Comparison:
         spread = "" if math.isnan(figures.std) else f" ± {figures.std:.{self.digits}f}"
         return f"{figures.mean:.{self.digits}f}{spread}"
 
-    def _outcome(self, found: Mapping[tuple[str, str], np.ndarray], line: Line, method: str) -> str:
-        ours, reference = found.get((line.data or "", method)), found.get((line.data or "", self.reference))
-        if ours is None or reference is None or min(ours.shape[0], reference.shape[0]) < 2:
+    def _outcome(self, found: Scores, line: Line, method: str) -> str:
+        ours, reference = found.paired((line.data or "", method), (line.data or "", self.reference))
+        if ours.shape[0] < 2:
             return ""
-        n = min(ours.shape[0], reference.shape[0])  # of an interrupted run, one method may be a split ahead
-        tested = self.test(ours[:n], reference[:n])
+        tested = self.test(ours, reference)
         if tested.pvalue >= LEVEL:
             return "tie"
         return "better" if tested.difference > 0 else "worse"
@@ -190,13 +196,27 @@ class Comparison:
 KINDS = ("better", "tie", "worse")
 
 
-def scores(records: Sequence[Record], key: str) -> dict[tuple[str, str], np.ndarray]:
-    """One value of all repeats, by (data, method), in the order of the repeats; records without it are left out."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for record in sorted(records, key=lambda one: one.repeat):
+class Scores(dict[tuple[str, str], np.ndarray]):
+    """One value of all repeats, by (data, method), in the order of the repeats."""
+
+    def __init__(self, found: Mapping[tuple[str, str], Mapping[int, float]]) -> None:
+        super().__init__({place: np.array([values[i] for i in sorted(values)]) for place, values in found.items()})
+        self.found = found
+
+    def paired(self, one: tuple[str, str], other: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+        """Values of the repeats that both have: of an interrupted run, or where one failed, others are left out."""
+        first, second = self.found.get(one, {}), self.found.get(other, {})
+        both = sorted(first.keys() & second.keys())
+        return np.array([first[i] for i in both]), np.array([second[i] for i in both])
+
+
+def scores(records: Sequence[Record], key: str) -> Scores:
+    """One value of all repeats; records without it are left out."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for record in records:
         if key in record.values:
-            found.setdefault((record.data, record.method), []).append(record.values[key])
-    return {place: np.array(values) for place, values in found.items()}
+            found.setdefault((record.data, record.method), {})[record.repeat] = record.values[key]
+    return Scores(found)
 
 
 def errors_away(ours: np.ndarray, theirs: Figures) -> float:

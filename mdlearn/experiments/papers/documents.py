@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,24 +96,31 @@ ABSENT = "(The figure needs matplotlib, which is not installed.)"
 
 
 def _markdown(report: Report, drawn: dict[str, str]) -> str:
-    parts = [f"# {report.title}"]
+    parts = [f"# {_plain(report.title)}"]
     for block in report.blocks:
         if isinstance(block, Heading):
-            parts.append(f"## {block.text}")
+            parts.append(f"## {_plain(block.text)}")
         elif isinstance(block, Table):
-            header, *rows = [[cell.replace("|", "\\|") for cell in row] for row in (block.header, *block.rows)]
+            header, *rows = [[_plain(cell).replace("|", "\\|") for cell in row] for row in (block.header, *block.rows)]
             rule = ["---", *["---:"] * (len(header) - 1)]
             lines = ["| " + " | ".join(row) + " |" for row in (header, rule, *rows)]
             parts.append("\n".join(lines))
-            parts += [block.caption] if block.caption else []
+            parts += [_plain(block.caption)] if block.caption else []
         elif isinstance(block, Picture):
-            name = drawn[block.name]
-            parts += [f"![{block.caption}]({name})" if name else ABSENT, block.caption]
+            name, caption = drawn[block.name], _plain(block.caption)
+            within = caption.replace("[", "\\[").replace("]", "\\]")
+            parts += [f"![{within}]({name})" if name else ABSENT, caption]
         else:
-            parts.append(block)
+            parts.append(_plain(block))
     return "\n\n".join(parts) + "\n"
 
 
+def _plain(text: str) -> str:
+    """One line in which no ``<`` begins a tag."""
+    return TAG.sub("&lt;", " ".join(text.split()))
+
+
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
 STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}"
     "table{border-collapse:collapse;margin:1em 0}th,td{padding:.25em .6em;border-bottom:1px solid #ccc;"

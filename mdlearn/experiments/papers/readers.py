@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,8 @@ def read(folder: Path, name: str) -> RealSet | None:
         With ``NAME.npz``, ``NAME.mat``, ``NAME.csv`` or ``.tsv`` (labels in the last column), ``NAME.svm``,
         ``.svmlight`` or ``.libsvm`` (text may be packed: .gz, .bz2), a test part beside it as ``NAME.t.svm`` and so on;
         or ``NAME_train_data_1.asc``, ``NAME_train_labels_1.asc``, ``NAME_test_data_1.asc``, ``NAME_test_labels_1.asc``
-        and so on, there or in a folder ``NAME``.
+        and so on, there or in a folder ``NAME``; these also under their original name, such as ``flare-solar`` for
+        ``ida_flare_solar``.
     name : str
 
     Raises
@@ -62,15 +64,19 @@ def read(folder: Path, name: str) -> RealSet | None:
             path = folder / f"{name}{end}{packed}"
             if path.is_file():
                 return reader(path)
-    for place in (folder, folder / name):
-        if (place / f"{name}_train_data_1.asc").is_file():
-            return _realisations(place, name)
+    original = name.removeprefix("ida_").replace("_", "-")
+    for called in (name, original):
+        for place in (folder, folder / name, folder / original):
+            if (place / f"{called}_train_data_1.asc").is_file():
+                return _realisations(place, called)
     return None
 
 
 def _archive(path: Path) -> RealSet:
     """X and y, perhaps with splits; or training and test part, dense or CSR."""
-    with np.load(path, allow_pickle=False) as file:
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no NumPy archive")
+    with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
         held = {key: file[key] for key in file.files}
     if "y" in held:
         splits = tuple(zip(held["train_idx"], held["test_idx"])) if "train_idx" in held else ()
@@ -105,19 +111,38 @@ def _joined(X: Any, X_test: Any, y: np.ndarray, y_test: np.ndarray) -> RealSet:
 def _text(path: Path) -> RealSet:
     """CSV or svmlight; a test part has ``.t`` before the end of its name."""
     table = read_for_fit(str(path), Options())
-    stem, end = path.name.split(".", 1)
-    beside = path.with_name(f"{stem}.t.{end}")
-    if not beside.is_file():
+    stem = path.name.split(".", 1)[0]
+    besides = [path.with_name(f"{stem}.t{end}{packed}") for end in TEXT for packed in ("", *PACKED)]
+    beside = next((one for one in besides if one.is_file()), None)
+    if beside is None:
         return RealSet(table.X, np.asarray(table.y))
     test = read_for_fit(str(beside), Options())
-    return _joined(table.X, test.X, np.asarray(table.y), np.asarray(test.y))
+    zero_based = [part.notes.get("zero_based", True) for part in (table, test)]
+    # A part that never uses column 0 looks as if it counted from 1; both parts count alike.
+    X, X_test = (_moved(part.X, any(zero_based) and not mine) for part, mine in zip((table, test), zero_based))
+    return _joined(X, X_test, np.asarray(table.y), np.asarray(test.y))
+
+
+def _moved(X: Any, by_one: bool) -> Any:
+    """CSR rows with an empty column before the first one, if asked."""
+    if not by_one:
+        return X
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((X.data, X.indices + 1, X.indptr), (X.shape[0], X.shape[1] + 1))
 
 
 def _matlab(path: Path) -> RealSet:
     """A matrix X or A with labels y or d."""
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
-    held = loadmat(path)
+    try:
+        held = loadmat(path)
+    except NotImplementedError:
+        raise ValueError("it is of MATLAB's format 7.3, which is not read; save it with -v7") from None
+    except (MatReadError, TypeError) as error:
+        raise ValueError(f"it is damaged ({error})") from None
     for rows, labels in (("X", "y"), ("X", "Y"), ("A", "d")):
         if rows in held and labels in held:
             y = np.asarray(held[labels])
@@ -142,7 +167,7 @@ def _realisations(folder: Path, name: str) -> RealSet:
         both = []
         for part in ("train", "test"):
             place = []
-            for row in np.hstack([numbers(f"{part}_data", i), numbers(f"{part}_labels", i)]):
+            for row in np.hstack([numbers(f"{part}_data", i), numbers(f"{part}_labels", i)]) + 0.0:  # -0 is 0
                 key = row.tobytes()
                 same, n = known.setdefault(key, []), used.get(key, 0)
                 if n == len(same):  # equal rows of one realisation are rows of their own
@@ -156,8 +181,9 @@ def _realisations(folder: Path, name: str) -> RealSet:
     return RealSet(table[:, :-1], table[:, -1], 0, tuple(splits))
 
 
+TEXT = (".csv", ".tsv", ".svm", ".svmlight", ".libsvm")
 READERS: dict[str, Callable[[Path], RealSet]] = {
     ".npz": _archive,
     ".mat": _matlab,
-    **dict.fromkeys((".csv", ".tsv", ".svm", ".svmlight", ".libsvm"), _text),
+    **dict.fromkeys(TEXT, _text),
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache
 
 from mdlearn.experiments.papers.index import EXPERIMENTS
@@ -31,7 +31,10 @@ def run(name: str, store: Store, sets: Sets, settings: Settings, jobs: int) -> N
     study = EXPERIMENTS[name].study
     units = [unit for unit in sorted(study.units(sets, settings)) if not store.done(unit)]
     folder = None if sets.folder is None else str(sets.folder)
-    with Bar(1, study.name, len(units)) as bar, closing(_results(name, units, folder, settings, jobs)) as results:
+    with (
+        Bar(1, study.name, len(units), "unit") as bar,
+        closing(_results(name, units, folder, settings, jobs)) as results,
+    ):
         for unit, records in results:
             store.add(unit, records)
             bar.advance(note=f"{unit.data} {unit.part} {unit.repeat + 1}")
@@ -46,7 +49,9 @@ def _results(
         yield from map(_done, work)
         return
     # Processes begun afresh: a forked one would inherit BLAS in the middle of something.
-    with multiprocessing.get_context("spawn").Pool(jobs, initializer=_leave_interrupts) as pool:
+    with _interrupts_wait():
+        pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_leave_interrupts)
+    with pool:
         yield from pool.imap_unordered(_done, work)
 
 
@@ -63,6 +68,19 @@ def _done(work: tuple[str, Unit, str | None, Settings]) -> tuple[Unit, list[Reco
 def _sets(folder: str | None) -> Sets:
     """A process reads every data set once."""
     return Sets(folder)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is seen afterwards; processes started within never see it, not even while they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts() -> None:

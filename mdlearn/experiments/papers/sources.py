@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,9 @@ class Sets:
         if self.folder is not None and self.folder.is_dir():
             try:
                 found = read(self.folder, name)
-            except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            except KeyError as error:
+                raise ValueError(f"the file of data set {name} cannot be read: it has no array {error}") from None
+            except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"the file of data set {name} cannot be read: {error}") from None
         found = _bundled(name) if found is None else found
         if found is not None:
@@ -60,7 +63,7 @@ class Sets:
 
 
 def check(name: str, found: RealSet) -> None:
-    """ValueError unless a set has the rows, columns and classes of the one in the catalogue."""
+    """ValueError unless a set has the rows, columns and classes of the one in the catalogue, and splits of its rows."""
     source = SOURCES[name]
     rows, columns = found.X.shape
     counts = tuple(sorted(np.unique(found.y, return_counts=True)[1].tolist()))
@@ -70,6 +73,14 @@ def check(name: str, found: RealSet) -> None:
             f"data set {name} has {rows} rows, {columns} columns and classes of {_told(counts)} rows, but the papers' "
             f"has {source.rows} rows, {forms} and classes of {_told(source.counts)} rows ({source.origin})"
         )
+    if found.codes is not None and found.codes.shape != (rows, source.codes):
+        raise ValueError(
+            f"data set {name} has integer codes of shape {found.codes.shape}, but the papers' has {rows} rows and "
+            f"{source.codes} columns of codes"
+        )
+    for part in (one for split in found.splits for one in split):
+        if part.size == 0 or part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= rows:
+            raise ValueError(f"data set {name} has splits that name no rows, or others than 0 to {rows - 1}")
     if source.train and found.train not in (0, source.train):
         raise ValueError(f"data set {name} has {found.train} training rows, but the papers' has {source.train}")
 

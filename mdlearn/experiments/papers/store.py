@@ -53,19 +53,22 @@ class Store:
         return [record for unit in sorted(self.found) for record in self.found[unit]]
 
     def _read(self) -> None:
-        text = self.path.read_text(encoding="utf-8")
-        if not text.endswith("\n"):  # a run was killed in the middle of a line
-            text = text[: text.rfind("\n") + 1]
-            self.path.write_text(text, encoding="utf-8")
+        whole = self.path.read_bytes().decode("utf-8", errors="replace")
+        text = whole[: whole.rfind("\n") + 1]
+        if not text and json.dumps(self.head).startswith(whole):  # killed in the middle of the first line
+            self._write([self.head], "w")
+            return
         try:
             head, *lines = [json.loads(line) for line in text.splitlines()]
             if head == self.head:
                 for line in lines:
                     self.found[Unit(**line["unit"])] = [Record(**one) for one in line["records"]]
-                return
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path} does not hold records ({error}); give another --output") from None
-        raise ValueError(f"{self.path} holds records of {head}, not of {self.head}; give another --output")
+        if head != self.head:
+            raise ValueError(f"{self.path} holds records of {head}, not of {self.head}; give another --output")
+        if text != whole:  # killed in the middle of a line
+            self.path.write_text(text, encoding="utf-8")
 
     def _write(self, lines: list[dict[str, Any]], mode: str) -> None:
         with open(self.path, mode, encoding="utf-8") as file:

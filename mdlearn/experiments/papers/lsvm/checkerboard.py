@@ -61,7 +61,10 @@ def points(name: str, sets: Sets, settings: Settings) -> tuple[np.ndarray, np.nd
     """The 1000 points of the set, or as many drawn anew, on pixels 0 to 199; labels -1 and +1."""
     if name == "checkerboard":
         found = sets.get(name)
-        return np.asarray(found.X, dtype=np.float64), np.where(found.y > 0, 1.0, -1.0)
+        X = np.asarray(found.X, dtype=np.float64)
+        if X.min() < 0 or not PIXELS // 2 < X.max() < PIXELS:
+            raise ValueError(f"the points of data set checkerboard need to be pixels 0 to {PIXELS - 1}")
+        return X, np.where(found.y > 0, 1.0, -1.0)
     X, y = datasets.checkerboard(1000, FIELDS, random_state=generator(settings.seed, name, 0))
     return np.floor(FIELD * X), y
 

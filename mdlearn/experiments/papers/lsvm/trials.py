@@ -54,11 +54,18 @@ def folds(settings: Settings) -> range:
 def prepared(sets: Sets, name: str, scaled: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Rows, with columns of zero mean and unit deviation over all rows if asked, and labels.
 
-    Missing votes become 0, between no (-1) and yes (1): all 435 rows stay, as in the slides.
+    Missing votes become 0, between no (-1) and yes (1): all 435 rows stay.
+
+    Raises
+    ------
+    ValueError
+        When votes are coded otherwise.
     """
     found = sets.get(name)
     X = np.asarray(found.X, dtype=np.float64)
     if name == "vote":
+        if not np.isin(X[~np.isnan(X)], (0.0, 1.0)).all():
+            raise ValueError("the votes of data set vote need to be 0 (no), 1 (yes) or missing")
         X = np.where(np.isnan(X), 0.0, 2.0 * X - 1.0)
     return (unit_deviation(X, X) if scaled else X), found.y
 

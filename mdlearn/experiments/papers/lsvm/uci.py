@@ -155,11 +155,12 @@ def agreement(records: Sequence[Record]) -> str:
     found = scores(records, "accuracy")
     told = []
     for added, what in (("", "scaled columns"), (RAW, "columns as they are")):
-        pairs = [(found[d, m], found[d, NEWTON + added]) for d, m in found if m == POINT + added]
-        pairs = [(a, b) for a, b in pairs if a.shape == b.shape]
-        if pairs:
-            same, n = sum(int((a == b).sum()) for a, b in pairs), sum(a.shape[0] for a, b in pairs)
-            most = max(float(abs(a - b).max()) for a, b in pairs)
+        pairs = [
+            found.paired((data, method), (data, NEWTON + added)) for data, method in found if method == POINT + added
+        ]
+        apart = np.abs(np.concatenate([a - b for a, b in pairs])) if pairs else np.empty(0)
+        if apart.size:
+            same, n, most = int((apart == 0).sum()), apart.size, float(apart.max())
             told.append(
                 f"{same} of {n} folds on {what}" + (f" (at most {100 * most:.1f} points apart)" if most else "")
             )
