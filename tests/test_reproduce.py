@@ -50,12 +50,6 @@ def test_names():
         assert studies.setdefault(experiment.study.name, experiment.study) == experiment.study
 
 
-def test_reports_of_nothing():
-    for name, experiment in EXPERIMENTS.items():
-        for settings in (Settings(True), SETTINGS):
-            assert experiment.report([], Sets(None), settings).title, name
-
-
 def test_the_list_of_names(capsys):
     assert main(["reproduce", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()

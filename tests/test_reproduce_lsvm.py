@@ -9,12 +9,13 @@ from smw_paper import svml
 
 import mdlearn
 from mdlearn.data import memory
+from mdlearn.experiments.papers.documents import write
 from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.lsvm import checkerboard, ndc, nonlinear, trials, uci
 from mdlearn.experiments.papers.running import _done
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts
-from mdlearn.experiments.papers.studies import Settings, Unit
+from mdlearn.experiments.papers.studies import Record, Settings, Unit
 
 QUICK, FULL = Settings(quick=True), Settings()
 
@@ -121,6 +122,15 @@ def test_a_quick_run_and_what_is_left_of_one(name, folder, tmp_path):
     (place / "records.jsonl").write_text("".join(lines[:4]) + lines[4][:50], encoding="utf-8")
     assert reproduce(name, tmp_path, "--data", folder) == 0
     assert records_of(place) == whole
+
+
+@pytest.mark.parametrize("settings", [QUICK, FULL])
+def test_reports_of_nothing_and_of_failures(settings, tmp_path):
+    for experiment in EXPERIMENTS.values():
+        if experiment.study.name.startswith("lsvm"):
+            for records in ([], [Record("bupa", "lsvm", 0, note="no memory"), Record("checkerboard", "long", 0)]):
+                files = write(experiment.report(records, Sets(None), settings), tmp_path, experiment.name)
+                assert files[0].read_text().startswith("# ")
 
 
 def test_contenders(folder):
