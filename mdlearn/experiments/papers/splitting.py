@@ -75,3 +75,16 @@ def mean_distance(X: np.ndarray) -> float:
     apart = np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * (X @ X.T), 0.0))
     m = X.shape[0]
     return float((apart.sum() - np.trace(apart)) / (m * (m - 1)))
+
+
+def stratified_folds(y: np.ndarray, n_folds: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (train, test) of row numbers: rows of every class dealt out in random order, whatever their values.
+
+    The folds of `mdlearn.select` keep equal rows of one label together. The papers know no such rule, and on sets of
+    few distinct rows it matters.
+    """
+    order = rng.permutation(y.shape[0])
+    order = order[np.argsort(y[order], kind="stable")]
+    fold = np.empty(y.shape[0], dtype=np.intp)
+    fold[order] = np.arange(y.shape[0]) % n_folds
+    return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(n_folds)]
