@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from mdlearn.experiments.papers.studies import Experiment
+from mdlearn.experiments.papers.uldm import tables
 
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (*tables.EXPERIMENTS,)
