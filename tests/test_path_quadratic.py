@@ -12,7 +12,7 @@ from mdlearn.data.rows import DenseRows
 from mdlearn.forms.certificate import certify
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import squared_loss
-from mdlearn.solvers import direct, spectrum
+from mdlearn.solvers import decomposed, direct, spectrum
 from mdlearn.solvers.decomposed import decompose
 from mdlearn.solvers.kernel_spectrum import KernelSpectrum
 
@@ -86,7 +86,7 @@ def test_the_optimum_over_a_gram_matrix(bias, loss, variance):
 
 def test_decompositions_and_factorisations_are_counted(monkeypatch):
     X, y, _ = rows(m=80)
-    counted = {"eigh": 0, "svd": 0, "system": 0}
+    counted = {"of the basis": 0, "eigh": 0, "svd": 0, "system": 0}
 
     def counting(module, name, key):
         plain = getattr(module, name)
@@ -97,10 +97,14 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
+    counting(decomposed, "eigh", "of the basis")
     counting(spectrum, "eigh", "eigh")
     counting(spectrum, "svd", "svd")
     counting(direct, "system_of", "system")
-    path("uldm", X, y, {"C": [1e-4, 1e-3, 1e-2, 0.1], "lambda0": [1.0, 2.0, 5.0]}, **RBF)
-    assert counted == {"eigh": 1, "svd": 0, "system": 0}
+    grid = {"C": [1e-4, 1e-3, 1e-2, 0.1], "lambda0": [1.0, 2.0, 5.0]}
+    path("uldm", X, y, grid, **RBF)
+    assert counted == {"of the basis": 1, "eigh": 0, "svd": 0, "system": 0}
     path("uldm", X, y, {"C": [1e-3, 0.1]}, **RBF)
-    assert counted == {"eigh": 1, "svd": 0, "system": 2}
+    assert counted == {"of the basis": 1, "eigh": 0, "svd": 0, "system": 2}
+    path("uldm", X, y, grid)
+    assert counted == {"of the basis": 1, "eigh": 1, "svd": 0, "system": 2}

@@ -54,6 +54,10 @@ class LinearFeatures:
         """True: explicit rows need no preparation."""
         return True
 
+    def square(self, counts: np.ndarray) -> np.ndarray | None:
+        """The rows where they are a kernel matrix whose columns have a ridge of one over the counts; else None."""
+        return None
+
     def most(self, alpha: np.ndarray) -> float:
         """What the squared norm of `expand` is at most, while rows are not there; infinity: nothing is known."""
         return 0.0 if not alpha.any() else np.inf

@@ -1,4 +1,4 @@
-"""What the quadratic problems of a path share: decompositions of the rows per column, or one of the Gram matrix."""
+"""What the quadratic problems of a path share: decompositions of the rows per column, or one of a kernel matrix."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.primal import primal
 from mdlearn.solvers.base import Report
+from mdlearn.solvers.basis_spectrum import BasisSpectrum
 from mdlearn.solvers.decomposed import decompose
 from mdlearn.solvers.kernel_spectrum import KernelSpectrum
 from mdlearn.solvers.orthogonal import STIFF
@@ -31,14 +33,15 @@ class Decompositions:
         What `Direct.prepare` returned.
     rows : tuple of (Column, float, Spectrum)
         Decompositions of rows, with the column that each was made for and the weight that it serves up to.
-    kernel : KernelSpectrum or None
+    kernel : KernelSpectrum or BasisSpectrum or None
+        Of the Gram matrix, or of a kernel matrix that is the rows.
     fails : bool
-        Whether the Gram matrix has none.
+        Whether that matrix has none.
     """
 
     gram: np.ndarray | None = None
     rows: tuple[tuple[Column, float, Spectrum], ...] = ()
-    kernel: KernelSpectrum | None = None
+    kernel: KernelSpectrum | BasisSpectrum | None = None
     fails: bool = False
 
     def extended(self, form: MarginForm, gram: np.ndarray | None) -> Generator[None, None, Decompositions]:
@@ -47,6 +50,9 @@ class Decompositions:
         if gram is not None:
             return (yield from found._of_kernel(form, gram))
         if form.features.width > LARGEST:
+            return found
+        found = yield from found._of_basis(form)
+        if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
             return found
         for column in form.columns:
             if unsuited(form, column) is None and found._spectrum(column) is None:
@@ -57,6 +63,21 @@ class Decompositions:
                 most = np.inf if stiff else STIFF / max(float(spectrum.values.sum()), 1e-300)
                 found = replace(found, rows=(*others, (column, most, spectrum)))
         return found
+
+    def _of_basis(self, form: MarginForm) -> Generator[None, None, Decompositions]:
+        """Where rows are a kernel matrix, they are decomposed as such."""
+        counts = form.columns[0].counts
+        known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
+        if known or self.fails or form.ridge == 0 or form.bias == "free" or form.kinds:
+            return self
+        assert isinstance(form.features, LinearFeatures)
+        G = form.features.square(counts)
+        if G is None:
+            return self
+        decomposed = yield from decompose(G, 0.0, counts)
+        if decomposed is None:
+            return replace(self, fails=True)
+        return replace(self, kernel=BasisSpectrum(decomposed))
 
     def _of_kernel(self, form: MarginForm, G: np.ndarray) -> Generator[None, None, Decompositions]:
         counts = form.columns[0].counts
@@ -70,11 +91,11 @@ class Decompositions:
 
     def report(self, form: MarginForm, column: Column) -> Report | None:
         """The answer to one problem, with its value and bound; None where there is no decomposition for it."""
-        known: KernelSpectrum | Spectrum | None = None
-        if self.gram is None and unsuited(form, column) is None:
-            known = self._spectrum(column)
-        elif self.kernel is not None and self.kernel.serves(form, column):
+        known: KernelSpectrum | BasisSpectrum | Spectrum | None = None
+        if self.kernel is not None and self.kernel.serves(form, column):
             known = self.kernel
+        elif self.gram is None and unsuited(form, column) is None:
+            known = self._spectrum(column)
         if known is None:
             return None
         point = known.point(form, column)
