@@ -51,12 +51,14 @@ def judged(
     Returns
     -------
     Record
-        With accuracy, macro and micro F1, and for two classes the area under the ROC curve.
+        With accuracy, macro and micro F1, and for two classes the area under the ROC curve; with a grid also "cv", the
+        mean score of the best point on the folds.
     Model
         Fitted to the training part.
     """
     started = time.perf_counter()
     chosen: dict[str, Any] = {}
+    validated: dict[str, float] = {}
     certificates: tuple[Certificate, ...] = ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the record counts fits that are not certified
@@ -66,7 +68,8 @@ def judged(
             found = select(objective, parts.X, parts.y, grid, cv=cv, random_state=seed, n_threads=1, **fixed)
             assert found.model is not None
             model, chosen, certificates = found.model, found.best_params, found.certificates
-    values = measured(model, parts)
+            validated = {"cv": found.best_score}
+    values = {**measured(model, parts), **validated}
     seconds = time.perf_counter() - started
     every = (*certificates, model.certificate)
     return (

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mdlearn.experiments.papers.studies import Experiment
-from mdlearn.experiments.papers.uldm import tables
+from mdlearn.experiments.papers.uldm import multiclass_tables, tables
 
-EXPERIMENTS: tuple[Experiment, ...] = (*tables.EXPERIMENTS,)
+EXPERIMENTS: tuple[Experiment, ...] = (*tables.EXPERIMENTS, *multiclass_tables.EXPERIMENTS)
