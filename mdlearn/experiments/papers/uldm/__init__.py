@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from mdlearn.experiments.papers.studies import Experiment
-from mdlearn.experiments.papers.uldm import multiclass_tables, tables
+from mdlearn.experiments.papers.uldm import iris, multiclass_tables, tables, versus
 
-EXPERIMENTS: tuple[Experiment, ...] = (*tables.EXPERIMENTS, *multiclass_tables.EXPERIMENTS)
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *tables.EXPERIMENTS,
+    *multiclass_tables.EXPERIMENTS,
+    *versus.EXPERIMENTS,
+    *iris.EXPERIMENTS,
+)
