@@ -34,11 +34,19 @@ class Line:
         Name in the catalogue, or of generated data; None where the set could not be had.
     note : str
         How it differs from the paper's, or why it is missing; empty where rows, columns and splits are the same.
+    source : str
+        Name in the catalogue where records bear another one, such as that of a preparation of the set.
     """
 
     label: str
     data: str | None
     note: str = ""
+    source: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Name in the catalogue; empty where the set could not be had."""
+        return self.source or self.data or ""
 
 
 @dataclass(frozen=True)
@@ -233,16 +241,16 @@ def remarks(lines: Sequence[Line], sets: Sets) -> list[Block]:
     for line in lines:
         if line.data is None:
             told.append([line.label, ABSENT, line.note or "could not be had"])
-        elif not sets.has(line.data):
+        elif not sets.has(line.origin):
             told.append(
                 [
                     line.label,
-                    line.data,
+                    line.origin,
                     "missing from the folder of data sets" + (f"; {line.note}" if line.note else ""),
                 ]
             )
         elif line.note:
-            told.append([line.label, line.data, line.note])
+            told.append([line.label, line.origin, line.note])
     if not told:
         return ["All sets are there, and are the paper's."]
     return [Heading("Sets that are missing or differ"), Table(["printed as", "set", "what is to be known"], told)]
