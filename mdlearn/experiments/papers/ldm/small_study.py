@@ -1,0 +1,150 @@
+"""Runs of tables 2 and 3 of the LDM paper: one method, one set, one half split at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.experiments.papers.judging import judged
+from mdlearn.experiments.papers.ldm import protocol
+from mdlearn.experiments.papers.ldm.small import SMALL, halves, present
+from mdlearn.experiments.papers.sources import Sets
+from mdlearn.experiments.papers.splitting import Parts, unit_deviation
+from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
+from mdlearn.selection import fit_path
+
+QUICK = ("parkinsons", "sonar", "haberman")
+
+WITH_BIAS = "SVM, regularised bias"
+LARGE_C = "SVM, C times rows"
+SIGNED = "SVM, columns in [-1, 1]"
+STANDARD = "SVM, columns of deviation 1"
+NARROW = "SVM, gamma = 1 / width^2"
+READINGS = {"linear": (WITH_BIAS, LARGE_C, SIGNED), "rbf": (WITH_BIAS, STANDARD, NARROW)}
+"""Readings that all sets have; further ones are codings of single sets."""
+
+
+def units(kernel: str, sets: Sets, settings: Settings) -> list[Unit]:
+    """All methods on all sets that are there."""
+    names = present(sets, QUICK if settings.quick else tuple(SMALL))
+    parts = [*protocol.methods(kernel), protocol.READINGS]
+    return [
+        Unit(repeat, name, part)
+        for repeat in range(2 if settings.quick else protocol.REPEATS)
+        for name in names
+        for part in parts
+    ]
+
+
+def run(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
+    """One method on one split; with LDM, its predictions at the ends of its grid."""
+    if unit.part == protocol.READINGS:
+        return readings(kernel, unit, sets, settings)
+    parts = halves(sets, unit.data, settings.seed, unit.repeat)
+    record = chosen(kernel, unit, unit.part, parts, settings)
+    if unit.part != protocol.LDM:
+        return [record]
+    return [record, ends(kernel, unit, parts, record)]
+
+
+def chosen(
+    kernel: str,
+    unit: Unit,
+    label: str,
+    parts: Parts,
+    settings: Settings,
+    *,
+    factor: Mapping[str, float] | None = None,
+    **fixed: Any,
+) -> Record:
+    """Parameters by 5-fold cross-validation on the training half, the same folds for all methods.
+
+    Parameters
+    ----------
+    kernel : str
+    unit : Unit
+        Its part is a method, or else the SVM is meant.
+    label : str
+        The method's name in the record.
+    parts : Parts
+    settings : Settings
+    factor : mapping, optional
+        What values of the grid are multiplied by.
+    **fixed
+        Further arguments of the fits.
+    """
+    method = unit.part if unit.part in protocol.OBJECTIVES else protocol.SVM
+    points = protocol.grid(method, parts.y.shape[0], kernel, settings.quick)
+    if kernel == "rbf":
+        points = protocol.with_kernel(points, protocol.gammas(parts.X, settings.quick))
+    times = factor or {}
+    points = [{name: value * times.get(name, 1.0) for name, value in point.items()} for point in points]
+    fixed = {"bias": "free" if method == protocol.KMOMD else "none", "kernel": kernel, **fixed}
+    return judged(
+        unit.data,
+        label,
+        unit.repeat,
+        parts,
+        protocol.OBJECTIVES[method],
+        points if points != [{}] else None,
+        cv=protocol.FOLDS,
+        seed=settings.seed + unit.repeat,
+        **fixed,
+    )[0]
+
+
+def ends(kernel: str, unit: Unit, parts: Parts, record: Record) -> Record:
+    """How many test rows get another label when both weights go from 0 to the largest of the grid, for every C."""
+    most = protocol.WEIGHTS[-1]
+    points = [{"C": C, "lambda1": one, "lambda2": one} for C in protocol.C for one in (0.0, most)]
+    at = {"gamma": record.chosen["gamma"]} if kernel == "rbf" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        path = fit_path("ldm", parts.X, parts.y, points, kernel=kernel, bias="none", n_threads=1, **at)
+    told = [model.predict(parts.X_test) for model in path]
+    flips = [int((told[i] != told[i + 1]).sum()) for i in range(0, len(told), 2)]
+    return replace(
+        record,
+        method=protocol.ENDS,
+        values={"flips": flips, "tested": parts.y_test.shape[0]},
+        chosen=at,
+        fits=len(points),
+        converged=int(path.converged.sum()),
+        gap=float(path.gap.max()),
+        seconds=path.elapsed,
+    )
+
+
+def readings(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
+    """The SVM where the protocol is read in another way: a bias, other scalings, other codings, another width."""
+    parts = halves(sets, unit.data, settings.seed, unit.repeat)
+    find = partial(chosen, kernel, unit, settings=settings)
+    records = [find(WITH_BIAS, parts, bias="regularized")]
+    if kernel == "rbf":
+        whole = np.vstack([parts.X, parts.X_test])
+        standard = replace(parts, X=unit_deviation(parts.X, whole), X_test=unit_deviation(parts.X_test, whole))
+        records += [find(STANDARD, standard), find(NARROW, parts, factor={"gamma": 2.0})]
+    else:
+        signed = replace(parts, X=2.0 * parts.X - 1.0, X_test=2.0 * parts.X_test - 1.0)
+        records += [find(LARGE_C, parts, factor={"C": float(parts.y.shape[0])}), find(SIGNED, signed)]
+    for coding in SMALL[unit.data].other:
+        records.append(find(f"SVM, {coding}", halves(sets, unit.data, settings.seed, unit.repeat, coding)))
+    return records
+
+
+def _run_linear(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
+    return run("linear", unit, sets, settings)
+
+
+def _run_rbf(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
+    return run("rbf", unit, sets, settings)
+
+
+LINEAR = Study("ldm-small-linear", partial(units, "linear"), _run_linear)
+RBF = Study("ldm-small-rbf", partial(units, "rbf"), _run_rbf)
