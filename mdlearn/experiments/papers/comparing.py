@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mdlearn.experiments.papers.catalogue import SOURCES
 from mdlearn.experiments.papers.documents import Block, Heading, Table
 from mdlearn.experiments.papers.printed import Figures
 from mdlearn.experiments.papers.sources import Sets
@@ -241,7 +242,7 @@ def remarks(lines: Sequence[Line], sets: Sets) -> list[Block]:
     for line in lines:
         if line.data is None:
             told.append([line.label, ABSENT, line.note or "could not be had"])
-        elif not sets.has(line.origin):
+        elif line.origin in SOURCES and not sets.has(line.origin):  # others are generated
             told.append(
                 [
                     line.label,
