@@ -235,6 +235,11 @@ class KernelFeatures:
 
     def typical_square(self) -> float:
         """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
+        if self._known.typical is None:
+            self._known.typical = self._first_squares()
+        return self._known.typical
+
+    def _first_squares(self) -> float:
         n = min(64, self.n_rows)
         if "gram" in self._store:
             return float(np.diagonal(self._store["gram"])[:n].mean())

@@ -26,12 +26,15 @@ class KnownRows:
         The last decision values.
     eased : (Kernel, Rows) or None
         What values are computed from.
+    typical : float or None
+        Mean of k(x, x) over the first rows.
     """
 
     def __init__(self) -> None:
         self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.eased: tuple[Kernel, Rows] | None = None
+        self.typical: float | None = None
 
 
 def lengths(kernel: Kernel, rows: Rows) -> np.ndarray | None:

@@ -56,38 +56,43 @@ class Dual(NamedTuple):
 
 def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
     """Make multipliers feasible and return the dual's value there."""
-    beta = np.clip(beta, 0.0, column.caps)
-    nothing = Dual(-math.inf, np.zeros_like(column.y), beta, None)
+    beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
-        return nothing
+        return _no_bound(column, beta)
     sigma = _feasible_sigma(column, sigma)
     if form.ridge == 0:
         repaired = without_ridge(form, column, beta, sigma)
         if repaired is None:
-            return nothing
+            return _no_bound(column, beta)
         beta, sigma = repaired
     elif form.bias == "free":
         balanced, sigma = _balance(column, beta, sigma)
         if balanced is None:
-            return nothing
+            return _no_bound(column, beta)
         beta = balanced
     alpha = column.y * (column.sides @ beta + sigma + column.pull)
     value, element = column.bound(beta, sigma), None
     if not form.features.ready:
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
         squares = form.features.most(alpha) + (float(alpha.sum()) ** 2 if form.bias == "regularized" else 0.0)
-        return nothing._replace(lower=value - 0.5 * squares, beta=beta)
+        return _no_bound(column, beta)._replace(lower=value - 0.5 * squares)
     if form.ridge > 0:
         element = form.features.expand(alpha)
         value -= 0.5 * form.norm(element, float(alpha.sum()))
     return Dual(value, alpha, beta, element)
 
 
+def _no_bound(column: Column, beta: np.ndarray) -> Dual:
+    """Multipliers near to which none are feasible."""
+    return Dual(-math.inf, np.zeros_like(column.y), beta, None)
+
+
 def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Sum zero, nothing where the variance has no weight; the shift along the counts costs the bound least."""
     if column.kappa == 0:
         return np.zeros_like(sigma)
-    return np.where(column.counts > 0, sigma - column.counts * (float(sigma.sum()) / column.total), 0.0)
+    centred = sigma - column.counts * (float(sigma.sum()) / column.total)
+    return centred if column.whole else np.where(column.counts > 0, centred, 0.0)
 
 
 def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
@@ -222,8 +227,8 @@ def _held(
     at_zero = unit * value_at_zero(column)
     certificate = judge(unit * objective, unit * lower, at_zero, column.hard, tol)
     # What rounding costs, as if the point had been optimal.
-    ideal = judge(unit * objective, unit * found[0], at_zero, column.hard, tol)
-    at_limit = objective > found[0] and not ideal.converged
+    costly = objective > found[0]
+    at_limit = costly and not judge(unit * objective, unit * found[0], at_zero, column.hard, tol).converged
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
     return Solution(w, intercept, alpha, beta, norm, certificate, at_limit, form.features.attributes())

@@ -73,6 +73,11 @@ class Column:
         return float(self.counts.sum())
 
     @cached_property
+    def whole(self) -> bool:
+        """Whether every row counts."""
+        return bool((self.counts > 0).all())
+
+    @cached_property
     def kappa(self) -> float:
         """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
         return 2.0 * self.variance / self.total
@@ -163,7 +168,7 @@ class Column:
         """What multipliers within their caps say about the objective from below, but for the ridge's share."""
         value = sum(t.bound(b, self.counts) for t, b in zip(self.terms, beta))
         if self.kappa > 0:
-            used = self.counts > 0
+            used = slice(None) if self.whole else self.counts > 0
             value -= float((sigma[used] ** 2 / self.counts[used]).sum()) / (2.0 * self.kappa)
         if self.offset is not None:
             mean = float(self.counts @ self.offset) / self.total

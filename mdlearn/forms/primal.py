@@ -34,7 +34,7 @@ def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float
     factor = feasibility_factor(column, z)
     if math.isinf(factor):
         return math.inf, factor
-    return 0.5 * factor * factor * squares + column.distribution_value(factor * z), factor
+    return 0.5 * factor * factor * squares + column.distribution_value(z if factor == 1.0 else factor * z), factor
 
 
 def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
@@ -48,7 +48,7 @@ def _at(
     """`primal` where the decision values f without the intercept are known."""
     z = column.y * (f + intercept)
     objective, factor = objective_at(form, column, z, form.norm(coef, intercept, f))
-    return objective, z * factor if math.isfinite(factor) else z, factor
+    return objective, z * factor if 1.0 < factor < math.inf else z, factor
 
 
 def feasibility_factor(column: Column, z: np.ndarray) -> float:
@@ -111,7 +111,7 @@ def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
         if term.kind == "logistic":
             return 1.0
         if term.side > 0 and term.threshold > 0 and term.weight > 0:
-            least = float(z[column.counts > 0].min()) / term.threshold
+            least = float((z if column.whole else z[column.counts > 0]).min()) / term.threshold
             if not 1.0 - slack < least < 1.0:
                 return 1.0
             factor = max(factor, 1.0 / least)

@@ -62,20 +62,21 @@ class Route:
         if len(known) < n or len({len(place) for place in known}) > 1:
             known = [[float(i)] for i in range(n)]
         P = np.array(known)
-        self.order = np.lexsort(P.T[::-1]).tolist()
-        self.logs = np.zeros(P.shape)
+        self.order: list[int] = np.lexsort(P.T[::-1]).tolist()
+        logs = np.zeros(P.shape)
         for j, weights in enumerate(P.T):
             used = np.isfinite(weights) & (weights > 0)
             if used.any():
                 low, high = np.log(weights[used].min()), np.log(weights[used].max())
-                self.logs[:, j] = np.log(weights, out=np.full(n, low), where=used)
+                logs[:, j] = np.log(weights, out=np.full(n, low), where=used)
                 # No weight, or an infinite one, is farther away than any other.
-                self.logs[weights == 0, j] = low - 1.0
-                self.logs[np.isinf(weights), j] = high + 1.0
+                logs[weights == 0, j] = low - 1.0
+                logs[np.isinf(weights), j] = high + 1.0
+        self.logs = logs[self.order]
 
-    def nearest(self, i: int, solved: Sequence[int]) -> int | None:
-        """The solved point nearest to point i; of several, the latest."""
-        if not solved:
+    def before(self, t: int) -> int | None:
+        """Of the first `t` points on the way, the nearest to the next one; of several, the latest."""
+        if t == 0:
             return None
-        far = np.abs(self.logs[solved] - self.logs[i]).sum(axis=1)
-        return solved[-1 - int(far[::-1].argmin())]
+        far = np.abs(self.logs[:t] - self.logs[t]).sum(axis=1)
+        return self.order[t - 1 - int(far[::-1].argmin())]

@@ -133,8 +133,8 @@ def walked(setting: Setting, asked: Sequence[tuple[Objective, dict[str, Any]]]) 
         kernel = setting.kernel(asked[group[0]][1])
         route = Route([place_of(asked[i][0], filled[i], total) for i in group])
         handed, solved = Handed(prepared=Prepared(len(group))), dict[int, Fitted]()
-        for j in route.order:
-            i, near = group[j], route.nearest(j, list(solved))
+        for t, j in enumerate(route.order):
+            i, near = group[j], route.before(t)
             handed.starts = None if near is None else _starts(solved[near])
             own = limits if limits.callback is None else replace(limits, callback=_placed(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)

@@ -11,8 +11,9 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import lapack
 
+import mdlearn._solvers.faces as kernels
 from mdlearn.forms.start import Start
-from mdlearn.solvers.hessians import BRIEF, PlainGram, SharedGram, gathered
+from mdlearn.solvers.hessians import BRIEF, PlainGram, SharedGram
 from mdlearn.solvers.starting import guesses, margins
 from mdlearn.solvers.working import FINE, WorkingSets
 
@@ -22,8 +23,6 @@ FEW, SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
 FREED = 2.0
 """Free rows, in units of those that margins tell, beyond which a start is not taken between two guesses."""
-PART = 3
-"""Share of the rows, as one in so many, below which a copy of them costs less than a product with all."""
 TRACE = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
@@ -78,43 +77,27 @@ def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Star
 
 
 def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Newton steps from the gradient e, in place; return the gradient where they end."""
-    low, high, soft, border, omega = work.low, work.high, work.soft, hessian.border, hessian.omega
+    """Newton steps from the gradient e; return the gradient where they end."""
+    m, fine = e.shape[0], FINE * work.scale
+    box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
+    e, work.u = e.copy(), work.u.copy()
+    face = kernels.Face(hessian.R, border, omega, *box, work.u, e, np.empty(m, dtype=np.int64), np.empty((2, m)))
     for _ in range(STEPS):
-        u = work.u
-        violation = work.violation(e)
-        if float(violation.max()) <= FINE * work.scale:
+        n = kernels.rows(face)
+        if face.worst <= fine:
             break
-        free = (u > low) & (u < high)
-        entering = (violation > 0) & ~free
-        if np.count_nonzero(entering) > max(FEW, SHARE * np.count_nonzero(free)):
+        if face.entering > max(FEW, SHARE * face.free):
             break  # most of them will turn round once the worst are settled
-        i = np.flatnonzero(free | entering)
-        A = yield from gathered(hessian.R, i, i)
-        diagonal = np.einsum("ii->i", A)
-        diagonal += soft[i] + TRACE * float(diagonal.max())
+        A, sides = np.empty((n, n)), np.empty((2, n))
+        kernels.system(face, A, sides, TRACE)
+        if m > BRIEF:
+            yield
         L, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             break
-        edge = border[i]
-        # The border is a matrix of rank one beside the factor.
-        step, along = lapack.dpotrs(L, np.array((e[i], edge)).T, lower=0)[0].T
-        step = step - along * (omega * float(edge @ step) / (1.0 + omega * float(edge @ along)))
-        moved = np.minimum(np.maximum(u[i] + step, low[i]), high[i]) - u[i]
-        move = np.zeros_like(u)
-        move[i] = moved
-        # The rows that move are all of R that counts.
-        product = moved @ hessian.R[i] if PART * i.shape[0] < u.shape[0] else hessian.R @ move
-        change = product + hessian.border * (omega * float(edge @ moved)) + soft * move
-        if u.shape[0] > BRIEF:
-            yield
-        slope, bend = float(move @ e), float(move @ change)
-        if not slope > 0:
+        solved = lapack.dpotrs(L, sides.T, lower=0, overwrite_b=1)[0].T
+        if not kernels.step(face, solved):
             break
-        if slope >= bend:
-            work.u = np.minimum(np.maximum(u + move, low), high)
-            e = e - change
-        else:
-            work.u = u + (slope / bend) * move
-            e = e - (slope / bend) * change
+        if m > BRIEF:
+            yield
     return e

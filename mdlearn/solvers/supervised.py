@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,11 @@ class Supervised:
 
     def refusal(self, form: Form) -> str | None:
         """Why it cannot take a form, or None."""
-        with self._noted():
+        try:
             refusal = self.solver.refusal(form)
+        except Exception as error:
+            self._note(error)
+            raise
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
@@ -58,8 +60,11 @@ class Supervised:
 
     def _offered(self, offer: Offer, problem: Problem) -> Offer:
         def make() -> Report:
-            with self._noted():
+            try:
                 report = offer.make()
+            except Exception as error:
+                self._note(error)
+                raise
             self._check(report, problem)
             return report
 
@@ -67,22 +72,23 @@ class Supervised:
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
-        with self._noted():
+        try:
             work = begin()
+        except Exception as error:
+            self._note(error)
+            raise
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
-        with self._noted():
-            return (yield from work)
-
-    @contextmanager
-    def _noted(self) -> Generator[None, None, None]:
-        """An error from within gets a note of the plugin that it comes from."""
         try:
-            yield
+            return (yield from work)
         except Exception as error:
-            if self.origin:
-                error.add_note(f"(from {self.title})")
+            self._note(error)
             raise
+
+    def _note(self, error: Exception) -> None:
+        """Add to an error the plugin that it comes from."""
+        if self.origin:
+            error.add_note(f"(from {self.title})")
 
     def _check(self, report: Any, problem: Problem) -> None:
         if not isinstance(report, Report):

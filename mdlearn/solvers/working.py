@@ -60,7 +60,7 @@ class Hessian(Protocol):
 
 def suits(form: MarginForm, column: Column) -> bool:
     """Whether a column has one term of finite weight, and a free bias only where the sum of u is all it asks for."""
-    if len(column.terms) != 1 or column.hard or not (column.counts > 0).all() or column.terms[0].weight == 0:
+    if len(column.terms) != 1 or column.hard or not column.whole or column.terms[0].weight == 0:
         return False
     return form.bias != "free" or (column.kappa == 0 and not column.pull.any())
 
@@ -71,14 +71,13 @@ class Quadratic:
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
         self.signs = column.y * column.sides[0]
-        caps = column.caps[0]
-        self.low = np.where(self.signs > 0, 0.0, -caps)
-        self.high = np.where(self.signs > 0, caps, 0.0)
+        far = self.signs * column.caps[0]
+        self.low, self.high = np.minimum(far, 0.0), np.maximum(far, 0.0)
         self.soft = np.ascontiguousarray(column.softness[0])
         self.target = column.y * column.kinks[0]
         self.pull = column.y * column.pull
         self.paired = form.bias == "free"
-        self.scale = max(float(np.abs(column.kinks[0]).mean()), 1e-300)
+        self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
         self.u = np.zeros(m)
 
     def climb(
@@ -139,7 +138,7 @@ class WorkingSets(Quadratic):
 
     def beta(self) -> np.ndarray:
         """Multipliers, shape (1, m)."""
-        return np.clip(self.u * self.signs, 0.0, self.column.caps)
+        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
 
     def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
         """First steps from u = 0 on the whole matrix: its rows are read where they lie."""
