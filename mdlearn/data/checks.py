@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Data:
     names: tuple[str, ...] | None
     targets: np.ndarray | None = None
 
-    @property
+    @cached_property
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.counts.sum())

@@ -72,11 +72,11 @@ class Route:
                 # No weight, or an infinite one, is farther away than any other.
                 logs[weights == 0, j] = low - 1.0
                 logs[np.isinf(weights), j] = high + 1.0
-        self.logs = logs[self.order]
+        self.logs, self.ones = logs[self.order], np.ones(logs.shape[1])
 
     def before(self, t: int) -> int | None:
         """Of the first `t` points on the way, the nearest to the next one; of several, the latest."""
         if t == 0:
             return None
-        far = np.abs(self.logs[:t] - self.logs[t]).sum(axis=1)
+        far = np.abs(self.logs[:t] - self.logs[t]) @ self.ones
         return self.order[t - 1 - int(far[::-1].argmin())]
