@@ -72,7 +72,7 @@ class Route:
                 # No weight, or an infinite one, is farther away than any other.
                 logs[weights == 0, j] = low - 1.0
                 logs[np.isinf(weights), j] = high + 1.0
-        self.logs, self.ones = logs[self.order], np.ones(logs.shape[1])
+        self.logs, self.ones = logs[self.order], np.ones(len(known[0]))
 
     def before(self, t: int) -> int | None:
         """Of the first `t` points on the way, the nearest to the next one; of several, the latest."""
