@@ -11,11 +11,12 @@ from mdlearn.experiments.papers.catalogue import SOURCES
 
 
 def made(name, seed=0):
-    """X and y of the shape of a set: classes one deviation apart in every column, rows in random order."""
+    """X and y of the shape of a set: classes one deviation apart in all, rows in random order; votes are yes or no."""
     source, rng = SOURCES[name], np.random.default_rng([seed, len(name)])
     y = rng.permutation(np.repeat(np.arange(len(source.counts)), source.counts))
     labels = 2.0 * y - 1.0 if len(source.counts) == 2 else y
-    return rng.standard_normal((source.rows, source.columns)) + y[:, None] / np.sqrt(source.columns), labels
+    X = rng.standard_normal((source.rows, source.columns)) + y[:, None] / np.sqrt(source.columns)
+    return (X > 0.5 if name == "vote" else X), labels
 
 
 def write_sets(folder, *names):

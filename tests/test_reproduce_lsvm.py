@@ -14,7 +14,7 @@ from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.lsvm import checkerboard, ndc, nonlinear, trials, uci
 from mdlearn.experiments.papers.running import _done
 from mdlearn.experiments.papers.sources import Sets
-from mdlearn.experiments.papers.splitting import Parts
+from mdlearn.experiments.papers.splitting import Parts, generator, stratified_folds
 from mdlearn.experiments.papers.studies import Record, Settings, Unit
 
 QUICK, FULL = Settings(quick=True), Settings()
@@ -40,12 +40,15 @@ def test_ten_folds_hold_every_row_out_once():
 
 def test_missing_votes_lie_between_yes_and_no(tmp_path):
     X, y = made("vote")
-    X = np.where(X > 1, np.nan, X > 0)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
     np.savez(tmp_path / "vote.npz", X=X, y=y)
     sets = Sets(str(tmp_path))
     raw, _ = trials.prepared(sets, "vote", scaled=False)
     assert set(np.unique(raw)) == {-1.0, 0.0, 1.0}
     assert np.array_equal(raw == 0, np.isnan(X)) and np.array_equal(raw == 1, X == 1)
+    np.savez(tmp_path / "vote.npz", X=2 * X, y=y)
+    with pytest.raises(ValueError, match="need to be 0"):
+        trials.prepared(Sets(str(tmp_path)), "vote")
     scaled, _ = trials.prepared(sets, "vote")
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(scaled.std(axis=0), 1)
@@ -74,7 +77,9 @@ def test_one_trial_chooses_within_the_training_part():
     parts = trials.fold_of(X, y, "bupa", 0, FULL)
     method = trials.Method("it", "lsvm", {"nu": [0.001, 0.1, 10.0]}, {"solver": "newton"})
     record, model = trials.tried(method, "bupa", 0, parts, FULL)
-    found = mdlearn.select("lsvm", parts.X, parts.y, {"nu": [0.001, 0.1, 10.0]}, cv=10, solver="newton")
+    inner = stratified_folds(parts.y, 10, generator(0, "bupa", 1000))
+    assert all(abs((parts.y[held] > 0).sum() - (parts.y > 0).sum() / 10) < 1 for _, held in inner)
+    found = mdlearn.select("lsvm", parts.X, parts.y, {"nu": [0.001, 0.1, 10.0]}, cv=inner, solver="newton")
     assert record.chosen == found.best_params == {"nu": model.params["nu"]}
     assert record.values["accuracy"] == (model.predict(parts.X_test) == parts.y_test).mean()
     assert record.values["training"] == (model.predict(parts.X) == parts.y).mean()

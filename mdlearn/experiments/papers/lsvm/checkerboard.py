@@ -157,7 +157,8 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         f"{told}, on a board of {PIXELS} x {PIXELS} pixels with {FIELDS} x {FIELDS} fields. Accuracy is the share of "
         f"all {PIXELS**2:,} pixels on which the prediction is the colour of the field. The slides show pictures and "
         "times only; kernel width and nu did not survive. Here the Gaussian kernel has a standard deviation of one "
-        f"field (gamma = 1/(2 {FIELD}^2) = {GAMMA:g}) and nu = {NU:g}, no bias.",
+        f"field (gamma = 1/(2 {FIELD}^2) = {GAMMA:g}) and nu = {NU:g}, no bias. "
+        "The long run takes two to six minutes, the others seconds.",
         _table(main, settings),
         Picture("lsvm-checkerboard", lambda figure: _draw(figure, X, y, main, settings), CAPTION, (10.0, 7.2)),
         _reading(main),

@@ -57,7 +57,7 @@ def products(X: np.ndarray) -> np.ndarray:
     return np.asarray(G[:, first] * G[:, second] * np.where(first == second, 1.0, np.sqrt(2.0)))
 
 
-STUDY = Study("lsvm-nonlinear", units, run)
+STUDY = Study("lsvm-nonlinear", units, run, version=2)
 
 
 def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:

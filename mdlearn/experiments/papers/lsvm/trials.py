@@ -15,7 +15,7 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.experiments.papers.comparing import Line
 from mdlearn.experiments.papers.judging import judged, measured
 from mdlearn.experiments.papers.sources import Sets
-from mdlearn.experiments.papers.splitting import Parts, generator, taken, unit_deviation
+from mdlearn.experiments.papers.splitting import Parts, generator, stratified_folds, taken, unit_deviation
 from mdlearn.experiments.papers.studies import Record, Settings
 from mdlearn.model.model import Model
 from mdlearn.selection.scores import accuracy
@@ -109,8 +109,9 @@ def tried(method: Method, data: str, i: int, parts: Parts, settings: Settings) -
     """Choose by tenfold cross-validation within the training part, train, time one more training, and test."""
     started = time.perf_counter()
     few = drawn(parts, method.most, data, i, settings)
+    inner = stratified_folds(few.y, FOLDS, generator(settings.seed, data, 1000 + i))
     record, model = judged(
-        data, method.label, i, few, method.objective, method.grid, cv=FOLDS, seed=settings.seed, **method.fixed
+        data, method.label, i, few, method.objective, method.grid, cv=inner, seed=settings.seed, **method.fixed
     )
     model, seconds = trained(method, parts, record.chosen, settings)
     values = {
