@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from mdlearn.experiments.papers import printed
 from mdlearn.experiments.papers.comparing import Line
 from mdlearn.experiments.papers.judging import judged
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, generator, stratified_folds, unit_range
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
-from mdlearn.experiments.papers.uldm.machines import FOLDS, MACHINES, PAPERS_OWN, options
+from mdlearn.experiments.papers.uldm.machines import C_ULDM, FOLDS, MACHINES, Machine, options
 
 NAMES: dict[str, str | None] = {
     "Numeral": None,
@@ -26,6 +28,12 @@ GIVEN, CHOSEN = "printed parameters", "cross-validated"
 ORDER = (5.0, 50.0, 10.0, 200.0, 15.0, 20.0, 100.0, 1.0, 0.5, 0.1, 0.01)
 """Values of gamma, those that table 3 prints first: a run that ends early has them."""
 PAPERS = ("ULDM", "LS SVM", "L1 SVM")
+BARE = "ULDM, no bias"
+VARIANTS: dict[str, Machine] = {
+    **MACHINES,
+    BARE: Machine("uldm", C_ULDM, MappingProxyType({"c_scaling": "max_diag", "bias": "none"})),
+}
+"""Machines of the fits with printed parameters; the parts of their names before a comma are the paper's."""
 
 
 def printed_parameters() -> dict[tuple[str, str], tuple[float, float]]:
@@ -50,7 +58,7 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
     for data in NAMES.values():
         if data is None or not sets.has(data) or (settings.quick and data == "usps"):
             continue
-        made += [Unit(0, data, f"{machine}, {GIVEN}") for machine in MACHINES]
+        made += [Unit(0, data, f"{machine}, {GIVEN}") for machine in VARIANTS]
         if not settings.quick:
             made += [Unit(1 + i, data, f"{machine}, {CHOSEN}") for i in range(len(ORDER)) for machine in PAPERS]
     return made
@@ -59,13 +67,13 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """One machine with one kernel width."""
     name, way = unit.part.rsplit(", ", 1)
-    machine, parts = MACHINES[name], prepared(unit, sets, settings)
+    machine, parts = VARIANTS[name], prepared(unit, sets, settings)
     inputs = parts.X.shape[1]
     fixed = {**options(machine, "rbf"), "multiclass": "fuzzy-min", "seed": settings.seed}
     told = (unit.data, unit.part, unit.repeat, parts, machine.objective)
     if way == GIVEN:
         label = next(label for label, data in NAMES.items() if data == unit.data)
-        C, gamma = printed_parameters()[label, PAPERS_OWN[name]]
+        C, gamma = printed_parameters()[label, name.split(",")[0]]
         return [judged(*told, None, C=C, gamma=gamma / inputs, **fixed)[0]]
     folds = stratified_folds(parts.y, FOLDS, generator(settings.seed, unit.data, 0))
     grid = {"C": list(machine.C)}
