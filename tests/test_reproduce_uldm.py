@@ -193,6 +193,17 @@ def test_printed_outcomes_follow_from_printed_figures(folder):
     assert tables.outcome(Figures(1.0, 0.1, 10), Figures(2.0, 0.1, 10)) == "worse"
 
 
+def test_experiments_beside_table_1_are_of_common_splits(folder):
+    def record(repeat, method, accuracy):
+        return Record("ida_banana", method, repeat, {"accuracy": accuracy})
+
+    records = [record(i, m, 0.5 + 0.1 * i + 0.01 * j) for i in (0, 1) for j, m in enumerate(("LS SVM", *tables.ASIDE))]
+    table, first, second = tables.aside(tables.compared(Sets(str(folder))), [*records, record(2, "LS SVM", 0.0)])
+    assert "55.00" in next(row for row in table.rows if row[0] == "Banana")[1]
+    assert "+1.00 points" in first
+    assert "Banana (+2.00)" in second
+
+
 def test_the_best_width_is_that_of_the_folds():
     def record(repeat, cv, C):
         return Record("usps", "ULDM, cross-validated", repeat, {"cv": cv, "accuracy": 0.5}, {"C": C})
