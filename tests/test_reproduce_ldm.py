@@ -11,7 +11,7 @@ import pytest
 
 from mdlearn import fit
 from mdlearn.cli import main
-from mdlearn.experiments.papers.ldm import EXPERIMENTS, protocol, small, small_report, small_study
+from mdlearn.experiments.papers.ldm import protocol, small, small_report, small_study
 from mdlearn.experiments.papers.printed import table
 from mdlearn.experiments.papers.readers import RealSet
 from mdlearn.experiments.papers.sources import Sets
@@ -83,8 +83,10 @@ def test_nominal_columns_by_code_and_by_value():
 
 def test_grids_are_the_papers():
     assert len(protocol.grid("SVM", 50, "linear", False)) == 3
-    points = protocol.grid("LDM", 50, "rbf", False)
+    points = protocol.grid("LDM", 50, "linear", False)
     assert len(points) == 3 * 7 * 7
+    assert points == protocol.grid(protocol.WHOLE, 50, "rbf", False)
+    assert all(point in points for point in protocol.grid("LDM", 50, "rbf", False))
     assert {one["lambda1"] for one in points} == {2.0**k for k in range(-8, -1)} == {one["lambda2"] for one in points}
     assert {one["C"] for one in points} == {10, 50, 100}
 
@@ -180,6 +182,12 @@ def test_a_killed_run_goes_on_with_the_same_records(folder, tmp_path):
     assert records_of(tmp_path / "cut") == whole
 
 
-def test_names_of_the_experiments():
-    assert {"ldm-table2", "ldm-table3"} <= {one.name for one in EXPERIMENTS}
-    assert [one.study for one in EXPERIMENTS[:2]] == [small_study.LINEAR, small_study.RBF]
+def test_all_points_are_compared_with_every_third():
+    records = [
+        Record("sonar", method, repeat, {"accuracy": 0.7 + 0.01 * repeat * (method == protocol.WHOLE)})
+        for method in ("LDM", protocol.WHOLE)
+        for repeat in range(3)
+    ]
+    records.append(Record("sonar", protocol.ENDS, 0, {"flips": [0, 0, 1], "tested": 104}))
+    told = small_report.same_as_svm(records)
+    assert "the same test accuracy in 1 of 3 splits" in told[-1]

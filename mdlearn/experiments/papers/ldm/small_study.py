@@ -8,14 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.experiments.papers.judging import judged
 from mdlearn.experiments.papers.ldm import protocol
 from mdlearn.experiments.papers.ldm.small import SMALL, halves, present
 from mdlearn.experiments.papers.sources import Sets
-from mdlearn.experiments.papers.splitting import Parts, unit_deviation
+from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
 from mdlearn.selection import fit_path
 
@@ -24,9 +22,8 @@ QUICK = ("parkinsons", "sonar", "haberman")
 WITH_BIAS = "SVM, regularised bias"
 LARGE_C = "SVM, C times rows"
 SIGNED = "SVM, columns in [-1, 1]"
-STANDARD = "SVM, columns of deviation 1"
 NARROW = "SVM, gamma = 1 / width^2"
-READINGS = {"linear": (WITH_BIAS, LARGE_C, SIGNED), "rbf": (WITH_BIAS, STANDARD, NARROW)}
+READINGS = {"linear": (WITH_BIAS, LARGE_C, SIGNED), "rbf": (WITH_BIAS, NARROW)}
 """Readings that all sets have; further ones are codings of single sets."""
 
 
@@ -34,11 +31,12 @@ def units(kernel: str, sets: Sets, settings: Settings) -> list[Unit]:
     """All methods on all sets that are there."""
     names = present(sets, QUICK if settings.quick else tuple(SMALL))
     parts = [*protocol.methods(kernel), protocol.READINGS]
+    whole = range(3 if kernel == "rbf" and not settings.quick else 0)
     return [
         Unit(repeat, name, part)
         for repeat in range(2 if settings.quick else protocol.REPEATS)
         for name in names
-        for part in parts
+        for part in (*parts, *([protocol.WHOLE] if repeat in whole else []))
     ]
 
 
@@ -69,7 +67,7 @@ def chosen(
     ----------
     kernel : str
     unit : Unit
-        Its part is a method, or else the SVM is meant.
+        Its part is a method, or `protocol.READINGS`, where the SVM is meant.
     label : str
         The method's name in the record.
     parts : Parts
@@ -79,7 +77,7 @@ def chosen(
     **fixed
         Further arguments of the fits.
     """
-    method = unit.part if unit.part in protocol.OBJECTIVES else protocol.SVM
+    method = protocol.SVM if unit.part == protocol.READINGS else unit.part
     points = protocol.grid(method, parts.y.shape[0], kernel, settings.quick)
     if kernel == "rbf":
         points = protocol.with_kernel(points, protocol.gammas(parts.X, settings.quick))
@@ -91,7 +89,7 @@ def chosen(
         label,
         unit.repeat,
         parts,
-        protocol.OBJECTIVES[method],
+        protocol.OBJECTIVES.get(method, "ldm"),
         points if points != [{}] else None,
         cv=protocol.FOLDS,
         seed=settings.seed + unit.repeat,
@@ -127,9 +125,7 @@ def readings(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Re
     find = partial(chosen, kernel, unit, settings=settings)
     records = [find(WITH_BIAS, parts, bias="regularized")]
     if kernel == "rbf":
-        whole = np.vstack([parts.X, parts.X_test])
-        standard = replace(parts, X=unit_deviation(parts.X, whole), X_test=unit_deviation(parts.X_test, whole))
-        records += [find(STANDARD, standard), find(NARROW, parts, factor={"gamma": 2.0})]
+        records.append(find(NARROW, parts, factor={"gamma": 2.0}))
     else:
         signed = replace(parts, X=2.0 * parts.X - 1.0, X_test=2.0 * parts.X_test - 1.0)
         records += [find(LARGE_C, parts, factor={"C": float(parts.y.shape[0])}), find(SIGNED, signed)]
