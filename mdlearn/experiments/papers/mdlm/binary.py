@@ -1,0 +1,101 @@
+"""Table 3: accuracy and AUC on nine binary sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mdlearn.experiments.papers.comparing import Comparison, certificates, remarks, scores
+from mdlearn.experiments.papers.documents import Block, Heading, Report
+from mdlearn.experiments.papers.mdlm import readings
+from mdlearn.experiments.papers.mdlm.protocol import (
+    COSTS,
+    FILES,
+    LINES,
+    METHODS,
+    SQUARED,
+    has,
+    method,
+    rows,
+    split,
+    told,
+)
+from mdlearn.experiments.papers.printed import Figures, table
+from mdlearn.experiments.papers.sources import Sets
+from mdlearn.experiments.papers.studies import Experiment, Record, Settings, Study, Unit
+from mdlearn.selection.significance import paired_test
+
+SPLITS = 60
+"""30 divisions, both ways round."""
+QUICK = ("heart", "promoters")
+MEASURES = {"accuracy": "ACC", "auc": "AUC"}
+
+
+def units(sets: Sets, settings: Settings) -> list[Unit]:
+    """Every method on every half of every set that is there; readings on the first halves."""
+    names = [name for name in FILES.values() if has(sets, name) and (name in QUICK or not settings.quick)]
+    splits, few = (2, 1) if settings.quick else (SPLITS, readings.FEW)
+    found = [Unit(r, name, part) for r in range(splits) for name in names for part in METHODS]
+    return found + readings.units(sets, names, few)
+
+
+def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
+    """One method of the table, or the methods of a reading, on one half."""
+    if unit.part not in METHODS:
+        return readings.run(unit, sets, settings)
+    parts = split(*rows(sets, unit.data), settings.seed, unit.data, unit.repeat)
+    found = method(unit.part, unit.data)
+    return [found.judge(unit.data, unit.part, unit.repeat, parts, settings.quick, settings.seed, bias="none")]
+
+
+def printed(metric: str) -> dict[tuple[str, str], Figures]:
+    """Figures of the table by set and method; `metric` is "ACC" or "AUC"."""
+    return {
+        (row["dataset"], row["method"]): Figures(float(row["mean"]), float(row["std"]), SPLITS)
+        for row in table("mdlm_table3_binary")
+        if row["metric"] == metric
+    }
+
+
+def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
+    """Both halves of the table, and the readings."""
+    mine = [record for record in records if record.method in METHODS]
+    theirs = {key: (metric, printed(metric)) for key, metric in MEASURES.items()}
+    blocks: list[Block] = [*PROTOCOL]
+    for key, (metric, figures) in theirs.items():
+        one, found = Comparison(LINES, tuple(METHODS), figures, "MDLM", paired_test, key), scores(mine, key)
+        blocks += [Heading(metric), one.table(found), one.outcomes(found), one.standings(found), one.outside(found)]
+    blocks.append(Heading("Other readings of scaling, bias, coding and kernel"))
+    blocks += [readings.compared(records, key, *figures) for key, figures in theirs.items()]
+    blocks += [readings.distances(records, theirs), *READING, *remarks(LINES, sets)]
+    blocks += [Heading("Certificates"), certificates(mine)]
+    return Report(EXPERIMENT.title, [block for block in blocks if block])
+
+
+PROTOCOL = (
+    "Thirty times twofold cross-validation: every class is divided at random into two halves, each of which is the "
+    f"training part once; mean and standard deviation are over these {SPLITS} halves. Parameters are chosen for "
+    "accuracy by 5-fold cross-validation in the training part; how the paper chose them is not stated in full.",
+    "No bias. Columns are as in the files, without scaling: the paper asks for features that are normalised but does "
+    "not say how; other readings are below.",
+    "Grids: lambda1 and lambda2 of MDLM and the alpha of MDLM and MLR are thinned to 2^-3, 2^-1, 2, 2^3 and 1, 5, 10 "
+    "of the paper's 2^-3, 2^-2, ..., 2^3 and 1, 2, ..., 10, because the full grid takes ten times as long; on the "
+    "first halves the full grid was run too (below). The other grids are not stated: lam of L2LR and MLR is from "
+    f"{told(SQUARED)}; C of the support vector machine from {told(COSTS)}; LDM has C from 1, 10, 100, lambda1 and "
+    "lambda2 from 2^-3 and 2^3. All machines are linear.",
+    "promoter has more columns (57) than training rows (53). There the paper's objective for MDLM is unbounded below "
+    "wherever lambda2 > 0, and the library refuses it; a squared norm with weight 0.01, 0.1 or 1, chosen with the "
+    "others, is added (alpha = 5).",
+    "The paper names no test; methods are compared with MDLM by the paired t-test at 95 %, which takes the halves for "
+    "independent. A full run takes about 20 minutes on one core.",
+)
+
+READING = (
+    "diabetes tells the readings apart: with a bias, or on columns whose zero lies inside the data, every linear "
+    "method reaches an AUC above 0.82, where the paper prints 0.63 to 0.66; without a bias on the file's own units "
+    "L2LR, MLR and MDLM come within about 0.02 of its accuracy and AUC. So the paper's figures are those of "
+    "hyperplanes through the origin, and where a bias matters all methods of the table would gain more by it than "
+    "they differ from each other.",
+)
+
+STUDY = Study("mdlm-binary", units, run)
+EXPERIMENT = Experiment("mdlm-table3", "MDLM paper, table 3: accuracy and AUC on nine binary sets", STUDY, report)
