@@ -95,8 +95,8 @@ PROTOCOL = (
     "The paper does not say which sets, and which probability of a method that is fitted with a sharper loss it "
     "shows. Here it is 1 / (1 + exp(-f)) for both methods. With a small lambda2 MDLM holds f near 1 for most rows, a "
     "probability of 0.73; with a large one f grows. How far a curve is to the right is thus a matter of the scale of "
-    "f, which lambda1 and lambda2 set for MDLM and lam for MLR, and not of better predictions: those show in the height "
-    "in the middle.",
+    "f, which lambda1 and lambda2 set for MDLM and lam for MLR, and not of better predictions: those show in the "
+    "height in the middle.",
 )
 
 STUDY = Study("mdlm-probabilities", units, run)

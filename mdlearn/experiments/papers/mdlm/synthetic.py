@@ -167,8 +167,8 @@ PROTOCOL = (
     "The paper states neither the bias nor how parameters are chosen. Here support vector machines and MDLM have a "
     "free bias (for MDLM, which has no squared norm, a regularised bias is the same), logistic regression (LR) has "
     f"none; C of the soft margin is from 2^-3, 2^-2, ..., 2^3, lambda1 and lambda2 of MDLM from 2^-3, 1 and 2^3, alpha "
-    "from 1 and 10 (coarser than the paper's grid, to keep the run short), by 5-fold cross-validation in the training rows. "
-    f"Where the rows can be separated LR has no optimum; it is then fitted with lam = {NEARLY:g}.",
+    "from 1 and 10 (coarser than the paper's grid, to keep the run short), by 5-fold cross-validation in the training "
+    f"rows. Where the rows can be separated LR has no optimum; it is then fitted with lam = {NEARLY:g}.",
     "Methods are tested against MDLM by Welch's test, because hard margins exist for some samples only. A full run "
     "takes about 10 minutes on one core.",
 )
