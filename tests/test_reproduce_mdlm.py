@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from mdlearn.experiments.papers.catalogue import SOURCES
 from mdlearn.experiments.papers.comparing import scores
 from mdlearn.experiments.papers.mdlm import (
     EXPERIMENTS,
+    binary,
     influence,
     losses,
     multiclass,
@@ -229,12 +231,15 @@ def test_codes_and_missing_values(nominal):
 def test_a_squared_norm_stands_in_where_there_is_no_optimum(nominal):
     X, y = protocol.rows(nominal, "promoters")
     parts = protocol.split(X, y, 0, "promoters", 0)
+    plain = protocol.METHODS["MDLM"]
     with pytest.raises(ValueError, match="unbounded below"):
-        protocol.METHODS["MDLM"].judge("promoters", "MDLM", 0, parts, True, 0, bias="none")
-    record = protocol.method("MDLM", "promoters").judge("promoters", "MDLM", 0, parts, True, 0, bias="none")
+        replace(plain, instead=None).judge("promoters", "MDLM", 0, parts, True, 0, bias="none")
+    record = plain.judge("promoters", "MDLM", 0, parts, True, 0, bias="none")
     assert record.chosen["ridge"] > 0
+    assert "unbounded below" in record.note
     assert record.converged == record.fits
-    assert protocol.method("MDLM", "heart") is protocol.METHODS["MDLM"]
+    assert "promoter (MDLM, 1)" in binary.ridged([record])
+    assert plain.judge("some", "MDLM", 0, Parts(X[:, :5], y, X[:, :5], y), True, 0, bias="none").note == ""
 
 
 def test_noise_has_its_share_of_the_variance():

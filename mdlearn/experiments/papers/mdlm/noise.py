@@ -10,7 +10,7 @@ from mdlearn.datasets import add_noise
 from mdlearn.experiments.papers.comparing import Line, certificates, remarks, scores
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
 from mdlearn.experiments.papers.mdlm.binary import QUICK, printed
-from mdlearn.experiments.papers.mdlm.protocol import FILES, LINES, has, method, rows, split
+from mdlearn.experiments.papers.mdlm.protocol import FILES, LINES, METHODS, has, rows, split
 from mdlearn.experiments.papers.printed import table
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import generator
@@ -35,7 +35,7 @@ def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     X, y = rows(sets, unit.data)
     parts = split(noisy(X, unit, settings.seed), y, settings.seed, unit.data, unit.repeat)
     return [
-        method(name, unit.data).judge(
+        METHODS[name].judge(
             unit.data, f"{name}, {unit.part}", unit.repeat, parts, settings.quick, settings.seed, bias="none"
         )
         for name in COMPARED

@@ -9,9 +9,8 @@ import numpy as np
 
 from mdlearn.experiments.papers.comparing import certificates, remarks
 from mdlearn.experiments.papers.documents import Block, Picture, Report, Table
-from mdlearn.experiments.papers.judging import judged
 from mdlearn.experiments.papers.mdlm.binary import QUICK
-from mdlearn.experiments.papers.mdlm.protocol import FILES, LINES, has, method, rows, split
+from mdlearn.experiments.papers.mdlm.protocol import FILES, LINES, METHODS, has, rows, split
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.studies import Experiment, Record, Settings, Study, Unit
 from mdlearn.plotting import cumulative_margins
@@ -27,12 +26,9 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
 
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """Signed probabilities of the training and the test rows."""
-    found = method(unit.part, unit.data)
     parts = split(*rows(sets, unit.data), settings.seed, unit.data, 0)
-    grid = found.quick if settings.quick else found.grid
-    record, model = judged(
-        unit.data, unit.part, 0, parts, found.objective, grid, seed=settings.seed, bias="none", **found.fixed
-    )
+    place = unit.data, unit.part, 0, parts
+    record, model = METHODS[unit.part].fitted(*place, settings.quick, settings.seed, bias="none")
     for key, X, y in (("train", parts.X, parts.y), ("test", parts.X_test, parts.y_test)):
         record.values[key] = signed(model.decision_function(X), y == model.classes_[1]).tolist()
     return [record]

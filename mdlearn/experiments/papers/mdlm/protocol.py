@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from mdlearn.experiments.papers.judging import Grid, judged
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, complete, generator, taken
 from mdlearn.experiments.papers.studies import Record
+from mdlearn.model.model import Model
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -64,19 +65,41 @@ class Method:
         A smaller grid.
     fixed : mapping
         Further arguments of the fits.
+    instead : Method or None
+        What is fitted where a point of the grid has no optimum.
     """
 
     objective: str
     grid: Mapping[str, Sequence[Any]]
     quick: Mapping[str, Sequence[Any]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    instead: Method | None = None
 
-    def judge(self, data: str, name: str, repeat: int, parts: Parts, quick: bool, seed: int, **fixed: Any) -> Record:
+    def fitted(
+        self, data: str, name: str, repeat: int, parts: Parts, quick: bool, seed: int, **fixed: Any
+    ) -> tuple[Record, Model]:
         """Choose by 5-fold cross-validation in the training part, fit and test."""
         grid: Grid = self.quick if quick else self.grid
-        return judged(data, name, repeat, parts, self.objective, grid, cv=5, seed=seed, **{**self.fixed, **fixed})[0]
+        try:
+            return judged(data, name, repeat, parts, self.objective, grid, cv=5, seed=seed, **{**self.fixed, **fixed})
+        except ValueError as error:
+            if self.instead is None:
+                raise
+            record, model = self.instead.fitted(data, name, repeat, parts, quick, seed, **fixed)
+            return replace(record, note=" ".join(str(error).split())), model
+
+    def judge(self, data: str, name: str, repeat: int, parts: Parts, quick: bool, seed: int, **fixed: Any) -> Record:
+        """The record of `fitted`."""
+        return self.fitted(data, name, repeat, parts, quick, seed, **fixed)[0]
 
 
+RIDGED = Method(
+    "mdlm",
+    {"lambda1": LAMBDAS, "lambda2": LAMBDAS, "ridge": (0.01, 0.1, 1.0)},
+    {"lambda1": LAMBDAS[::3], "lambda2": LAMBDAS[:1], "ridge": (0.1,)},
+    {"alpha": 5.0},
+)
+"""MDLM where its objective needs a ridge to have an optimum."""
 METHODS = {
     "SVM": Method("svm", {"C": COSTS}, {"C": COSTS[1::2]}),
     "L2LR": Method("l2lr", {"lam": SQUARED}, {"lam": SQUARED[::3]}),
@@ -90,21 +113,10 @@ METHODS = {
         "mdlm",
         {"lambda1": LAMBDAS, "lambda2": LAMBDAS, "alpha": ALPHAS},
         {"lambda1": LAMBDAS[::3], "lambda2": LAMBDAS[::3], "alpha": ALPHAS[:1]},
+        instead=RIDGED,
     ),
 }
 """The methods of table 3, as printed."""
-RIDGED = Method(
-    "mdlm",
-    {"lambda1": LAMBDAS, "lambda2": LAMBDAS, "ridge": (0.01, 0.1, 1.0)},
-    {"lambda1": LAMBDAS[::3], "lambda2": LAMBDAS[:1], "ridge": (0.1,)},
-    {"alpha": 5.0},
-)
-"""MDLM where its objective needs a ridge to have an optimum."""
-
-
-def method(name: str, data: str) -> Method:
-    """How a method of table 3 is fitted to a set."""
-    return RIDGED if name == "MDLM" and data in UNSOLVABLE else METHODS[name]
 
 
 def rows(sets: Sets, data: str) -> Rows:

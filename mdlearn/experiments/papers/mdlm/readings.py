@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.experiments.papers.comparing import scores
 from mdlearn.experiments.papers.documents import Table
-from mdlearn.experiments.papers.mdlm.protocol import LINES, METHODS, UNSOLVABLE, Method, has, method, rows, split
+from mdlearn.experiments.papers.mdlm.protocol import LINES, METHODS, UNSOLVABLE, Method, has, rows, split
 from mdlearn.experiments.papers.printed import Figures
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, mean_distance, unit_deviation, unit_range
@@ -117,7 +117,7 @@ def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
         X = np.asarray(sets.get(unit.data).X, dtype=np.float64)
     parts = split(reading.scale(X), y, settings.seed, unit.data, unit.repeat)
     return [
-        reading.adapted(method(name, unit.data), parts).judge(
+        reading.adapted(METHODS[name], parts).judge(
             unit.data, read_as(name, unit.part), unit.repeat, parts, settings.quick, settings.seed, bias=reading.bias
         )
         for name in reading.methods

@@ -204,8 +204,8 @@ def reading(found: dict[tuple[str, str], np.ndarray]) -> list[str]:
     told_ = ", ".join(f"{name} {away(name, of)}" for name, of in every.items())
     return [
         f"Mean distance from the printed accuracies: {told_}.",
-        "The printed figures of soft margin and MDLM need a bias: without one, no line through the origin does better "
-        "than about 0.6. Those of LR are far above that and far below LR with a bias, which is as good as the soft "
+        "The printed figures of soft margin and MDLM need a bias: without one both stay at about 0.6 or "
+        "below. Those of LR are far above that and far below LR with a bias, which is as good as the soft "
         "margin. LR without a bias on columns scaled to [0, 1] comes nearest of the exact fits, and like the paper's "
         "figures it grows with the number of rows; an iteration that was stopped early is another explanation. So the "
         "large advantage over LR in the table is one of the bias or of the optimiser, not of the loss.",
