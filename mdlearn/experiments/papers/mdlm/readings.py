@@ -146,6 +146,29 @@ def compared(records: Sequence[Record], key: str, metric: str, theirs: Mapping[t
     return Table(["set and method", "printed", PLAIN, *READINGS], lines, caption)
 
 
+def agreement(
+    records: Sequence[Record], measures: Mapping[str, tuple[str, Mapping[tuple[str, str], Figures]]]
+) -> Table:
+    """By how much the figures of the table are above the printed ones, by set and kind of method."""
+    kinds = (Reading().methods, tuple(name for name in METHODS if name not in Reading().methods))
+    lines = []
+    for line in LINES:
+        cells = []
+        for key, (_, theirs) in measures.items():
+            found = scores(records, key)
+            for kind in kinds:
+                above = [
+                    float(found[line.data or "", name].mean()) - theirs[line.label, name].mean
+                    for name in kind
+                    if (line.data or "", name) in found
+                ]
+                cells.append(f"{np.mean(above):+.3f}" if above else "-")
+        if line.data is not None:
+            lines.append([line.label, *cells])
+    header = ["data", *(f"{', '.join(kind)}: {metric}" for metric, _ in measures.values() for kind in kinds)]
+    return Table(header, lines, "Our mean less the printed one, averaged over the methods of a column.")
+
+
 def distances(
     records: Sequence[Record], measures: Mapping[str, tuple[str, Mapping[tuple[str, str], Figures]]]
 ) -> Table:
