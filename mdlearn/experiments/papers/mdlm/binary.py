@@ -108,8 +108,8 @@ READING = (
     "0.94 and more is reached by none of the linear readings.",
     "The printed figures of the support vector machine and of LDM are below ours on several sets, although every fit "
     "here is certified to be the optimum of the same objective. Neither the linear nor the RBF kernel explains all of "
-    "them; parameters that were chosen badly, or a program that stopped early, would. The lead that MDLM has over these "
-    "two in the paper is not seen here.",
+    "them; parameters that were chosen badly, or a program that stopped early, would. The lead that MDLM has over "
+    "these two in the paper is not seen here.",
 )
 
 STUDY = Study("mdlm-binary", units, run)

@@ -65,9 +65,9 @@ def gains(records: Sequence[Record]) -> Table:
     for line in LINES:
         cells = [line.label + (" *" if line.note else "")]
         for level in LEVELS:
-            base, ours = (found.get((line.data or "", f"{name}, {level} %")) for name in COMPARED)
+            base, ours = found.paired(*((line.data or "", f"{name}, {level} %") for name in COMPARED))
             cell = "-"
-            if base is not None and ours is not None:
+            if base.shape[0]:
                 gain = 100.0 * float(ours.mean() / base.mean() - 1.0)
                 averages[level].append((gain, theirs[line.label, level]))
                 sure = base.shape[0] > 1 and paired_test(ours, base).pvalue < 0.05

@@ -48,7 +48,7 @@ LINES = (
     Line("heart", "heart"),
     Line("promoter", "promoters", "57 nucleotides as numbers 0 to 3 (the paper does not state the coding)"),
     Line("vote", "vote", "no, missing and yes are 0, 1/2 and 1 (the paper does not state the coding)"),
-    Line("house", "house", "the 232 complete rows of vote (the paper does not say what the set is)"),
+    Line("house", "house", "the 232 complete rows of vote (the paper does not say what the set is)", "vote"),
 )
 """Tables 3 and 4, as printed."""
 
