@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from mdlearn.experiments.papers.l3 import complexity, directions, planar, small, tables
 from mdlearn.experiments.papers.studies import Experiment
 
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *complexity.TABLES,
+    *tables.TABLES,
+    *planar.FIGURES,
+    *small.FIGURES,
+    *directions.FIGURES,
+)
