@@ -31,32 +31,37 @@ LINES = (Line("MNIST", DATA, NOTE),)
 
 
 def units(sets: Sets, settings: Settings) -> list[Unit]:
-    """A unit is a number of landmarks, chosen in one way."""
-    if not sets.has(DATA):
-        return []
-    return [Unit(0, DATA, f"{how} {n:03d}") for n in (LANDMARKS[:2] if settings.quick else LANDMARKS) for how in KINDS]
+    """A unit is a way to choose landmarks."""
+    return [Unit(0, DATA, how) for how in KINDS] if sets.has(DATA) else []
 
 
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
-    """Choose landmarks, timed, then fit with these and test."""
-    started, parts = time.perf_counter(), prepared(sets, DATA)
-    how, n = unit.part.split()[0], int(unit.part.split()[1])
+    """Choose landmarks, timed, then fit with these and test, for all numbers of them."""
+    parts = prepared(sets, DATA)
     order = generator(settings.seed, DATA, unit.repeat).permutation(parts.y.shape[0])
     rows = np.sort(order[: 500 if settings.quick else ROWS])
     X, y = parts.X[rows], parts.y[rows]
-    points = distinct(check_rows(X, "X"), np.ones(X.shape[0]))
+    records = []
+    for n in LANDMARKS[:2] if settings.quick else LANDMARKS:
+        started = time.perf_counter()
+        landmarks, spent = chosen(X, unit.part, n, settings.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the record counts fits that are not certified
+            clusters = 10 if settings.quick else CLUSTERS
+            asked: dict[str, Any] = {"C": WEIGHT, "n_clusters": clusters, "landmarks": landmarks}
+            model = fit("l3svm", X, y, random_state=settings.seed, n_threads=1, **asked)
+        values = {"accuracy": model.score(parts.X_test, parts.y_test), "choice": spent, "landmarks": float(n)}
+        proof, seconds = model.certificate, time.perf_counter() - started
+        chose = {"C": WEIGHT}
+        records.append(Record(DATA, unit.part, unit.repeat, values, chose, 1, int(proof.converged), proof.gap, seconds))
+    return records
+
+
+def chosen(X: np.ndarray, how: str, n: int, seed: int) -> tuple[np.ndarray, float]:
+    """Landmarks, and CPU seconds to choose them."""
     begun = time.process_time()
-    landmarks = drained(choose(how, points, n, settings.seed))
-    chosen = time.process_time() - begun
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the record counts fits that are not certified
-        clusters = 10 if settings.quick else CLUSTERS
-        asked: dict[str, Any] = {"C": WEIGHT, "n_clusters": clusters, "landmarks": landmarks}
-        model = fit("l3svm", X, y, random_state=settings.seed, n_threads=1, **asked)
-    values = {"accuracy": model.score(parts.X_test, parts.y_test), "choice": chosen, "landmarks": float(n)}
-    certificate, seconds = model.certificate, time.perf_counter() - started
-    fits = (1, int(certificate.converged), certificate.gap)
-    return [Record(DATA, how, unit.repeat, values, {"C": WEIGHT}, *fits, seconds)]
+    landmarks = drained(choose(how, distinct(check_rows(X, "X"), np.ones(X.shape[0])), n, seed))
+    return landmarks, time.process_time() - begun
 
 
 def drained(work: Generator[Any, Any, np.ndarray]) -> np.ndarray:

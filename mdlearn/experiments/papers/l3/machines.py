@@ -67,7 +67,7 @@ MACHINES: dict[str, Machine] = {
     "RBF-SVM": Machine(
         "svm", {"C": (1.0, 10.0, 100.0), "gamma": (0.1, 0.3, 1.0)}, {"kernel": "rbf"}, scaled=True, rows="kernel"
     ),
-    "Linear-SVM": Machine("svm", {"C": WEIGHTS}, {"solver": "cd"}, mean=True),
+    "Linear-SVM": Machine("svm", {"C": WEIGHTS}, mean=True),
     "CSVM": Machine("csvm", {"C": (1e2, 1e3, 1e4), "lam": (1.0, 10.0)}, mean=True, clusters="n_clusters", binary=True),
     "LLSVM": Machine("llsvm", {"lam": RIDGES}, clusters="n_anchors", rows="heavy"),
     "ML3": Machine("ml3", {"lam": RIDGES}, {"tol": 1e-2}, clusters="n_latent", rows="heavy", latent=True),

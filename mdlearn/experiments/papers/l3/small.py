@@ -22,7 +22,7 @@ from mdlearn.selection import select
 
 FOLDS, REPEATS = 5, 10
 COUNT = 12
-"""Numbers of landmarks, from 1 to that of the training rows in equal ratios."""
+"""Numbers of landmarks, from 1 to that of the distinct training rows in equal ratios."""
 CLUSTERS = (1, 2, 3, 5, 8, 12, 20, 30, 40)
 BASE = 10
 """Clusters for which C of the last panel is chosen."""
@@ -56,15 +56,14 @@ def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     order = generator(settings.seed, unit.data, unit.repeat).permutation(y.shape[0])
     count = 4 if settings.quick else COUNT
     clusters = CLUSTERS[:4] if settings.quick else CLUSTERS
-    smallest = y.shape[0] - -(-y.shape[0] // FOLDS)
-    steps, every = numbers(smallest, count), []
+    folds = [fold(X, y, order, i) for i in range(FOLDS)]
+    most = min(np.unique(parts.X, axis=0).shape[0] for parts in folds)
+    steps = numbers(most, count)
+    every: list[Certificate] = []
     sweeps = {"L, K = 1": steps, "L, K = 2": steps, "K": list(clusters)}
     sums = {name: np.zeros(len(values)) for name, values in sweeps.items()}
     weights: dict[str, list[float]] = {name: [] for name in sweeps}
-    for i in range(FOLDS):
-        held = np.zeros(y.shape[0], dtype=bool)
-        held[order[i::FOLDS]] = True
-        parts = scaled(taken(X, y, np.flatnonzero(~held), np.flatnonzero(held)))
+    for parts in folds:
         for name, values in sweeps.items():
             right, C, certified = swept(parts, name, values, unit.part, settings)
             sums[name] += right / FOLDS
@@ -77,8 +76,11 @@ def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     return [Record(unit.data, unit.part, unit.repeat, told, dict(weights), len(every), converged, gap, seconds)]
 
 
-def scaled(parts: Parts) -> Parts:
-    """Columns divided by their standard deviation over the training rows."""
+def fold(X: np.ndarray, y: np.ndarray, order: np.ndarray, i: int) -> Parts:
+    """Every fifth row of an order is held out; columns in units of their deviation over the training rows."""
+    held = np.zeros(y.shape[0], dtype=bool)
+    held[order[i::FOLDS]] = True
+    parts = taken(X, y, np.flatnonzero(~held), np.flatnonzero(held))
     return Parts(
         unit_deviation(parts.X, parts.X, centred=False),
         parts.y,
@@ -155,7 +157,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         "100, 1000, is chosen by 5-fold cross-validation within every training part, once for each line: with L = d "
         "landmarks and K = 1 or 2, or K = 10 for the lines against K. The paper's figure does not say which "
         "projection it used, so both are here: dot products and exp(-|x - l|^2 / d). L runs from 1 to the number of "
-        "training rows in equal ratios.",
+        "distinct training rows in equal ratios.",
         Picture(
             "l3-fig3",
             draw,
