@@ -90,7 +90,7 @@ def test_one_method_is_chosen_on_and_fitted_to_drawn_training_rows(folder):
     model = mdlearn.fit("l3svm", parts.X[more], parts.y[more], **found.best_params, **fixed)
     assert record.chosen == found.best_params
     assert record.values["accuracy"] == model.score(parts.X_test, parts.y_test)
-    assert (record.values["rows"], record.values["chosen_on"], record.fits) == (200.0, 100.0, 26)
+    assert (record.values["rows"], record.values["chosen_on"], record.fits) == (200.0, 100.0, 6 * 5 + 1)
 
 
 def test_multiclass_sets_have_no_binary_machine(monkeypatch):
@@ -111,6 +111,18 @@ def test_standard_error_of_two_shares():
     # 90 and 92 per cent of 900 rows: 0.02 / sqrt(2 * 0.91 * 0.09 / 900)
     assert tables.errors_away(92.0, 90.0, 900) == pytest.approx(0.02 / math.sqrt(2 * 0.91 * 0.09 / 900))
     assert tables.errors_away(90.0, 92.0, 900) == -tables.errors_away(92.0, 90.0, 900)
+
+
+def test_printed_figures_below_the_larger_class_are_told(tmp_path):
+    def texts(constant):
+        values = {"accuracy": 0.92, "train": 1.0, "test": 1.0, "rows": 49990.0, "constant": constant}
+        report = tables.report_accuracy([Record("ijcnn1", "Linear-SVM", 0, values)], Sets(str(tmp_path)), FULL)
+        return [block for block in report.blocks if isinstance(block, str)]
+
+    assert any("IJCNN1 Linear-SVM (89.68 %, the larger class 90.50 %)" in text for text in texts(0.905))
+    assert not any("constant answer" in text for text in texts(0.89))
+    # 92 against 89.68 per cent of 91701 rows are 17 standard errors.
+    assert any("0 lie within two standard errors" in text and "IJCNN1 Linear-SVM (+17" in text for text in texts(0.5))
 
 
 def test_reports_have_all_printed_lines(folder, tmp_path):
@@ -209,15 +221,17 @@ def test_made_rows_are_where_their_centres_are():
 
 def test_complexity_report_of_made_times():
     records = [
-        Record(name, how, 0, {"sizes": list(s), "train": [1e-6 * v for v in s], "test": [1e-9 * v**2 for v in s]})
+        Record(name, how, i, {"sizes": list(s), "train": times, "step": times, "test": [1e-9 * v**2 for v in s]})
         for name, s in complexity.SWEEPS.items()
         for how in complexity.PROJECTIONS
+        for i, times in enumerate([[1e-6 * v for v in s], [1.0 for _ in s]])
     ]
     report = complexity.report(records, Sets(None), FULL)
     (told,) = [block for block in report.blocks if hasattr(block, "rows")]
-    assert [row[0] for row in told.rows] == ["training, dot", "training, rbf", "prediction, dot", "prediction, rbf"]
+    kinds = ("training", "training, per step", "prediction")
+    assert [row[0] for row in told.rows] == [f"{kind}, {how}" for kind in kinds for how in complexity.PROJECTIONS]
     assert all(cell.startswith("1.00 (") for cell in told.rows[0][1:])
-    assert all(cell.startswith("2.00 (") for cell in told.rows[3][1:])
+    assert all(cell.startswith("2.00 (") for cell in told.rows[-1][1:])
 
 
 def test_principal_directions_are_those_of_the_covariance():

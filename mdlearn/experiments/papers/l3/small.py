@@ -157,7 +157,7 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         "100, 1000, is chosen by 5-fold cross-validation within every training part, once for each line: with L = d "
         "landmarks and K = 1 or 2, or K = 10 for the lines against K. The paper's figure does not say which "
         "projection it used, so both are here: dot products and exp(-|x - l|^2 / d). L runs from 1 to the number of "
-        "distinct training rows in equal ratios.",
+        "distinct training rows in equal ratios. A full run takes about a quarter of an hour of one core.",
         Picture(
             "l3-fig3",
             draw,
