@@ -167,7 +167,7 @@ def seconds_table(
             cells += [
                 ABSENT if mine is None else f"{mine:.2f}",
                 ABSENT if printed_one is None else f"{printed_one:.2f}",
-                ABSENT if mine is None or printed_one is None else f"{printed_one / mine:.0f}",
+                ABSENT if mine is None or printed_one is None else f"{printed_one / mine:.2g}",
             ]
         rows.append(cells)
     header = ["data", *(f"{method}{what}" for method in MACHINES for what in (" s", " printed s", " ratio"))]
