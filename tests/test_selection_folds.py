@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold
 
+import mdlearn
 from mdlearn.data.checks import check_data, check_regression
 from mdlearn.selection.folds import make_folds, units_of
 
@@ -50,18 +51,36 @@ def test_distinct_rows_are_balanced_as_well_as_can_be():
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_identical_rows_are_in_one_fold_unless_their_labels_differ():
+def as_kind(X, kind):
+    """X as a matrix of the kind; a Gram matrix tells rows apart as X does."""
+    if kind == "gram":
+        return np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
+    return {"dense": np.asarray, "sparse": sp.csr_matrix, "float32": np.float32}[kind](X)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "gram", "float32"])
+def test_identical_rows_are_in_one_fold_whatever_their_labels(kind):
     X, y = sample(80)
-    X = X.round(0)  # few distinct rows
+    X = X.round(0) + 0.0  # few distinct rows
     fold = np.empty(80, dtype=int)
-    for j, (_, test) in enumerate(folds_of(X, y, cv=4)):
+    for j, (_, test) in enumerate(folds_of(as_kind(X, kind), y, cv=4, square=kind == "gram")):
         fold[test] = j
-    seen = {}
+    seen, labels = {}, {}
     for row, label, j in zip(X.tolist(), y, fold):
-        assert seen.setdefault((tuple(row), label), j) == j
-    assert len(seen) < 75
-    both = {row for row, label in seen if any((row, other) in seen for other in "abc" if other != label)}
-    assert both, "no point with two labels: nothing was tested"
+        assert seen.setdefault(tuple(row), j) == j
+        labels.setdefault(tuple(row), set()).add(label)
+    assert len(seen) < 50 and max(map(len, labels.values())) == 3
+    held = np.array([[(y[fold == j] == label).sum() for label in "abc"] for j in range(4)])
+    heaviest = max(np.unique(X, axis=0, return_counts=True)[1])
+    assert (held.max(axis=0) - held.min(axis=0)).max() <= heaviest
+
+
+def test_labels_that_contradict_each_other_are_not_learnt_the_wrong_way_round():
+    """Every value has each label once: held-out rows are right half of the time, not never."""
+    X = np.repeat(np.random.default_rng(0).standard_normal((40, 2)), 2, axis=0)
+    y = np.tile([0, 1], 40)
+    found = mdlearn.cross_validate("svm", X, y, kernel="rbf", gamma=100.0, C=10.0)
+    assert found.mean == pytest.approx(0.5, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "gram", "float32"])

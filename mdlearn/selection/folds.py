@@ -1,8 +1,9 @@
 """Which rows train and which are held out: stratified folds, the caller's own pairs, or a splitter of scikit-learn's.
 
 Folds are drawn among units, sets of rows with the same numbers and the same label, in an order of their own. So neither
-the order of the caller's rows matters nor whether a row is repeated or has a weight, and what a model is judged by has
-never been among its training rows.
+the order of the caller's rows matters nor whether a row is repeated or has a weight. Units that differ in their label
+alone stay together: what a model is judged by has never been among its training rows, with no label. (A held-out row
+whose twins of the other label train the model is judged wrong more often than chance.)
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ class Units:
         Class of every unit; 0 for regression.
     weights : ndarray of shape (n,)
         Sum of the weights of its rows.
+    twins : ndarray of shape (n,), intp
+        Same number for units whose rows have the same numbers, whatever their label.
     """
 
     of: np.ndarray
     codes: np.ndarray
     weights: np.ndarray
+    twins: np.ndarray
 
 
 def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
@@ -61,7 +65,15 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
         place = np.empty_like(mine)
         place[mine] = np.arange(mine.shape[0])
         of, leaders, sums = place[of], leaders[mine], sums[mine]
-    return Units(of, data.codes[leaders], sums)
+    return Units(of, data.codes[leaders], sums, _twins(data.X, leaders))
+
+
+def _twins(X: Rows, leaders: np.ndarray) -> np.ndarray:
+    """Number of the row's values, for one row of every unit."""
+    order, first = in_order(X, leaders)
+    place = np.empty(X.shape[0], dtype=np.intp)
+    place[order] = np.cumsum(first) - 1
+    return place[leaders]
 
 
 def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -112,14 +124,16 @@ def _tied(rank: np.ndarray) -> np.ndarray:
 def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
     """Fold of every unit: each class is spread over the folds, heavy units first, in random order among equal ones.
 
-    A unit goes where its class has least weight so far, then all classes together.
+    A unit goes where its class has least weight so far, then all classes together. Twins go first, together.
     """
-    rng, total = np.random.default_rng(seed), np.zeros(n_folds)
-    fold = np.empty(units.codes.shape[0], dtype=np.intp)
-    for code in range(int(units.codes.max()) + 1):
-        mine = rng.permutation(np.flatnonzero(units.codes == code))
+    rng = np.random.default_rng(seed)
+    fold = np.full(units.codes.shape[0], -1, dtype=np.intp)
+    loads = _spread_twins(units, fold, n_folds, rng)
+    total = loads.sum(axis=1)
+    for code in range(loads.shape[1]):
+        mine = rng.permutation(np.flatnonzero((units.codes == code) & (fold < 0)))
         mine = mine[np.argsort(-units.weights[mine], kind="stable")]
-        waiting = [(0.0, float(total[j]), j) for j in range(n_folds)]
+        waiting = [(float(loads[j, code]), float(total[j]), j) for j in range(n_folds)]
         heapq.heapify(waiting)
         for unit, weight in zip(mine.tolist(), units.weights[mine].tolist()):
             own, whole, j = waiting[0]
@@ -128,6 +142,27 @@ def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
         for _, whole, j in waiting:
             total[j] = whole
     return fold
+
+
+def _spread_twins(units: Units, fold: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Set the fold of units that have twins; return the weight of every class in every fold, shape (n_folds, k).
+
+    The heaviest set of twins goes first, each where its classes, by their weight in it, have least.
+    """
+    loads = np.zeros((n_folds, int(units.codes.max()) + 1))
+    shared = np.flatnonzero(np.bincount(units.twins)[units.twins] > 1)
+    if not shared.shape[0]:
+        return loads
+    _, first, of = np.unique(units.twins[shared], return_index=True, return_inverse=True)
+    table = np.zeros((first.shape[0], loads.shape[1]))
+    np.add.at(table, (of.reshape(-1), units.codes[shared]), units.weights[shared])
+    place = np.empty(first.shape[0], dtype=np.intp)
+    mine = rng.permutation(np.argsort(first))
+    for i in mine[np.argsort(-table.sum(axis=1)[mine], kind="stable")].tolist():
+        j = int(np.lexsort((loads.sum(axis=1), loads @ table[i]))[0])
+        place[i], loads[j] = j, loads[j] + table[i]
+    fold[shared] = place[of.reshape(-1)]
+    return loads
 
 
 def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
@@ -161,7 +196,7 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
 def _drawn(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
     n_folds = check_number(cv, "cv", low=2, integer=True)
     units = units_of(data, weights, square)
-    n = units.codes.shape[0]
+    n = np.unique(units.twins).shape[0]
     if n < n_folds:
         raise ValueError(f"cv is {n_folds} but there are {n} distinct rows of positive weight; give at most {n} folds")
     fold = stratified(units, n_folds, seed)[units.of]
