@@ -22,8 +22,8 @@ ABBREVIATED = {"B. cancer": "Breast cancer"}
 ASIDE_TEXT = (
     "Beside the paper's protocol, on the first ten splits, with the LS SVM, which is the quickest: the same with every "
     "column scaled to [0, 1] (the paper does not say how inputs are scaled; here they are as the sets have them), and "
-    "with the folds that mdlearn draws itself, which keep equal rows of one label in one fold. Where the same row has "
-    "both labels, as it often has in flare-solar and titanic, such folds favour machines that answer with one class."
+    "with the folds that mdlearn draws itself, which keep equal rows in one fold. Flare-solar and titanic have few "
+    "distinct rows, most of them with both labels."
 )
 
 
