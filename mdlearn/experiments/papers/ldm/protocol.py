@@ -24,8 +24,6 @@ SCALED = "LDM (scale-aware grid)"
 ENDS = "LDM at the ends of its grid"
 READINGS = "SVM, other readings"
 
-WHOLE = "LDM, all 735 points"
-
 OBJECTIVES = {SVM: "svm", MDO: "mdo", MAMC: "mamc", KMOMD: "kmomd", LDM: "ldm", SCALED: "ldm"}
 
 Points = list[dict[str, float]]
@@ -46,9 +44,6 @@ def gammas(X: Any, quick: bool) -> list[float]:
 def grid(method: str, m: int, kernel: str, quick: bool) -> Points:
     """Points of a method without those of the kernel.
 
-    With the RBF kernel LDM has every third weight, which spans the paper's: all of them take five times as long.
-    `WHOLE` has them all.
-
     Parameters
     ----------
     method : str
@@ -61,8 +56,8 @@ def grid(method: str, m: int, kernel: str, quick: bool) -> Points:
         return [{"C": c} for c in C]
     if method == KMOMD:
         return [{"lam": one} for one in MIXTURES]
-    if method in (LDM, WHOLE):
-        few = WEIGHTS[:: 6 if quick else 3 if (kernel, method) == ("rbf", LDM) else 1]
+    if method == LDM:
+        few = WEIGHTS[:: 6 if quick else 1]
         return [{"C": c, "lambda1": one, "lambda2": two} for c in C for one in few for two in few]
     if method == SCALED:
         ratios = RATIOS if kernel == "linear" and not quick else RATIOS[::2]

@@ -31,12 +31,11 @@ def units(kernel: str, sets: Sets, settings: Settings) -> list[Unit]:
     """All methods on all sets that are there."""
     names = present(sets, QUICK if settings.quick else tuple(SMALL))
     parts = [*protocol.methods(kernel), protocol.READINGS]
-    whole = range(3 if kernel == "rbf" and not settings.quick else 0)
     return [
         Unit(repeat, name, part)
         for repeat in range(2 if settings.quick else protocol.REPEATS)
         for name in names
-        for part in (*parts, *([protocol.WHOLE] if repeat in whole else []))
+        for part in parts
     ]
 
 
@@ -89,7 +88,7 @@ def chosen(
         label,
         unit.repeat,
         parts,
-        protocol.OBJECTIVES.get(method, "ldm"),
+        protocol.OBJECTIVES[method],
         points if points != [{}] else None,
         cv=protocol.FOLDS,
         seed=settings.seed + unit.repeat,
