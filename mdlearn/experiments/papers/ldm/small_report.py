@@ -40,8 +40,8 @@ OWN_GRID = (
 )
 RATIOS = {"linear": "0, 2^-10, 2^-8, ..., 1", "rbf": "0, 2^-8, 2^-4, 1"}
 COST = {
-    "linear": "A full run takes about 25 CPU minutes, half of them for the 147 points of LDM's grid.",
-    "rbf": "A full run takes about 40 CPU minutes, half of them for the 735 points of LDM's grid.",
+    "linear": "A full run takes about 30 CPU minutes, half of them for the 147 points of LDM's grid.",
+    "rbf": "A full run takes about 60 CPU minutes, half of them for the 735 points of LDM's grid.",
 }
 LEFT_OUT = "MDO, MAMC, KM-OMD: what of them has no figures needs mdlearn-baselines, which is not installed."
 
