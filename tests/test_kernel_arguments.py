@@ -16,7 +16,22 @@ import pytest
 from scipy.linalg import cython_blas
 
 import mdlearn._solvers as package
-from mdlearn._solvers import apg, blocks, cd, centred, csr, greedy, hinges, interior, lloyd, products, rows, sgd, smw
+from mdlearn._solvers import (
+    apg,
+    blocks,
+    cd,
+    centred,
+    csr,
+    faces,
+    greedy,
+    hinges,
+    interior,
+    lloyd,
+    products,
+    rows,
+    sgd,
+    smw,
+)
 
 SYRK = cython_blas.__pyx_capi__["dsyrk"]
 M, D, T, K = 9, 5, 2, 3
@@ -57,6 +72,8 @@ RANGE = {"first": 0, "last": M}
 HINGES = {"kinks": one(T, M), "sides": np.ones(T), "caps": one(T, M), "z": one(M)}
 QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
              "high": one(M), "u": np.zeros(M), "e": one(M), "work": one(4, M)}  # fmt: skip
+FACE = {"R": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+        "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
 FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}
 COLUMN = {"y": np.ones(M), "sides": np.ones(T), "kinks": one(T, M), "caps": one(T, M), "softness": one(T, M),
           "diagonal": one(M), "border": one(M), "omega": 0.5, "beta": np.zeros((T, M)), "S": np.zeros(1)}  # fmt: skip
@@ -85,6 +102,20 @@ def sweep_blocks(F, place, blocks, couplings, order, **state):
 
 def steps(function):
     return lambda **box: function(greedy.Box(**box), 30, 1e-12)
+
+
+def moving(function):
+    """A call with a face on which all rows move."""
+
+    def call(A=None, sides=None, solved=None, **face):
+        given = faces.Face(**face)
+        assert faces.rows(given) == M
+        if A is not None:
+            function(given, A, sides, 0.0)
+        elif solved is not None:
+            function(given, solved)
+
+    return call
 
 
 def walk(y, offset, terms, u, total):
@@ -121,6 +152,9 @@ CASES = {
     "csr.dot": (csr.dot, {**filled(), "w": one(D), "out": one(M), **RANGE}),
     "csr.adjoint": (csr.adjoint, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
     "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
+    "faces.rows": (moving(faces.rows), FACE),
+    "faces.system": (moving(faces.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
+    "faces.step": (moving(faces.step), {**FACE, "solved": one(2, M)}),
     "greedy.singles": (steps(greedy.singles), QUADRATIC),
     "greedy.pairs": (steps(greedy.pairs), QUADRATIC),
     "greedy.gather": (greedy.gather, {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3,
