@@ -12,6 +12,7 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.separability import LARGEST_ROWS, reach, signed_rows
+from mdlearn.margins.eigen import eigen
 
 ROUNDS = 3
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
@@ -96,7 +97,7 @@ class _Metric:
         # In units of the diagonal, so that the scale of a column does not decide what counts as rounding.
         diagonal = np.diagonal(M)
         self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)
-        values, self.vectors = np.linalg.eigh(self.scale[:, None] * M * self.scale)
+        values, self.vectors = eigen(self.scale[:, None] * M * self.scale)
         small = values <= n * np.finfo(float).eps * max(float(values[-1]), 0.0)
         self.inverse = np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
 

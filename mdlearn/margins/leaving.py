@@ -23,6 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mdlearn.margins.eigen import eigen
+
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
@@ -129,6 +131,6 @@ def of_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
         along -= 0.5 * float(along @ mean) * mean
         K -= np.multiply.outer(mean, along) + np.multiply.outer(along, mean)
         K += np.multiply.outer(mean, 2.0 * size * mean)
-    values, U = np.linalg.eigh(K)
+    values, U = eigen(K)
     last = len(values) - int(bias == "free")
     return Decomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")

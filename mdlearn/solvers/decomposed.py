@@ -10,9 +10,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from mdlearn.data.gram import symmetric
+from mdlearn.margins.eigen import eigen
 
 NEGATIVE = 1e-10
 """Eigenvalue below 0, relative to the largest, that rounding makes."""
@@ -55,7 +55,7 @@ def decompose(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[N
     A = (G + constant) * root
     A *= root[:, None]
     yield
-    values, vectors = eigh(A, overwrite_a=True, check_finite=False, driver="evd")
+    values, vectors = eigen(A)
     yield
     if values[0] < -NEGATIVE * values[-1]:
         return None

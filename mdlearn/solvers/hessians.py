@@ -15,6 +15,7 @@ import mdlearn._solvers.greedy as kernels
 from mdlearn.data.features import KernelFeatures
 from mdlearn.data.rows import blank, steps
 from mdlearn.forms.margin import Column
+from mdlearn.margins.eigen import eigen
 from mdlearn.solvers.reduced import ColumnGram, ExactHessian
 
 Block = Generator[None, None, np.ndarray]
@@ -176,7 +177,7 @@ class DeflatedGram(PlainGram):
                 yield
             KA += self.constant * A.sum(axis=1)[:, None]
             W = KA * root
-        theta, turn = np.linalg.eigh(A @ KA.T)
+        theta, turn = eigen(A @ KA.T)
         self.A, self.KA = (turn.T @ A).T, (turn.T @ KA).T
         self.core = 1.0 / (1.0 / column.kappa + np.maximum(theta, 0.0))
         rest = column.kappa * float(theta[0])

@@ -17,10 +17,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import qr, svd
 
 from mdlearn.data import memory
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.margins.eigen import eigen
 from mdlearn.solvers.orthogonal import LARGEST, STIFF
 from mdlearn.solvers.outer import add_outer, mirror
 from mdlearn.solvers.quadratics import along_margins, quadratic, steepness
@@ -160,7 +161,7 @@ def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None
     if steepest * float(np.trace(C)) > STIFF and (m + system.size) * system.size <= LARGEST:
         values, vectors, left = yield from _by_rows(system, intercept, scale)
     else:
-        values, vectors = eigh(C, overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = eigen(C)
     yield
     mean = vectors.T @ (scale * mean)
     regularized = form.bias == "regularized"
