@@ -15,8 +15,11 @@ from documents import ROOT
 from paper_cases import made
 
 from mdlearn.experiments.papers.catalogue import SOURCES, Source
+from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.readers import read
 from mdlearn.experiments.papers.sources import Sets
+from mdlearn.experiments.papers.store import Store
+from mdlearn.experiments.papers.studies import Settings
 
 NAME = "ida_thyroid"
 
@@ -81,9 +84,24 @@ def test_the_page_of_the_documentation():
             shape = Source(int(rows), int(columns), each, origin, int(codes or 0), int(train or 0))
             told[name.strip("`")] = shape
     assert told == SOURCES and list(told) == list(SOURCES)
-    assert "\n   reproduction/data\n" in (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")
+    assert "\n   reproduction\n" in (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")
     files = set(re.findall(r"`NAME(\.\w+)`", text))
     assert files == {".npz", ".mat", ".csv", ".tsv", ".svm", ".svmlight", ".libsvm"}
+
+
+def test_the_page_of_the_reports():
+    """Every table and figure is on it; reports that it links are there, with the records that they were made from."""
+    page = ROOT / "docs" / "reproduction.md"
+    lines = re.findall(r"^\| `([\w-]+)` \| (.*) \| (.*) \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(name, title) for name, title, *_ in lines] == [(name, one.title) for name, one in EXPERIMENTS.items()]
+    for name, _, link, run in lines:
+        folder = page.with_suffix("") / EXPERIMENTS[name].study.name
+        assert (link == "-") == (run == "not run yet")
+        if link != "-":
+            assert link == f"[report](reproduction/{folder.name}/{name}.md)"
+            Store(folder, EXPERIMENTS[name].study, Settings())  # ValueError for records of something else
+            report = (folder / f"{name}.md").read_text(encoding="utf-8")
+            assert all((folder / picture).is_file() for picture in re.findall(r"\]\((\S+\.png)\)", report))
 
 
 def test_archives(tmp_path):
