@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from mdlearn.experiments.papers import printed
-from mdlearn.experiments.papers.comparing import ABSENT, Comparison, remarks
+from mdlearn.experiments.papers.comparing import ABSENT, Comparison, errors_away, remarks, scores
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
 from mdlearn.experiments.papers.printed import Figures
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.studies import Experiment, Record, Settings
-from mdlearn.experiments.papers.uldm.benchmark import ASIDE, NAMES, SIZES, STUDY, lines
+from mdlearn.experiments.papers.uldm.benchmark import ASIDE, NAMES, REDRAWN, REDRAWN_SET, SIZES, STUDY, lines
 from mdlearn.experiments.papers.uldm.machines import C_SVM, C_ULDM, GAMMAS, MACHINES, PAPERS_OWN
 from mdlearn.selection.significance import welch_test
 
@@ -88,6 +88,7 @@ def table1(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
         Heading("Scaling of inputs, and folds"),
         ASIDE_TEXT,
         *aside(comparison, records),
+        *redrawn(records),
     ]
     return Report("Accuracy on two-class sets, RBF kernel: table 1 of Abe 2017", blocks)
 
@@ -108,6 +109,27 @@ def aside(comparison: Comparison, records: Sequence[Record]) -> list[Block]:
     figures = {(label, m): comparison.printed[label, "LS SVM"] for label in NAMES for m in methods}
     changes = [change(arrays, method) for method in ASIDE]
     return [replace(comparison, methods=methods, printed=figures).table(arrays), *filter(None, changes)]
+
+
+def redrawn(records: Sequence[Record]) -> list[Block]:
+    """What random splits of the same sizes say of the splits that came with a set."""
+    data, figures = NAMES[REDRAWN_SET], printed.means("uldm_table1_rbf", 100)[REDRAWN_SET, "ULDM"]
+    found = scores([record for record in records if record.data == data], "accuracy")
+    given, drawn = found.get((data, "ULDM")), found.get((data, REDRAWN))
+    if given is None or drawn is None:
+        return []
+    ours, other = 100.0 * given, 100.0 * drawn
+    if min(ours.shape[0], other.shape[0]) < 2:
+        return []
+    p = welch_test(ours, other).pvalue
+    away = errors_away(other, figures)
+    return [
+        Heading("Splits that came with the data, and others"),
+        f"{REDRAWN_SET}, ULDM: {ours.mean():.2f} ± {ours.std(ddof=1):.2f} on the first {ours.shape[0]} of the original "
+        f"splits, {other.mean():.2f} ± {other.std(ddof=1):.2f} on {other.shape[0]} random splits of the same sizes "
+        f"(Welch's test of the two: p = {p:.2f}), printed {figures.mean:.2f} ± {figures.std:.2f} on 100. The random "
+        f"splits are {away:+.1f} standard errors from the printed figure.",
+    ]
 
 
 def change(found: Mapping[tuple[str, str], np.ndarray], method: str) -> str:
