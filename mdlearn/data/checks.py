@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.arrays import check_rows, check_symmetric, only
 from mdlearn.data.chosen import ChosenRows
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import DenseRows, Rows, steps
 
 PIECE = 1 << 16
@@ -53,7 +53,7 @@ class Data:
     names: tuple[str, ...] | None
     targets: np.ndarray | None = None
 
-    @cached_property
+    @kept
     def total(self) -> float:
         """m: the sum of all counts."""
         return float(self.counts.sum())

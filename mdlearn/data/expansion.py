@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import SPAN_ENTRIES, Rows, Selection, steps
 
 
@@ -62,7 +62,7 @@ class ContrastRows(CsrRows):
         """float32 or float64."""
         return self.base.dtype
 
-    @cached_property
+    @kept
     def X(self) -> Any:
         """The rows as a CSR matrix of their own type, made when first asked for."""
         from scipy.sparse import csr_matrix, hstack

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.blocks import BlockRows
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, Selection, steps
 
 
@@ -29,7 +29,7 @@ class TiedRows(BlockRows):
 
     mix: np.ndarray
 
-    @cached_property
+    @kept
     def couplings(self) -> np.ndarray:
         """A A', shape (K, K)."""
         return np.ascontiguousarray(self.mix @ self.mix.T)

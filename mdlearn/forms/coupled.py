@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection, steps
 from mdlearn.forms.certificate import value_at_zero
 from mdlearn.forms.looks import Look
@@ -64,7 +64,7 @@ class MarginComposite(Scores):
         """The sum of what no loss is below; -inf with a margin mean, which falls without end."""
         return -math.inf if self.pull.any() else float(self.losses.floors @ self.totals)
 
-    @cached_property
+    @kept
     def means(self) -> np.ndarray:
         """Mean signed row of every column, (p, k): its product with coefficients is the mean margin."""
         return self.adjoint(self.signs * self.each) / self.totals
@@ -149,7 +149,7 @@ class MarginComposite(Scores):
         known = self.moments is not None and self.alike
         return self._factored if known and bool((self.kappa > 0).all()) and np.ptp(self.kappa) == 0 else None
 
-    @cached_property
+    @kept
     def _factored(self) -> LeastCurvature | None:
         assert self.moments is not None
         kappa = float(self.kappa[0])

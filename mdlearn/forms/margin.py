@@ -12,11 +12,11 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import locked
 from mdlearn.forms.losses import Term
 from mdlearn.forms.start import Start
@@ -67,66 +67,66 @@ class Column:
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
             object.__setattr__(self, name, locked(getattr(self, name)))
 
-    @cached_property
+    @kept
     def total(self) -> float:
         """m: the sum of the counts."""
         return float(self.counts.sum())
 
-    @cached_property
+    @kept
     def whole(self) -> bool:
         """Whether every row counts."""
         return bool((self.counts > 0).all())
 
-    @cached_property
+    @kept
     def kappa(self) -> float:
         """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
         return 2.0 * self.variance / self.total
 
-    @cached_property
+    @kept
     def pull(self) -> np.ndarray:
         """a c_i / m, what the mean term adds to every multiplier; with an offset, what its variance adds as well."""
         pull = self.mean / self.total * self.counts
         return locked(pull if self.offset is None else pull - self.spread(self.deviations))
 
-    @cached_property
+    @kept
     def deviations(self) -> np.ndarray:
         """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
         assert self.offset is not None
         return locked(self.centre(self.centre(self.offset)))
 
-    @cached_property
+    @kept
     def label_mean(self) -> float:
         """Weighted mean of the signs."""
         # Signs of regression are all 1, which sums of weights in another order need not give.
         return float(self.counts @ self.y) / self.total if self.offset is None else 1.0
 
-    @cached_property
+    @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
         return locked(np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0]))
 
-    @cached_property
+    @kept
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
         softness = [t.softness(self.counts) for t in self.terms]
         return locked(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
-    @cached_property
+    @kept
     def sides(self) -> np.ndarray:
         """Sides of the terms, shape (T,)."""
         return locked(np.array([float(t.side) for t in self.terms]))
 
-    @cached_property
+    @kept
     def thresholds(self) -> np.ndarray:
         """Thresholds of the terms, shape (T,)."""
         return locked(np.array([t.threshold for t in self.terms]))
 
-    @cached_property
+    @kept
     def kinks(self) -> np.ndarray:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
         return locked(self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset))
 
-    @cached_property
+    @kept
     def hard(self) -> bool:
         """True when some term is a constraint (C = inf)."""
         return any(t.hard for t in self.terms)
@@ -176,7 +176,7 @@ class Column:
             value -= 0.5 * float(self.spread(self.deviations) @ self.deviations)
         return value
 
-    @cached_property
+    @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0."""
         zero = np.zeros_like(self.y)
@@ -236,7 +236,7 @@ class MarginForm:
                 f"{self.ridge!r}, {self.unit!r} and {self.penalty!r}"
             )
 
-    @cached_property
+    @kept
     def offsets(self) -> bool:
         """Whether margins have an offset (regression)."""
         return any(column.offset is not None for column in self.columns)
@@ -246,7 +246,7 @@ class MarginForm:
         """Whether the squared norm weighs explicit columns unequally."""
         return isinstance(self.features, LinearFeatures) and self.features.ridge is not None
 
-    @cached_property
+    @kept
     def kinds(self) -> frozenset[str]:
         """Kinds of the declared loss terms that have a weight."""
         return frozenset(t.kind for column in self.columns for t in column.terms if t.weight > 0)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.composite import Composite, Product
 from mdlearn.forms.looks import Look
@@ -111,7 +111,7 @@ class Scores(Composite):
     def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float) -> Look:
         return Look(W, value, self.adjoint(A), self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A))), F)
 
-    @cached_property
+    @kept
     def _sizes(self) -> np.ndarray:
         """Length of every column; times that of the slopes, a bound of the terms of a gradient (Cauchy-Schwarz)."""
         ones = np.ones(self.rows.shape[0])
@@ -200,7 +200,7 @@ class Scores(Composite):
             yield
         self.moments = M
 
-    @cached_property
+    @kept
     def squares(self) -> np.ndarray:
         """Diagonal of the moments."""
         if self.moments is not None:

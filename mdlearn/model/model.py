@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.checks import check_labels, check_weights, column_names
 from mdlearn.data.feature_map import FeatureMap
+from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.proof import Certificate
@@ -347,7 +347,7 @@ class Model:
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
         return kernel_values(A, self._rows, alpha, self.kernel, self._map)
 
-    @cached_property
+    @kept
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
         """What predicts with coefficients of features."""
         return None if self._map is None or self._coef is None else self._map.scorer(self._coef)

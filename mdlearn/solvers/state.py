@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
+from mdlearn.data.kept import kept
 from mdlearn.forms.certificate import dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import objective_at
@@ -48,7 +48,7 @@ class Margins:
         held = self.system.adjoint(self.multipliers(beta)) if self.column.terms else self.pulled
         return self.system.quadratic(element) - held
 
-    @cached_property
+    @kept
     def pulled(self) -> np.ndarray:
         """What the mean term alone adds up to: the sum of y_i pull_i phi_i."""
         return self.system.adjoint(self.column.y * self.column.pull)
@@ -60,12 +60,12 @@ class Margins:
             coef = self.form.features.expand(coef)
         return coef, intercept
 
-    @cached_property
+    @kept
     def typical_multiplier(self) -> float:
         """Multiplier with which one average row would reach margin 1 on its own."""
         return typical_multiplier(self.form)
 
-    @cached_property
+    @kept
     def typical_kink(self) -> float:
         """Size of margins: 1 for signs, as thresholds are; that of the targets where they are larger."""
         return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))

@@ -9,11 +9,11 @@ engine is written once.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from functools import cached_property
 
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.kept import kept
 from mdlearn.data.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import TINY
@@ -75,7 +75,7 @@ class RowSystem:
         """The quadratic part as a matrix, after `setup`."""
         return np.diag(self.ridge) if self.sum.Q.ndim == 1 else self.sum.Q
 
-    @cached_property
+    @kept
     def centre(self) -> np.ndarray:
         """Mean signed row."""
         return self.adjoint(self.column.counts * self.column.y) / self.column.total
