@@ -146,6 +146,54 @@ def test_forks_at_any_moment(tmp_path):
     assert run(["-c", FORKS], tmp_path).strip() == "right"
 
 
+WAITING = """
+import os, signal, threading, time, warnings
+import numpy as np
+import mdlearn
+from mdlearn.solvers.threads import GUARD, PATIENCE
+
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).standard_normal((30, 2))
+inside, out = threading.Event(), []
+
+
+def setting():
+    # A thread that is setting the number of BLAS threads.
+    with GUARD.lock:
+        inside.set()
+        time.sleep(0.3)
+        out.append(time.perf_counter())
+
+
+def fork():
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(0 if mdlearn.fit("svm", X, X[:, 0] > 0, n_threads=1).certificate.converged else 1)
+    parted = time.perf_counter()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return parted
+
+
+thread = threading.Thread(target=setting)
+thread.start()
+inside.wait()
+parted = fork()
+thread.join()
+assert parted >= out[0], "the fork did not wait"
+assert GUARD.lock.acquire(timeout=1), "the parent has its lock back"
+began = time.perf_counter()
+assert fork() - began >= PATIENCE, "a handler of a signal may fork in here"
+GUARD.lock.release()
+print("right")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_waits_for_threads_that_set_the_number_of_blas_threads(tmp_path):
+    assert run(["-c", WAITING], tmp_path).strip() == "right"
+
+
 GUARDED = """
 import os, signal, threading, warnings
 import threadpoolctl

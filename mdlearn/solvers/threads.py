@@ -24,6 +24,8 @@ PROCESS = 0
 """Key of what all threads share, beside the identifiers of threads, which are never 0."""
 SLICE = 0.01
 """Seconds that a thread works on one generator before it hands back, unless an item comes: handing over has a price."""
+PATIENCE = 1.0
+"""Seconds that a fork waits for a thread that sets the number of BLAS threads; that takes microseconds."""
 ITEM, END, ERROR = "item", "end", "error"
 
 
@@ -78,13 +80,29 @@ class BlasGuard:
         self.scopes: dict[int, _Scope] = {}
         self.libraries: list[Any] = []
         self.kinds: dict[str, bool] = {}
+        self.forks = 0  # the thread that is forking, while it holds the lock
+
+    def forking(self) -> None:
+        """Before a fork: wait until no thread is setting a number.
+
+        BLAS holds a lock of its own meanwhile, and a child that is forked then waits for it forever. Not longer than
+        PATIENCE: a signal's handler may fork in the very thread that is setting one.
+        """
+        if self.lock.acquire(timeout=PATIENCE):
+            self.forks = threading.get_ident()
+
+    def parted(self) -> None:
+        """In the parent, after a fork."""
+        if self.forks == threading.get_ident():
+            self.forks = 0
+            self.lock.release()
 
     def forked(self) -> None:
         """In a forked child: the other threads are gone, with the lock that one may have held and with their requests.
 
         What BLAS was set to when found is kept; the child's next request, or its end, sets the number anew.
         """
-        self.lock = threading.Lock()
+        self.lock, self.forks = threading.Lock(), 0
         me = threading.get_ident()
         mine = self.scopes[me].requests if me in self.scopes else {}
         for key, scope in list(self.scopes.items()):
@@ -129,7 +147,7 @@ class BlasGuard:
 
 GUARD = BlasGuard()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=GUARD.forked)
+    os.register_at_fork(before=GUARD.forking, after_in_parent=GUARD.parted, after_in_child=GUARD.forked)
 
 
 @contextmanager
