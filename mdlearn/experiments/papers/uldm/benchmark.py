@@ -13,6 +13,7 @@ from mdlearn.experiments.papers.judging import judged
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, at_random, generator, stratified_folds, taken, unit_range
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
+from mdlearn.experiments.papers.surveys import SUFFIX, surveyed
 from mdlearn.experiments.papers.uldm.machines import FOLDS, MACHINES, grid, options
 
 NAMES = {
@@ -38,6 +39,8 @@ ASIDE = {SCALED: "LS SVM", GROUPED: "LS SVM"}
 ASIDE_REPEATS = 10
 REDRAWN, REDRAWN_SET, REDRAWN_REPEATS = "ULDM, random splits", "Breast cancer", 30
 """Whether the splits at hand are harder than others, on the set that is furthest from the printed figure."""
+SURVEYED = "Breast cancer"
+"""The set on which every point of the grids is tested."""
 STANDARDISED = {
     "Diabetes": "rows of UCI's Pima set, columns standardised",
     "Heart": "rows of UCI's Statlog heart, columns standardised",
@@ -82,11 +85,15 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
                 made += [Unit(repeat, data, part) for part in (*MACHINES, *aside)]
             if given and label == REDRAWN_SET and not settings.quick:
                 made += [Unit(repeat, data, REDRAWN) for repeat in range(REDRAWN_REPEATS)]
+            if label == SURVEYED and not settings.quick:
+                made += [Unit(repeat, data, name + SUFFIX) for repeat in range(ASIDE_REPEATS) for name in MACHINES]
     return made
 
 
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """One machine on one split."""
+    if unit.part.endswith(SUFFIX):
+        return [survey(unit, unit.part.removesuffix(SUFFIX), sets, settings)]
     name = "ULDM" if unit.part == REDRAWN else ASIDE.get(unit.part, unit.part)
     parts, folds = drawn(unit, sets, settings)
     if unit.part == GROUPED:
@@ -101,6 +108,15 @@ def chosen(unit: Unit, machine: str, parts: Parts, folds: Any, settings: Setting
     values = grid(found, kernel, parts.X.shape[1], settings.quick)
     told = (unit.data, unit.part, unit.repeat, parts, found.objective, values)
     return judged(*told, cv=folds, seed=settings.seed, **options(found, kernel))
+
+
+def survey(unit: Unit, machine: str, sets: Sets, settings: Settings) -> Record:
+    """Every point of a machine's grid, on the folds of the protocol and on the test part."""
+    found = MACHINES[machine]
+    parts, folds = drawn(unit, sets, settings)
+    values = grid(found, "rbf", parts.X.shape[1], settings.quick)
+    told = (unit.data, machine, unit.repeat, parts, found.objective, values)
+    return surveyed(*told, cv=folds, seed=settings.seed, **options(found, "rbf"))
 
 
 def drawn(unit: Unit, sets: Sets, settings: Settings) -> tuple[Parts, Any]:
