@@ -13,6 +13,7 @@ import numpy as np
 
 from mdlearn.commands.reading import Options, read_for_fit
 from mdlearn.commands.tables import ENDINGS, PACKED
+from mdlearn.experiments.archives import matrix_in
 
 TEXT = tuple(ENDINGS)
 """Ends of the names of CSV and svmlight files, packed or not."""
@@ -97,7 +98,7 @@ def load(path: Path) -> DataSet:
         return DataSet(table.X, np.asarray(table.y))
     try:
         with np.load(path, allow_pickle=False) as file:
-            parts = [part for part in (_part(file, prefix, suffix) for prefix, suffix in PARTS) if part is not None]
+            parts = [part for part in (_part(file, name) for name in PARTS) if part is not None]
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read as an archive of plain arrays: {error}") from None
     if not parts:
@@ -126,26 +127,15 @@ def _check(name: str, X: Any, y: np.ndarray) -> None:
         raise ValueError(f"{name} has NaN or infinity among its labels; give a label for every row")
 
 
-PARTS = (("", ""), ("train_", "_train"), ("test_", "_test"))
-"""What the keys of a set, of its training part and of its test part begin and end with."""
+PARTS = ("", "train", "test")
+"""A whole set, or its training and its test part, as in `matrix_in`."""
 
 
-def _part(file: Any, prefix: str, suffix: str) -> tuple[Any, np.ndarray] | None:
-    """X and y under their keys; None where there are no such keys."""
-    if f"y{suffix}" not in file:
-        return None
-    y = file[f"y{suffix}"]
-    if f"X{suffix}" in file:
-        return file[f"X{suffix}"], y
-    if f"{prefix}data" not in file:
-        return None
-    from scipy.sparse import csr_matrix
-
-    arrays = tuple(file[prefix + key] for key in ("data", "indices", "indptr"))
-    X = csr_matrix(arrays, shape=tuple(np.atleast_1d(file[f"{prefix}shape"]).tolist()))
-    # SciPy's compiled loops believe indices; those of a damaged file would lead them out of the arrays.
-    X.check_format(full_check=True)
-    return X, y
+def _part(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
+    """X and y of a part; None where there are none."""
+    labels = f"y_{name}" if name else "y"
+    X = matrix_in(file, name) if labels in file else None
+    return None if X is None else (X, file[labels])
 
 
 def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mdlearn.commands.reading import Options, read_for_fit
 from mdlearn.commands.tables import PACKED
+from mdlearn.experiments.archives import matrix_in
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -80,19 +81,17 @@ def _archive(path: Path) -> RealSet:
         held = {key: file[key] for key in file.files}
     if "y" in held:
         splits = tuple(zip(held["train_idx"], held["test_idx"])) if "train_idx" in held else ()
-        return RealSet(_matrix(held, "", ""), held["y"], 0, splits, held.get("X_codes"))
-    X, X_test = (_matrix(held, f"{part}_", f"_{part}") for part in ("train", "test"))
+        return RealSet(_matrix(held), held["y"], 0, splits, held.get("X_codes"))
+    X, X_test = (_matrix(held, part) for part in ("train", "test"))
     return _joined(X, X_test, held["y_train"], held["y_test"])
 
 
-def _matrix(held: dict[str, np.ndarray], prefix: str, suffix: str) -> Any:
-    if f"X{suffix}" in held:
-        return held[f"X{suffix}"]
-    from scipy.sparse import csr_matrix
-
-    arrays = tuple(held[prefix + key] for key in ("data", "indices", "indptr"))
-    X = csr_matrix(arrays, shape=tuple(held[f"{prefix}shape"].tolist()))
-    X.check_format(full_check=True)  # compiled loops believe indices
+def _matrix(held: dict[str, np.ndarray], part: str = "") -> Any:
+    X = matrix_in(held, part)
+    if X is None:
+        raise ValueError(
+            f"it holds no rows{' called ' + part if part else ''}: neither X nor data, indices, indptr, shape"
+        )
     return X
 
 
