@@ -186,6 +186,22 @@ def test_two_processes_make_the_same_records(tmp_path):
     assert reproduce("lsvm-ndc", tmp_path / "one", "--seed", 1) == 1, "records of another seed are there"
 
 
+def test_a_report_of_what_has_been_run(tmp_path, capsys, monkeypatch):
+    assert reproduce("lsvm-ndc", tmp_path, "--report") == 1
+    assert "nothing of lsvm-ndc has been run" in capsys.readouterr().err and not list(tmp_path.iterdir())
+    assert reproduce("lsvm-ndc", tmp_path) == 0
+    folder = tmp_path / "lsvm-ndc-quick"
+    lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
+    whole = (folder / "lsvm-ndc.md").read_text()
+    monkeypatch.setattr(running, "_done", None)  # nothing is run
+    assert reproduce("lsvm-ndc", tmp_path, "--report") == 0
+    assert (folder / "lsvm-ndc.md").read_text() == whole
+    (folder / "records.jsonl").write_text("".join(lines[:-1]))
+    assert reproduce("lsvm-ndc", tmp_path, "--report") == 0
+    assert (folder / "lsvm-ndc.md").read_text() != whole
+    assert (folder / "records.jsonl").read_text() == "".join(lines[:-1])
+
+
 def test_what_is_wrong_with_a_unit_is_noted(tmp_path, monkeypatch, capsys):
     def some(unit, sets, settings):
         if unit.part == "y":

@@ -143,6 +143,7 @@ def add_reproduce(commands: Any) -> None:
         "--output", default="reproduction", metavar="DIR", help="folder of records and reports (default: %(default)s)"
     )
     one.add_argument("--quick", action="store_true", help="a smoke run: few sets, splits and grid points")
+    one.add_argument("--report", action="store_true", help="write the report of what has been run, and run nothing")
     one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
     one.add_argument("--seed", type=_seed, default=0, help="seed of splits and fits (default: %(default)s)")
 

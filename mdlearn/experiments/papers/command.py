@@ -30,9 +30,12 @@ def main(given: argparse.Namespace) -> int:
     experiment, settings = EXPERIMENTS[given.name], Settings(given.quick, given.seed)
     sets = Sets(given.data or DEFAULT_DATA)
     folder = Path(given.output) / (experiment.study.name + ("-quick" if given.quick else ""))
+    if given.report and not (folder / "records.jsonl").is_file():
+        raise ValueError(f"nothing of {given.name} has been run in {given.output}; without --report it is run")
     store = Store(folder, experiment.study, settings)
     try:
-        run(given.name, store, sets, settings, given.jobs)
+        if not given.report:
+            run(given.name, store, sets, settings, given.jobs)
     finally:
         records = store.records()
         if records:
