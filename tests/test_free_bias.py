@@ -69,3 +69,26 @@ def test_kernels_of_huge_values_beside_a_variance(bias):
         model = mdlearn.fit("ldm", 1e4 * X, y, solver="cd", time_limit=2.0, **settings)
     assert np.isfinite(model.certificate.objective) and np.isfinite(model.decision_function(1e4 * X)).all()
     assert model.certificate.lower_bound <= 100.0 * 60  # the objective at w = 0
+
+
+@pytest.mark.parametrize("seed, m, d, C", [(1, 20000, 2, 1e-2), (2, 20000, 2, 1e-2), (1, 20000, 2, 3e-3)])
+def test_many_rows_without_signal(seed, m, d, C):
+    """Classes that differ by two rows: nearly all rows are close to a kink, and interior points take short steps."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    y = rng.permutation(np.repeat([1.0, -1.0], [m // 2 + 1, m - m // 2 - 1]))
+    params = {"C": C, "lambda1": 0.1 * C, "lambda2": 0.1 * C * m}
+    model = mdlearn.fit("ldm", X, y, bias="free", solver="interior", **params)
+    certificate = model.certificate
+    assert certificate.converged and certificate.gap <= 1e-6
+
+    def value(w, b):
+        return objective("ldm", params, y * (X @ w + b), np.ones(m), w @ w)
+
+    w, b = model.coef_[0], model.intercept_[0]
+    least = value(w, b)
+    assert least == pytest.approx(certificate.objective, rel=1e-10)
+    for size in 10.0 ** np.arange(-6, 0):
+        for _ in range(10):
+            u = size * rng.standard_normal(d + 1)
+            assert value(w + u[:d], b + u[d]) >= least - 1e-6 * abs(least)

@@ -29,7 +29,7 @@ FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
 FINISH_ANYWAY = 1e-10
 """Gap from which it is, however many rows seem to sit on a kink."""
 PATIENCE = 8
-"""Steps without progress after which rounding is taken to be reached."""
+"""Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
 ROUNDED = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
 
@@ -70,7 +70,7 @@ class Interior(Factoring):
 
 def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
     """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
-    best, highest, stalled, next_finish = np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
+    best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
     while path.alive and stalled < PATIENCE:
         report = make_report(state, path.element, path.beta, path.z)
         yield report
@@ -78,7 +78,8 @@ def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
         falling = path.falling and gap > ROUNDED
-        stalled = 0 if gap < 0.9 * best or falling or rising or np.isinf(gap) else stalled + 1
+        onward = gap < 0.9 * mark or falling or rising or np.isinf(gap)
+        stalled, mark = (0, min(mark, gap)) if onward else (stalled + 1, mark)
         highest = max(highest, report.lower_bound)
         best = min(best, gap)
         if best < next_finish:
