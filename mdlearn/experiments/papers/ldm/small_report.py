@@ -10,6 +10,7 @@ import numpy as np
 from mdlearn.experiments.papers.comparing import Comparison, errors_away, scores
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
 from mdlearn.experiments.papers.ldm import protocol
+from mdlearn.experiments.papers.ldm.reasons import reasons
 from mdlearn.experiments.papers.ldm.small import SMALL, lines
 from mdlearn.experiments.papers.ldm.small_study import READINGS
 from mdlearn.experiments.papers.printed import Figures, means
@@ -69,6 +70,7 @@ def report(kernel: str, title: str, records: Sequence[Record], sets: Sets, setti
     blocks += table.blocks(own, sets)
     blocks += same_as_svm(records)
     blocks += other_readings(kernel, records, printed)
+    blocks += reasons(kernel, records, table)
     return Report(title, blocks)
 
 

@@ -15,6 +15,7 @@ from mdlearn.experiments.papers.ldm.small import SMALL, halves, present
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
+from mdlearn.experiments.papers.surveys import SUFFIX, surveyed
 from mdlearn.selection import fit_path
 
 QUICK = ("parkinsons", "sonar", "haberman")
@@ -25,17 +26,26 @@ SIGNED = "SVM, columns in [-1, 1]"
 NARROW = "SVM, gamma = 1 / width^2"
 READINGS = {"linear": (WITH_BIAS, LARGE_C, SIGNED), "rbf": (WITH_BIAS, NARROW)}
 """Readings that all sets have; further ones are codings of single sets."""
+ONE_PASS = "SVM, one pass"
+"""An optimiser that is stopped early: averaged stochastic gradients, every training row once."""
+ASIDE = {
+    "linear": (ONE_PASS, protocol.SVM + SUFFIX),
+    "rbf": tuple(one + SUFFIX for one in (protocol.SVM, protocol.MAMC, protocol.KMOMD)),
+}
+"""Experiments on the first splits: what else the printed figures could be of."""
+ASIDE_REPEATS = 10
 
 
 def units(kernel: str, sets: Sets, settings: Settings) -> list[Unit]:
     """All methods on all sets that are there."""
     names = present(sets, QUICK if settings.quick else tuple(SMALL))
-    parts = [*protocol.methods(kernel), protocol.READINGS]
+    known = protocol.methods(kernel)
+    aside = [part for part in ASIDE[kernel] if part == ONE_PASS or part.removesuffix(SUFFIX) in known]
     return [
         Unit(repeat, name, part)
         for repeat in range(2 if settings.quick else protocol.REPEATS)
         for name in names
-        for part in parts
+        for part in (*known, protocol.READINGS, *(aside if repeat < ASIDE_REPEATS else ()))
     ]
 
 
@@ -44,15 +54,41 @@ def run(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]
     if unit.part == protocol.READINGS:
         return readings(kernel, unit, sets, settings)
     parts = halves(sets, unit.data, settings.seed, unit.repeat)
-    record = chosen(kernel, unit, unit.part, parts, settings)
+    if unit.part == ONE_PASS:
+        early: dict[str, Any] = {"solver": "asgd", "solver_options": {"epochs": 1}}
+        return [chosen(kernel, unit, protocol.SVM, ONE_PASS, parts, settings, **early)]
+    if unit.part.endswith(SUFFIX):
+        method, seed = unit.part.removesuffix(SUFFIX), settings.seed + unit.repeat
+        told = (
+            unit.data,
+            method,
+            unit.repeat,
+            parts,
+            protocol.OBJECTIVES[method],
+            asked(kernel, method, parts, settings),
+        )
+        return [surveyed(*told, cv=protocol.FOLDS, seed=seed, **fixed_of(kernel, method))]
+    record = chosen(kernel, unit, unit.part, unit.part, parts, settings)
     if unit.part != protocol.LDM:
         return [record]
     return [record, ends(kernel, unit, parts, record)]
 
 
+def asked(kernel: str, method: str, parts: Parts, settings: Settings) -> protocol.Points:
+    """Points of a method's grid, the kernel's widths included."""
+    points = protocol.grid(method, parts.y.shape[0], kernel, settings.quick)
+    return points if kernel == "linear" else protocol.with_kernel(points, protocol.gammas(parts.X, settings.quick))
+
+
+def fixed_of(kernel: str, method: str) -> dict[str, Any]:
+    """Arguments of all fits of a method."""
+    return {"bias": "free" if method == protocol.KMOMD else "none", "kernel": kernel}
+
+
 def chosen(
     kernel: str,
     unit: Unit,
+    method: str,
     label: str,
     parts: Parts,
     settings: Settings,
@@ -66,7 +102,7 @@ def chosen(
     ----------
     kernel : str
     unit : Unit
-        Its part is a method, or `protocol.READINGS`, where the SVM is meant.
+    method : str
     label : str
         The method's name in the record.
     parts : Parts
@@ -76,13 +112,11 @@ def chosen(
     **fixed
         Further arguments of the fits.
     """
-    method = protocol.SVM if unit.part == protocol.READINGS else unit.part
-    points = protocol.grid(method, parts.y.shape[0], kernel, settings.quick)
-    if kernel == "rbf":
-        points = protocol.with_kernel(points, protocol.gammas(parts.X, settings.quick))
     times = factor or {}
-    points = [{name: value * times.get(name, 1.0) for name, value in point.items()} for point in points]
-    fixed = {"bias": "free" if method == protocol.KMOMD else "none", "kernel": kernel, **fixed}
+    points = [
+        {name: value * times.get(name, 1.0) for name, value in point.items()}
+        for point in asked(kernel, method, parts, settings)
+    ]
     return judged(
         unit.data,
         label,
@@ -92,7 +126,7 @@ def chosen(
         points if points != [{}] else None,
         cv=protocol.FOLDS,
         seed=settings.seed + unit.repeat,
-        **fixed,
+        **{**fixed_of(kernel, method), **fixed},
     )[0]
 
 
@@ -121,7 +155,7 @@ def ends(kernel: str, unit: Unit, parts: Parts, record: Record) -> Record:
 def readings(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """The SVM where the protocol is read in another way: a bias, other scalings, other codings, another width."""
     parts = halves(sets, unit.data, settings.seed, unit.repeat)
-    find = partial(chosen, kernel, unit, settings=settings)
+    find = partial(chosen, kernel, unit, protocol.SVM, settings=settings)
     records = [find(WITH_BIAS, parts, bias="regularized")]
     if kernel == "rbf":
         records.append(find(NARROW, parts, factor={"gamma": 2.0}))
