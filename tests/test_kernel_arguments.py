@@ -155,7 +155,7 @@ CASES = {
     "faces.rows": (moving(faces.rows), FACE),
     "faces.system": (moving(faces.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
     "faces.step": (moving(faces.step), {**FACE, "solved": one(2, M)}),
-    "greedy.singles": (steps(greedy.singles), QUADRATIC),
+    "greedy.doubles": (steps(greedy.doubles), QUADRATIC),
     "greedy.pairs": (steps(greedy.pairs), QUADRATIC),
     "greedy.gather": (greedy.gather, {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3,
                                       D) + 2, "out": one(4, 3),

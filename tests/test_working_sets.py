@@ -145,19 +145,64 @@ def test_greedy_steps_rise_and_keep_the_gradient(paired):
     e, value = start.copy(), 0.0
     box = greedy.Box(H, border, omega, soft, low, high, u, e, np.empty((4, 30)))
     for _ in range(40):
-        (greedy.pairs if paired else greedy.singles)(box, 1, 0.0)
+        (greedy.pairs if paired else greedy.doubles)(box, 1, 0.0)
         new = start @ u - 0.5 * u @ M @ u
         assert new >= value - 1e-12 and (u >= low).all() and (u <= high).all()
         value = new
         if paired:
             assert abs(u.sum()) < 1e-12
-    (greedy.pairs if paired else greedy.singles)(box, 100_000, 1e-10)
+    (greedy.pairs if paired else greedy.doubles)(box, 100_000, 1e-10)
     gradient = start - M @ u
     if paired:
         assert gradient[u < high].max() - gradient[u > low].min() < 1e-8
     else:
         assert e == pytest.approx(gradient, abs=1e-9)
         assert gradient[u < high].max() < 1e-8 and gradient[u > low].min() > -1e-8
+
+
+def test_two_coordinates_are_solved_at_once():
+    """Of a problem of two coordinates hardly anything is left after one step, wherever the optimum lies."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        A = rng.standard_normal((2, 2)) @ np.diag([1.0, 10.0 ** rng.uniform(-4, 0)])
+        H, soft, zero = A @ A.T, np.zeros(2), np.zeros(2)
+        low, high = -rng.random(2), rng.random(2)
+        u, e = np.zeros(2), 10.0 ** rng.uniform(-3, 1) * rng.standard_normal(2)
+        box = greedy.Box(H, zero, 0.0, soft, low, high, u, e, np.empty((4, 2)))
+        assert greedy.doubles(box, 3, 1e-12 * np.abs(e).max()) <= 3
+        assert box.violation <= 1e-9 * np.abs(H).max() + 1e-12
+
+
+def test_rows_that_are_nearly_alike():
+    """A wide kernel: along all but one direction the Hessian is small, and single coordinates would crawl."""
+    rng = np.random.default_rng(4)
+    A, n = rng.standard_normal((200, 5)), 200
+    H, start = 1.0 + 1e-4 * A @ A.T, np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    u, e, bound = np.zeros(n), start.copy(), np.full(n, 100.0)
+    box = greedy.Box(H, np.zeros(n), 0.0, np.zeros(n), -bound, bound, u, e, np.empty((4, n)))
+    count = greedy.doubles(box, 20 * n, 1e-6)
+    assert count < 20 * n and box.violation <= 1e-6
+    gradient = start - H @ u
+    assert gradient[u < bound].max() < 1e-5 and gradient[u > -bound].min() > -1e-5
+
+
+def test_a_row_of_length_zero_goes_to_its_bound():
+    H, u, e = np.diag([0.0, 2.0, 0.0]), np.zeros(3), np.array([1.0, 1.0, -1.0])
+    one = np.ones(3)
+    box = greedy.Box(H, 0 * one, 0.0, 0 * one, -one, one, u, e, np.empty((4, 3)))
+    assert greedy.doubles(box, 10, 0.0) <= 4
+    assert u.tolist() == [1.0, 0.5, -1.0]
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_wide_kernel_takes_a_few_rounds(bias, C):
+    """Two moons of 1200 rows, kernels four times as wide as they are: rounds of working sets, no other engine."""
+    rng = np.random.default_rng(5)
+    t, y = np.pi * rng.random(1200), np.where(np.arange(1200) % 2 == 0, 1.0, -1.0)
+    X = np.stack([np.cos(t) + 0.5 * (y < 0), y * np.sin(t)], axis=1) + 0.4 * rng.standard_normal((1200, 2))
+    model = mdlearn.fit("svm", X, y, C=C, kernel="rbf", gamma=0.01, solver="cd", bias=bias)
+    assert model.certificate.converged and model.n_iter <= 12
 
 
 def test_greedy_steps_refuse_what_does_not_fit():

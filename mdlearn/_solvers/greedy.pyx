@@ -1,4 +1,4 @@
-"""Greedy ascent on a small dense quadratic with bounds: one coordinate at a time, or pairs that keep the sum.
+"""Greedy ascent on a small dense quadratic with bounds: two coordinates at a time, free or such that the sum is kept.
 
     maximise  e0'u - 1/2 u'(H + omega border border' + diag(soft)) u,   low <= u <= high   [, sum u fixed]
 
@@ -6,6 +6,8 @@ The gradient e is kept up to date, so that the best coordinate is known: few upd
 """
 
 from libc.math cimport INFINITY, fabs
+
+cdef double TINY = 1e-10  # least curvature of the second coordinate, of its own: equal rows have none
 
 
 cdef class Box:
@@ -52,31 +54,71 @@ cdef class Box:
         self.down[k] = 1.0 if self.u[k] > self.low[k] else 0.0
 
 
-cdef Py_ssize_t single_steps(Box p, Py_ssize_t most, double enough) noexcept nogil:
-    cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, chosen, k
-    cdef double best, score, old, new, d, c
-    cdef const double* row
-    d = 0.0
+cdef inline double within(Box p, Py_ssize_t k, double change) noexcept nogil:
+    return min(max(change, p.low[k] - p.u[k]), p.high[k] - p.u[k])
+
+
+cdef inline void move(Box p, Py_ssize_t k, double change) noexcept nogil:
+    cdef double to = min(max(p.u[k] + change, p.low[k]), p.high[k])
+    p.e[k] -= (to - p.u[k]) * p.soft[k]
+    p.u[k] = to
+    p.marked(k)
+
+
+cdef (double, double) both(Box p, Py_ssize_t i, Py_ssize_t j, double a) noexcept nogil:
+    # The optimum over two coordinates: the free one, or the better of those on the edges that it lies beyond.
+    cdef double hi = p.length[i], hj = p.length[j], ei = p.e[i], ej = p.e[j], best = -INFINITY, gain
+    cdef double det = max(hi * hj - a * a, TINY * hi * hj)
+    cdef double x = (ei * hj - a * ej) / det, y = (ej * hi - a * ei) / det, d = x, f = y, near
+    if x != within(p, i, x):
+        d = within(p, i, x)
+        f = within(p, j, (ej - a * d) / hj)
+        best = ei * d + ej * f - 0.5 * (hi * d * d + hj * f * f) - a * d * f
+    if y != within(p, j, y):
+        y = within(p, j, y)
+        near = within(p, i, (ei - a * y) / hi)
+        gain = ei * near + ej * y - 0.5 * (hi * near * near + hj * y * y) - a * near * y
+        if gain > best:
+            d, f = near, y
+    return d, f
+
+
+cdef Py_ssize_t double_steps(Box p, Py_ssize_t most, double enough) noexcept nogil:
+    cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, first, second, k
+    cdef double best, score, a, c, x, left, d = 0.0, f = 0.0
+    cdef const double* one
+    cdef const double* other
     while True:
-        # Update and choice in one pass over the row of the last coordinate.
-        best, row, c = 0.0, &p.H[i, 0], d * p.omega * p.border[i]
-        chosen = i
+        # Update and choice in one pass over the rows of the last coordinates.
+        one, other, c = &p.H[i, 0], &p.H[j, 0], p.omega * (d * p.border[i] + f * p.border[j])
+        best, first = 0.0, -1
         for k in range(n):
-            p.e[k] -= d * row[k] + c * p.border[k]
+            p.e[k] -= d * one[k] + f * other[k] + c * p.border[k]
             score = max(p.e[k] * p.up[k], -p.e[k] * p.down[k])
             score *= score * p.weight[k]
             if score > best:
-                best, chosen = score, k
-        i = chosen
-        p.violation = fabs(p.e[i]) if best > 0.0 else 0.0
-        if best <= 0.0 or count >= most or p.violation <= enough:
+                best, first = score, k
+        p.violation = fabs(p.e[first]) if first >= 0 else 0.0
+        if first < 0 or count >= most or p.violation <= enough:
             return count
-        old = p.u[i]
-        new = min(max(old + p.e[i] * p.weight[i], p.low[i]), p.high[i])
-        d = new - old
-        p.u[i] = new
-        p.e[i] -= d * p.soft[i]
-        p.marked(i)
+        i, j, d, f = first, first, within(p, first, p.e[first] * p.weight[first]), 0.0
+        if p.length[i] > 0.0:
+            # The partner that gains most where the first one steps, and gives way to it.
+            one, c, x = &p.H[i, 0], p.omega * p.border[i], p.e[i] * p.weight[i]
+            best, second = 0.0, -1
+            for k in range(n):
+                a = one[k] + c * p.border[k]
+                score = p.e[k] - a * x
+                score = max(score * p.up[k], -score * p.down[k])
+                left = max(p.length[k] - a * a * p.weight[i], TINY * p.length[k])
+                if score * score > best * left and k != i and left > 0.0:
+                    best, second = score * score / left, k
+            if second >= 0:
+                j = second
+                d, f = both(p, i, j, p.H[i, j] + c * p.border[j])
+        move(p, i, d)
+        if j != i:
+            move(p, j, f)
         count += 1
 
 
@@ -128,11 +170,14 @@ cdef Py_ssize_t pair_steps(Box p, Py_ssize_t most, double enough) noexcept nogil
         count += 1
 
 
-def singles(Box problem, Py_ssize_t most, double enough):
-    """Take at most so many steps of one coordinate; return how many. `violation` is then the largest gradient left."""
+def doubles(Box problem, Py_ssize_t most, double enough):
+    """Take at most so many steps of two coordinates; return how many. `violation` is then the largest gradient left.
+
+    One coordinate at a time would crawl where all rows are alike, as a wide kernel or a constant makes them.
+    """
     cdef Py_ssize_t count
     with nogil:
-        count = single_steps(problem, most, enough)
+        count = double_steps(problem, most, enough)
     return count
 
 

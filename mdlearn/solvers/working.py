@@ -86,7 +86,7 @@ class Quadratic:
         """Greedy steps on some rows, whose gradient e is kept up to date; say whether they got far enough."""
         u, n = self.u[rows].copy(), H.shape[0]
         box = kernels.Box(H, border, omega, self.soft[rows], self.low[rows], self.high[rows], u, e, np.empty((4, n)))
-        steps = kernels.pairs if self.paired else kernels.singles
+        steps = kernels.pairs if self.paired else kernels.doubles
         most, left = max(64, PIECE // n), BUDGET * n
         while left > 0:
             count = steps(box, min(most, left), enough)
