@@ -7,36 +7,54 @@ from collections.abc import Mapping, Sequence
 
 from mdlearn.experiments.papers.comparing import ABSENT, Line, certificates, remarks
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
-from mdlearn.experiments.papers.l3.machines import MACHINES, WEIGHTS, available, tried
+from mdlearn.experiments.papers.l3.machines import MACHINES, WEIGHTS, available, every_point, tried
 from mdlearn.experiments.papers.l3.preparing import LABELS, SIZES, prepared, size_of
 from mdlearn.experiments.papers.printed import Figures, means, table
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import generator
 from mdlearn.experiments.papers.studies import Experiment, Record, Settings, Study, Unit
+from mdlearn.experiments.papers.surveys import SUFFIX
 
 PRINTED = "l3_table3_4"
 BINARY = ("svmguide1", "ijcnn1")
 QUICK = ("svmguide1",)
 SMALL_WEIGHTS = "L3-SVMs, c at most 100"
 """A variant for the two binary sets only: does the grid explain the difference from the printed figures?"""
+SURVEYED = {
+    "svmguide1": ("RBF-SVM", "Linear-SVM", "CSVM", "L3-SVMs"),
+    "ijcnn1": ("Linear-SVM", "CSVM", "L3-SVMs"),
+    "usps": ("RBF-SVM", "Linear-SVM"),
+    "mnist": (),
+}
+"""Methods of which all points of the grid are fitted to all training rows."""
 AWAY = 2.0
 """Standard errors from which a difference is told."""
 
 
 def units(sets: Sets, settings: Settings) -> list[Unit]:
     """A unit is a method on a set; baselines that are not installed have none."""
-    return [
+    found = [data for data in (QUICK if settings.quick else SIZES) if sets.has(data)]
+    asked = [
         Unit(0, data, method)
-        for data in (QUICK if settings.quick else SIZES)
+        for data in found
         for method in MACHINES
         if available(method) and (data in BINARY or not (MACHINES[method].binary or method == SMALL_WEIGHTS))
-        if sets.has(data)
     ]
+    every = [
+        Unit(0, data, method + SUFFIX)
+        for data in found
+        for method in SURVEYED[data]
+        if available(method) and not settings.quick
+    ]
+    return asked + every
 
 
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """One method on one set."""
     parts, rng = prepared(sets, unit.data), generator(settings.seed, unit.data, unit.repeat)
+    if unit.part.endswith(SUFFIX):
+        size = size_of(unit.data, settings)
+        return [every_point(unit.part.removesuffix(SUFFIX), unit.data, parts, size, settings.seed)]
     return [tried(unit.part, unit.data, parts, size_of(unit.data, settings), unit.repeat, rng, settings.seed)]
 
 
@@ -188,7 +206,7 @@ def seconds(records: Sequence[Record]) -> Table:
 
 def reading(records: Sequence[Record]) -> list[Block]:
     """What the variants tell."""
-    found, blocks = by_place(records), []
+    found, blocks = by_place(records), reached(records)
     for data in BINARY:
         full, small = (row_of(found, data, name, "accuracy") for name in ("L3-SVMs", SMALL_WEIGHTS))
         theirs = means(PRINTED, 1, mean="accuracy")[LABELS[data], "L3-SVMs"].mean
@@ -218,6 +236,25 @@ def reading(records: Sequence[Record]) -> list[Block]:
     if squared:
         blocks.append(f"Squared hinge (the authors' program) less hinge (the paper): {', '.join(squared)} points.")
     return [Heading("Reading"), *blocks] if blocks else []
+
+
+def reached(records: Sequence[Record]) -> list[Block]:
+    """What the grids can reach on the test part, beside the printed figures."""
+    found, printed, rows = by_place(records), means(PRINTED, 1, mean="accuracy"), []
+    for data, methods in SURVEYED.items():
+        for method in methods:
+            record, theirs = found.get((data, method + SUFFIX)), printed.get((LABELS[data], method))
+            if record is None or theirs is None:
+                continue
+            told = [f"{100 * one:.2f}" for one in record.values["tested"]]
+            rows.append([LABELS[data], method, f"{theirs.mean:.2f}", ", ".join(told)])
+    if not rows:
+        return []
+    caption = (
+        "Test accuracy of every point of the grid, fitted to all training rows, in the order of the grid: from small "
+        "weights of the loss to large ones. A printed figure between two of them can be that of a weight between them."
+    )
+    return [Table(["set", "method", "printed", "every point of our grid"], rows, caption)]
 
 
 def report_accuracy(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
