@@ -219,8 +219,22 @@ def test_halves_of_complete_rows(folder):
     assert parts.y.shape == (104,)
     assert parts.y_test.shape == (104,)
     units = versus.units(sets, Settings())
-    assert len(units) == 30 * 8
+    every = [unit for unit in units if unit.part.endswith(", every point")]
+    assert len(units) == 30 * 8 + 5 * 8 and len(every) == 5 * 8
     assert {unit.data for unit in units} == {"sonar"}
+
+
+def test_every_point_of_a_machine_of_table_7(folder):
+    """Surveys stand under the name of their machine in the part of their kernel, and explain what is far away."""
+    sets = Sets(str(folder))
+    (record,) = versus.run(Unit(0, "sonar", "L1 SVM, no bias|linear, every point"), sets, Settings(quick=True))
+    assert record.method == "L1 SVM, no bias|linear, every point" and len(record.values["tested"]) == 3
+    far = [Record("sonar", "L1 SVM, no bias|linear", i, {"accuracy": 0.5 + 0.01 * i}) for i in range(3)]
+    written = versus.table7([record, *far], sets, Settings())
+    (table,) = [block for block in written.blocks if getattr(block, "header", [""])[-1] == "what may explain it"]
+    ((label, method, _, _, told),) = table.rows
+    low, high = (100 * end(record.values["tested"]) for end in (min, max))
+    assert (label, method) == ("Sonar", "L1 SVM, no bias") and told == f"range {low:.2f} to {high:.2f} over 3 points"
 
 
 def test_iris_with_a_tiny_C_has_the_printed_accuracy():

@@ -10,10 +10,11 @@ import numpy as np
 from mdlearn.experiments.papers.comparing import Comparison, errors_away, scores
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
 from mdlearn.experiments.papers.ldm import protocol
-from mdlearn.experiments.papers.ldm.reasons import reasons
+from mdlearn.experiments.papers.ldm.reasons import evidence
 from mdlearn.experiments.papers.ldm.small import SMALL, lines
 from mdlearn.experiments.papers.ldm.small_study import READINGS
 from mdlearn.experiments.papers.printed import Figures, means
+from mdlearn.experiments.papers.reasons import reasons
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.studies import Record, Settings
 from mdlearn.selection import paired_test
@@ -70,7 +71,7 @@ def report(kernel: str, title: str, records: Sequence[Record], sets: Sets, setti
     blocks += table.blocks(own, sets)
     blocks += same_as_svm(records)
     blocks += other_readings(kernel, records, printed)
-    blocks += reasons(kernel, records, table)
+    blocks += reasons(table, records, evidence(kernel, scores(records, "accuracy")))
     return Report(title, blocks)
 
 

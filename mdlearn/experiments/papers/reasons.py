@@ -1,0 +1,72 @@
+"""Figures that are more than two standard errors from the printed ones, and what experiments say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mdlearn.experiments.papers.comparing import Comparison, errors_away, scores
+from mdlearn.experiments.papers.documents import Block, Heading, Table
+from mdlearn.experiments.papers.printed import Figures
+from mdlearn.experiments.papers.studies import Record
+from mdlearn.experiments.papers.surveys import SUFFIX
+
+WIDE = 0.1
+"""Printed standard deviation, as a share of 1, from which runs must have failed: splits differ by 0.01 to 0.07."""
+ABOUT = (
+    "Only sets that are the paper's. A reading is named where it brings our figure within two standard errors of the "
+    "printed one. A range is that of the mean test accuracies of all points of the method's grid, on the first splits: "
+    "a printed figure within it, or below it, can be that of other parameters than cross-validation chooses; one above "
+    "it cannot."
+)
+Evidence = Callable[[str, str, Figures], list[str]]
+"""(label of the set, method, printed figures) -> what a paper's own experiments say."""
+
+
+def nothing(label: str, method: str, theirs: Figures) -> list[str]:
+    """No evidence beside the ranges."""
+    return []
+
+
+def reasons(table: Comparison, records: Sequence[Record], evidence: Evidence = nothing) -> list[Block]:
+    """A table of the figures that are away, with what may explain each.
+
+    Parameters
+    ----------
+    table : Comparison
+        Of accuracies.
+    records : sequence of Record
+        Those of the table, and of `mdlearn.experiments.papers.surveys.surveyed` where there are any.
+    evidence : callable
+    """
+    found, rows, unit = scores(records, "accuracy"), [], table.unit
+    for line in table.lines:
+        for method in table.methods:
+            ours, theirs = found.get((line.data or "", method)), table.printed.get((line.label, method))
+            if line.note or ours is None or theirs is None:
+                continue
+            away = errors_away(unit * ours, theirs)
+            if abs(away) > 2:
+                told = [*evidence(line.label, method, theirs), *_range(records, line.data or "", method, table)]
+                if theirs.std > WIDE * unit or theirs.mean < 0.5 * unit:
+                    told.insert(0, "the printed spread or mean is that of runs of which some failed")
+                cells = [f"{unit * ours.mean():.{table.digits}f} ({away:+.1f})", f"{theirs.mean:g} ± {theirs.std:g}"]
+                rows.append([line.label, method, *cells, "; ".join(told) or "-"])
+    if not rows:
+        return []
+    header = ["data", "method", "ours (diff/SE)", "printed", "what may explain it"]
+    return [Heading("Figures beyond two standard errors"), Table(header, rows, ABOUT)]
+
+
+def _range(records: Sequence[Record], data: str, method: str, table: Comparison) -> list[str]:
+    """What a grid can reach, where that has been tried."""
+    tested = [
+        record.values["tested"]
+        for record in records
+        if (record.data, record.method) == (data, method + SUFFIX) and record.values
+    ]
+    if not tested:
+        return []
+    means = table.unit * np.mean(tested, axis=0)
+    return [f"range {means.min():.{table.digits}f} to {means.max():.{table.digits}f} over {len(means)} points"]
