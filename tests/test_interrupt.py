@@ -105,14 +105,14 @@ def test_ctrl_c(case, tmp_path):
 
 @functools.cache
 def slow_problem(kind):
-    """(X, y, settings, reference's answer) of something no engine finishes in its first reports."""
+    """(X, y, settings, reference's answer) of something no engine finishes in its first two reports."""
     rng = np.random.default_rng(3)
     m = 300 if kind == "linear" else 100
     y = np.where(rng.random(m) < 0.5, 1, -1)
     X = rng.standard_normal((m, 6)) + 0.3 * y[:, None]
     settings = {"bias": "regularized", "C": 30.0, "lambda1": 0.5, "lambda2": 0.1}
     if kind != "linear":
-        settings |= {"kernel": "rbf", "gamma": 0.002}
+        settings |= {"kernel": "rbf", "gamma": 0.02, "C": 1000.0}
     return X, y, settings, true_optimum(X, y, settings)
 
 
@@ -150,12 +150,12 @@ def stopped(X, y, settings, **limits):
 def test_max_iter(kind, solver):
     X, y, settings, answer = slow_problem(kind)
     gaps = []
-    for max_iter in (1, 2, 3):
+    for max_iter in (1, 2):
         model, message = stopped(X, y, settings, solver=solver, max_iter=max_iter, tol=1e-12)
         honest(model, X, y, settings, answer, 1e-12)
         assert model.n_iter <= max_iter and "max_iter" in message and "gap" in message
         gaps.append(model.certificate.gap)
-    assert gaps[2] <= gaps[0], "the best point is kept"
+    assert gaps[1] <= gaps[0], "the best point is kept"
 
 
 @pytest.mark.parametrize(("kind", "solver"), PROBLEMS)

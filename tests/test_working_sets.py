@@ -205,6 +205,23 @@ def test_a_wide_kernel_takes_a_few_rounds(bias, C):
     assert model.certificate.converged and model.n_iter <= 12
 
 
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("gamma", [0.05, 1.0])
+def test_nearly_singular_blocks_take_a_few_rounds(gamma, bias):
+    """C = 1e4 on a smooth kernel of two columns: the free rows outnumber the directions that the kernel has."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((1200, 2))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(1200) > 0, 1.0, -1.0)
+    model = mdlearn.fit("svm", X, y, C=1e4, kernel="rbf", gamma=gamma, solver="cd", bias=bias)
+    assert model.certificate.converged and model.n_iter <= 25
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    alpha = model.dual_coef_[0]
+    z = y * (K @ alpha + model.intercept_[0])
+    value = 0.5 * alpha @ K @ alpha + 1e4 * np.maximum(0.0, 1.0 - z).sum()
+    value += 0.5 * model.intercept_[0] ** 2 if bias == "regularized" else 0.0
+    assert value == pytest.approx(model.certificate.objective, rel=1e-8)
+
+
 def test_greedy_steps_refuse_what_does_not_fit():
     one = np.ones(3)
     with pytest.raises(ValueError, match="square"):

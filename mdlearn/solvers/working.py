@@ -31,12 +31,17 @@ MANY = 0.05
 """Share of the rows beyond which those that need new columns of the Hessian are many."""
 NEAR, CLOSE = 0.15, 0.01
 """Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
-BUDGET = 4
-"""Greedy steps per row of a working set, after which Newton steps take over."""
+BUDGET, LONGER, LONGEST = 4, 5, 100
+"""Greedy steps per row of a working set, after which a Newton step is tried; how many times as many after every such
+step, and the most: on a nearly singular block Newton steps gain little."""
+EASY = 2
+"""Newton steps after which a working set counts as laborious, and other rows should have their turn soon."""
 NEWTON, FIXES, HALVINGS = 8, 3, 30
 """Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
-ROUNDS, PATIENCE = 40, 4
+ROUNDS, PATIENCE = 60, 4
 """Most rounds, and rounds without progress after which sweeps take over."""
+ONWARD, RISE = 0.8, 0.02
+"""What progress leaves of the gap, or adds to the lower bound."""
 
 
 class Hessian(Protocol):
@@ -81,13 +86,20 @@ class Quadratic:
         self.u = np.zeros(m)
 
     def climb(
-        self, H: np.ndarray, rows: np.ndarray | slice, e: np.ndarray, enough: float, border: np.ndarray, omega: float
-    ) -> Generator[None, None, bool]:
-        """Greedy steps on some rows, whose gradient e is kept up to date; say whether they got far enough."""
+        self,
+        H: np.ndarray,
+        rows: np.ndarray | slice,
+        e: np.ndarray,
+        enough: float,
+        border: np.ndarray,
+        omega: float,
+        budget: int = BUDGET,
+    ) -> Generator[None, None, float]:
+        """Greedy steps on some rows, whose gradient e is kept up to date, until `enough`; the violation left."""
         u, n = self.u[rows].copy(), H.shape[0]
         box = kernels.Box(H, border, omega, self.soft[rows], self.low[rows], self.high[rows], u, e, np.empty((4, n)))
         steps = kernels.pairs if self.paired else kernels.doubles
-        most, left = max(64, PIECE // n), BUDGET * n
+        most, left = max(64, PIECE // n), budget * n
         while left > 0:
             count = steps(box, min(most, left), enough)
             left -= count
@@ -95,7 +107,7 @@ class Quadratic:
             if box.violation <= enough or count == 0:
                 break
         self.u[rows] = u
-        return bool(box.violation <= enough)
+        return float(box.violation)
 
     def gradient(self, product: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Gradient of the dual at u, with H (u + pull)."""
@@ -149,7 +161,7 @@ class WorkingSets(Quadratic):
 
     def run(self) -> Steps:
         """Yield a report per round; end where rounds no longer help."""
-        best, stalled = np.inf, 0
+        least, highest, mark, stalled = np.inf, -np.inf, np.inf, 0
         for _ in range(ROUNDS):
             self.settle()
             product = None if self.known is None else self.target - self.known - self.soft * self.u
@@ -160,9 +172,10 @@ class WorkingSets(Quadratic):
             e -= self.b
             report = self.report(alpha, f)
             yield report
-            gap = relative_gap(self.column, report.objective, report.lower_bound)
-            stalled = 0 if gap < 0.7 * best else stalled + 1
-            best = min(best, gap)
+            rising = report.lower_bound > highest + RISE * abs(highest)
+            least, highest = min(least, report.objective), max(highest, report.lower_bound)
+            gap = relative_gap(self.column, least, highest)
+            stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
             if stalled >= PATIENCE:
                 return
             yield from self.improve(e)
@@ -203,30 +216,33 @@ class WorkingSets(Quadratic):
         H = yield from self.hessian.block(rows)
         g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
         # What the block leaves out need not be solved further than it changes things.
-        settled = min(self.hessian.settles * worst, (COARSE if many else FINE) * self.scale)
-        enough = max(settled, 1e-14 * self.scale)
-        done = yield from self.climb(H, rows, g, enough, zeros, 0.0)
-        for _ in range(NEWTON):
-            if done or not (yield from self.newton(H, rows, g)):
+        good = self.hessian.settles * worst
+        enough = max(min(good, (COARSE if many else FINE) * self.scale), 1e-14 * self.scale)
+        left, budget = (yield from self.climb(H, rows, g, enough, zeros, 0.0)), BUDGET
+        for attempt in range(NEWTON):
+            enough = enough if attempt < EASY else max(enough, good)
+            if left <= enough:
                 return
-            done = yield from self.climb(H, rows, g, enough, zeros, 0.0)
+            yield from self.newton(H, rows, g)
+            budget = min(LONGER * budget, LONGEST)
+            left = yield from self.climb(H, rows, g, enough, zeros, 0.0, budget)
 
-    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, bool]:
-        """Solve on the free rows of a working set, leaving behind those at a bound; say whether that gained."""
+    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
+        """Solve on the free rows of a working set, leaving behind those at a bound."""
         u, low, high = self.u[rows], self.low[rows], self.high[rows]
         free, to = (u > low) & (u < high), u.copy()
         gradient, first = g.copy(), np.zeros_like(u)
         for fix in range(FIXES):
             i = np.flatnonzero(free)
             if i.shape[0] == 0:
-                return False
+                return
             A = yield from gathered(H, i, i)
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
             yield
             try:
                 L = yield from linalg.cholesky(A)
             except linalg.NotPositiveDefinite:
-                return False
+                return
             p = linalg.solve(L, gradient[i])
             if self.paired:
                 v = linalg.solve(L, np.ones(i.shape[0]))
@@ -245,13 +261,13 @@ class WorkingSets(Quadratic):
         move, size = to - u, float(np.abs(to).sum())
         gain = 0.5 * float(move @ (g + gradient))
         if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * size):
-            return (yield from self.shorter(H, rows, g, first))
+            yield from self.shorter(H, rows, g, first)
+            return
         self.u[rows], g[:] = to, gradient
-        return True
 
     def shorter(
         self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, direction: np.ndarray
-    ) -> Generator[None, None, bool]:
+    ) -> Generator[None, None, None]:
         """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
         u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
         length, tries = 1.0, HALVINGS
@@ -266,6 +282,5 @@ class WorkingSets(Quadratic):
             yield
             if float(move @ (g + gradient)) > 0:
                 self.u[rows], g[:] = to, gradient
-                return True
+                return
             length *= 0.5
-        return False
