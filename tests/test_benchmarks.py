@@ -57,7 +57,13 @@ def benchmarks(name):
     ]
 
 
-SMALL = {"dense": "dense 60 x 4", "sparse": "sparse 2100 x 30", "kernel": "kernel 50", "classes": "classes 90 x 40 x 3"}
+SMALL = {
+    "dense": "dense 60 x 4",
+    "sparse": "sparse 2100 x 30",
+    "kernel": "kernel 50",
+    "smooth": "smooth 60",
+    "classes": "classes 90 x 40 x 3",
+}
 
 
 def small(shape):
@@ -71,10 +77,10 @@ def test_every_engine_on_something_small():
         if cls.__name__ == "Memory":
             continue
         for objective in cls.params[0]:
-            given = objective, small(cls.params[1][0]), "float32"
+            given = objective, small(cls.params[1][0]), cls.params[2][-1]
             one = cls()
             one.setup(*given)
-            assert one.X.dtype == np.float32 and one.fit().solver == (cls.engine if cls.engine != "auto" else "newton")
+            assert one.X.dtype == np.dtype(given[2]) and one.fit().solver == (cls.engine if cls.engine != "auto" else "newton")
             assert 0.0 <= one.track_gap(*given) <= (1.0 if cls.engine in ("sgd", "asgd", "smw") else 1e-6)
             assert one.track_iterations(*given) >= 1
             if hasattr(one, "track_row_dots"):

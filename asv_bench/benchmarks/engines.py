@@ -66,6 +66,15 @@ class CoordinateDescent(_Visits):
     params = [["svm", "ldm"], ["sparse 5000 x 20000", "sparse 20000 x 50000", "kernel 1000"], TYPES]
 
 
+class CoordinateDescentSmooth(_Fits):
+    engine = "cd"
+    params = [["svm", "ldm"], ["smooth 2000"], TYPES[:1]]
+
+
+class CoordinateDescentSmooth100(CoordinateDescentSmooth):
+    options = {"C": 100.0}
+
+
 class CoordinateDescentDense(_Visits):
     engine = "cd"
     params = [["ldm"], ["dense 2500 x 21"], TYPES]

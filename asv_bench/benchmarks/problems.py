@@ -1,10 +1,10 @@
-"""Problems by name: "dense 2000 x 51", "sparse 4000 x 20000", "kernel 500", "classes 2000 x 50 x 10", "local 4000"."""
+"""Problems by name: "dense 2000 x 51", "sparse 4000 x 20000", "kernel 500", "classes 2000 x 50 x 10", "local 4000", "smooth 2000"."""
 
 import numpy as np
 
 import mdlearn
 
-from .workloads import gaussians, noisy_digits, ringnorm, several_classes, words
+from .workloads import gaussians, noisy_digits, plane, ringnorm, several_classes, words
 
 PARAMS = {
     "svm": {"C": 1.0},
@@ -33,7 +33,8 @@ def rows(shape, dtype="float64"):
     if kind == "local":
         X, y = noisy_digits(*size)[:2]
     else:
-        X, y = {"dense": gaussians, "sparse": words, "kernel": ringnorm, "classes": several_classes}[kind](*size)
+        kinds = {"dense": gaussians, "sparse": words, "kernel": ringnorm, "smooth": plane, "classes": several_classes}
+        X, y = kinds[kind](*size)
     return X.astype(dtype), y
 
 
@@ -43,6 +44,8 @@ def arguments(objective, shape, solver="auto", **more):
     given = {"objective": objective, "solver": solver, **PARAMS[objective]}
     if kind == "kernel":
         given["kernel"] = "rbf"
+    elif kind == "smooth":  # a nearly singular Gram matrix
+        given |= {"kernel": "rbf", "gamma": 0.05, "C": 1e4}
     elif objective not in ("uldm", "rlp", "l3svm"):
         given["bias"] = "none"
     return {**given, **more}

@@ -18,6 +18,13 @@ def ringnorm(m, d=20, noise=0.05, seed=20):
     return X, _with_noise(rng, y, noise)
 
 
+def plane(m, noise=0.3, seed=26):
+    """A curved boundary in the plane, with noise: smooth kernels of it have few directions and many bounded rows."""
+    rng = np.random.default_rng([seed, m])
+    X = rng.standard_normal((m, 2))
+    return X, np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(m) > 0, 1.0, -1.0)
+
+
 def gaussians(m, d, distance=1.5, noise=0.05, factors=10, seed=21):
     """Two overlapping Gaussians with correlated columns; the last of the d columns is constant 1.
 
