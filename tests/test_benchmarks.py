@@ -80,7 +80,9 @@ def test_every_engine_on_something_small():
             given = objective, small(cls.params[1][0]), cls.params[2][-1]
             one = cls()
             one.setup(*given)
-            assert one.X.dtype == np.dtype(given[2]) and one.fit().solver == (cls.engine if cls.engine != "auto" else "newton")
+            assert one.X.dtype == np.dtype(given[2]) and one.fit().solver == (
+                cls.engine if cls.engine != "auto" else "newton"
+            )
             assert 0.0 <= one.track_gap(*given) <= (1.0 if cls.engine in ("sgd", "asgd", "smw") else 1e-6)
             assert one.track_iterations(*given) >= 1
             if hasattr(one, "track_row_dots"):
