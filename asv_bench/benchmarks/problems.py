@@ -1,4 +1,7 @@
-"""Problems by name: "dense 2000 x 51", "sparse 4000 x 20000", "kernel 500", "classes 2000 x 50 x 10", "local 4000", "smooth 2000"."""
+"""Problems by name.
+
+"dense 2000 x 51", "sparse 4000 x 20000", "kernel 500", "classes 2000 x 50 x 10", "local 4000", "smooth 2000".
+"""
 
 import numpy as np
 
