@@ -92,7 +92,7 @@ class Size:
     light, kernel, heavy : int
         Training rows of the last fit: of linear and local machines, of the RBF-SVM, and of LLSVM and ML3.
     latent : int
-        Latent functions per class of ML3, whose cost grows with the square of them.
+        Latent functions per class of ML3, whose cost grows with the square of them; 0: it is not run.
     """
 
     clusters: int
@@ -106,6 +106,11 @@ class Size:
 def available(name: str) -> bool:
     """Whether the library, or a plugin of it, has the objective of a method."""
     return MACHINES[name].objective in list_objectives()
+
+
+def affordable(name: str, size: Size) -> bool:
+    """Whether a method is run on a set of this size."""
+    return size.latent > 0 or not MACHINES[name].latent
 
 
 def tried(name: str, data: str, parts: Parts, size: Size, repeat: int, rng: np.random.Generator, seed: int) -> Record:

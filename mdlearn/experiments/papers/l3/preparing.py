@@ -15,7 +15,7 @@ SIZES: dict[str, Size] = {
     "svmguide1": Size(100, 3089, 3089, 3089, 3089, 20),
     "ijcnn1": Size(100, 3000, 49990, 10000, 5000, 10),
     "usps": Size(80, 1500, 7291, 7291, 2000, 10),
-    "mnist": Size(90, 1500, 10000, 10000, 2000, 3),
+    "mnist": Size(90, 1500, 10000, 10000, 2000, 0),
 }
 """By set: the paper's number of clusters, and how many rows are used."""
 QUICK = Size(10, 300, 300, 300, 300, 5)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from mdlearn.experiments.papers.comparing import ABSENT, Line, certificates, remarks
 from mdlearn.experiments.papers.documents import Block, Heading, Report, Table
-from mdlearn.experiments.papers.l3.machines import MACHINES, WEIGHTS, available, every_point, tried
+from mdlearn.experiments.papers.l3.machines import MACHINES, WEIGHTS, affordable, available, every_point, tried
 from mdlearn.experiments.papers.l3.preparing import LABELS, SIZES, prepared, size_of
 from mdlearn.experiments.papers.printed import Figures, means, table
 from mdlearn.experiments.papers.sources import Sets
@@ -38,7 +38,8 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
         Unit(0, data, method)
         for data in found
         for method in MACHINES
-        if available(method) and (data in BINARY or not (MACHINES[method].binary or method == SMALL_WEIGHTS))
+        if available(method) and affordable(method, size_of(data, settings))
+        if (data in BINARY or not (MACHINES[method].binary or method == SMALL_WEIGHTS))
     ]
     every = [
         Unit(0, data, method + SUFFIX)
@@ -89,8 +90,9 @@ def protocol(settings: Settings) -> list[Block]:
         "lam of LLSVM and ML3 is 0.1, 0.01, 0.001. A mean loss lets a weight that was chosen on few rows be used with "
         "many. L3-SVMs have the hinge loss, as the paper prints it, and a regularized shared bias; the authors' "
         "program runs liblinear's squared hinge, which is a method of its own here. Several classes: one against the "
-        "rest, ML3 jointly. ML3 ends at a gap of 1e-2, with 20 latent functions per class for SVMGUIDE1, 3 for MNIST "
-        "and 10 for the others: its cost grows with the square of their number.",
+        "rest, ML3 jointly. ML3 ends at a gap of 1e-2, with 20 latent functions per class for SVMGUIDE1 and 10 for "
+        "the others: its cost grows with the square of their number. It is not run on MNIST, where a fit to 1500 rows "
+        "takes minutes even with three.",
         "An exact RBF-SVM of IJCNN1's 49,990 rows asks for 60 GB here and is refused, one of MNIST's 60,000 rows the "
         "more so; ML3 and LLSVM at these sizes are more than this study can pay. Their last fits, and all fits to "
         "MNIST, have fewer rows, drawn at random. A method that has fewer rows than the paper's is not comparable with "
