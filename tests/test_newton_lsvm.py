@@ -104,5 +104,6 @@ def test_very_steep_losses(kernel, bias):
     auto = mdlearn.fit("lsvm", X, y, **settings)
     assert model.certificate.converged and auto.solver == ("newton" if kernel == "linear" else "interior")
     scale = 1e-9 * max(other.certificate.objective, 0.005 * 5e9 * 43)
-    assert abs(model.certificate.objective - other.certificate.objective) <= 2 * scale
+    # Beside 5e9 times the squared slack, rounding moves the interior point's value by about as much as tol.
+    assert abs(model.certificate.objective - other.certificate.objective) <= 4 * scale
     assert auto.certificate.converged
