@@ -17,8 +17,8 @@ WIDE = 0.1
 ABOUT = (
     "Only sets that are the paper's. A reading is named where it brings our figure within two standard errors of the "
     "printed one. A range is that of the mean test accuracies of all points of the method's grid, on the first splits: "
-    "a printed figure within it, or below it, can be that of other parameters than cross-validation chooses; one above "
-    "it cannot."
+    "a printed figure within it can be that of another point than cross-validation chooses; one that is well outside "
+    "is of something else."
 )
 Evidence = Callable[[str, str, Figures], list[str]]
 """(label of the set, method, printed figures) -> what a paper's own experiments say."""

@@ -106,7 +106,7 @@ def choices(
         rows.append([label, name, told, *(_cell(unit * one, figures, unit) for one in _chosen(these))])
     if not rows:
         return None
-    splits = max(len([one for one in mine if one.method == m]) for m in {one.method for one in mine})
+    splits = 1 + max(one.repeat for one in mine)
     caption = (
         f"Mean accuracy and standard deviation over up to {splits} splits, and in brackets the difference from the "
         "printed figure in standard errors. own: the point that is best on the folds of a split, as in the protocol; "
