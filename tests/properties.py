@@ -59,6 +59,11 @@ def samples(draw, classes=(2, 2), weights=WEIGHTS, scales=(1e-3, 1.0, 1.0, 1.0, 
     m, d, seed = draw(st.integers(max(2, k), 40)), draw(st.integers(1, 8)), draw(st.integers(0, 2**16))
     traits = draw(st.frozensets(st.sampled_from(TRAITS), max_size=3))
     scale, weighted, kind = draw(st.sampled_from(scales)), draw(st.sampled_from(weights)), draw(st.sampled_from(kinds))
+    return sample_of(m, d, k, seed, traits, scale, weighted, kind)
+
+
+def sample_of(m, d, k, seed, traits=(), scale=1.0, weighted="none", kind="float64"):
+    """The sample of these words."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, d))
     if "integers" in traits:

@@ -107,8 +107,7 @@ class Kernel:
             K *= -2.0
             K += left[:, None]
             K += right
-            if not (A.sparse or B.sparse):
-                _sharpen(K, A, B, gamma, np.add.outer(left, right))
+            _sharpen(K, A, B, gamma, np.add.outer(left, right))
             K *= -gamma
         else:
             K *= 2.0 * gamma
@@ -203,13 +202,18 @@ class BroughtKernel(Kernel):
 def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
     """Recompute squared distances by differences where rows are far out and close together.
 
-    |a|^2 + |b|^2 - 2 a.b has an error of rounding of `far` = |a|^2 + |b|^2. Where gamma makes that visible, clusters
-    are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
+    |a|^2 + |b|^2 - 2 a.b has an error of d roundings of `far` = |a|^2 + |b|^2 at most. Where gamma makes that visible,
+    clusters are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
     """
-    i, j = np.nonzero((gamma * far > FAR) & (gamma * K < NEAR))
-    for piece in steps(i.shape[0], max(1, BLOCK_ENTRIES // A.shape[1])):
-        difference = A.block(i[piece]) - B.block(j[piece])
-        K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
+    error = A.shape[1] * np.finfo(float).eps
+    i, j = np.nonzero((gamma * far > FAR) & (gamma * (K - error * far) < NEAR))
+    for piece in steps(i.shape[0], BLOCK_ENTRIES // A.shape[1]):
+        left, right = A.take(i[piece]), B.take(j[piece])
+        if A.sparse and B.sparse:
+            K[i[piece], j[piece]] = np.ravel((left.matrix() - right.matrix()).power(2).sum(axis=1))
+        else:
+            difference = left.block(slice(None)) - right.block(slice(None))
+            K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
 
 
 def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:

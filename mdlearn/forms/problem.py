@@ -82,7 +82,7 @@ class Problem(ABC):
 
 
 class ColumnProblem(Problem):
-    """One column of a MarginForm."""
+    """One column of a MarginForm. What overflows in a certificate is infinite there, and proves nothing."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
@@ -99,15 +99,18 @@ class ColumnProblem(Problem):
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""
-        return certify(self.form, self.part, point, tol)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return certify(self.form, self.part, point, tol)
 
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
-        return certify_best(self.form, self.part, point, tol)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return certify_best(self.form, self.part, point, tol)
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""
-        return certify_as_is(self.form, self.part, point, tol)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return certify_as_is(self.form, self.part, point, tol)
 
     def fault(self, point: Any) -> str | None:
         """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""

@@ -90,8 +90,9 @@ def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> f
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Form the certificate of one problem from its two values."""
-    if math.isinf(lower):
+    """Form the certificate of one problem from its two values; NaN (overflows of either sign) is no proof."""
+    objective = math.inf if math.isnan(objective) else objective
+    if not math.isfinite(lower):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
     lower = min(lower, objective)
     gap = gap_between(objective, lower, at_zero, hard)

@@ -105,9 +105,12 @@ class Direct(Factoring):
             if not now < 0.5 * size:
                 return
             size = now
-            element = element - system.solve(residual)
-            if form.ridge == 0:  # the factor holds directions by a trace
-                element = element - system.solve(state.residual(element, column.slopes(state.margins(element))))
+            try:
+                element = element - system.solve(residual)
+                if form.ridge == 0:  # the factor holds directions by a trace
+                    element = element - system.solve(state.residual(element, column.slopes(state.margins(element))))
+            except NotPositiveDefinite:  # the solution overflowed
+                return
             z = state.margins(element)
             beta = column.slopes(z)
             residual = state.residual(element, beta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -111,7 +112,7 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
     """Estimate objective and bound of a point whose margins z are known."""
     assert point.coef is not None
     objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
-    return Report(objective, dual(form, column, point.beta, point.sigma)[0], point)
+    return _told(objective, dual(form, column, point.beta, point.sigma)[0], point)
 
 
 def report_without_pass(
@@ -134,4 +135,9 @@ def report_without_pass(
     assert point.coef is not None
     objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
     bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
-    return Report(objective, bound, point)
+    return _told(objective, bound, point)
+
+
+def _told(objective: float, bound: float, point: Point) -> Report:
+    """A report in which estimates that overflowed say nothing."""
+    return Report(math.inf if math.isnan(objective) else objective, -math.inf if math.isnan(bound) else bound, point)

@@ -80,10 +80,18 @@ class Supervised:
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         try:
-            return (yield from work)
+            while True:
+                # What overflows here is seen in the certificate; not held across a yield: the caller's settings are.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    step = next(work)
+                yield step
+        except StopIteration as done:
+            return done.value
         except Exception as error:
             self._note(error)
             raise
+        finally:
+            work.close()
 
     def _note(self, error: Exception) -> None:
         """Add to an error the plugin that it comes from."""
