@@ -142,7 +142,8 @@ def test_grids_are_those_of_the_paper():
     assert machines.grid(machines.MACHINES["L1 SVM"], "linear", 2, quick=False).keys() == {"C"}
     assert sorted(multiclass.ORDER) == list(machines.GAMMAS)
     assert machines.options(machines.MACHINES["ULDM"], "rbf")["basis"] == "all"
-    assert "basis" not in machines.options(machines.MACHINES["ULDM"], "linear")
+    assert machines.options(machines.MACHINES["ULDM"], "linear")["basis"] == "all"
+    assert "basis" not in machines.options(machines.MACHINES["L1 SVM"], "linear")
 
 
 def test_folds_deal_out_every_class():
@@ -220,7 +221,7 @@ def test_halves_of_complete_rows(folder):
     assert parts.y_test.shape == (104,)
     units = versus.units(sets, Settings())
     every = [unit for unit in units if unit.part.endswith(", every point")]
-    assert len(units) == 30 * 8 + 5 * 8 and len(every) == 5 * 8
+    assert len(units) == 30 * 9 + 5 * 9 and len(every) == 5 * 9
     assert {unit.data for unit in units} == {"sonar"}
 
 

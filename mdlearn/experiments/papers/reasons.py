@@ -18,7 +18,8 @@ ABOUT = (
     "Only sets that are the paper's. A reading is named where it brings our figure within two standard errors of the "
     "printed one. A range is that of the mean test accuracies of all points of the method's grid, on the first splits: "
     "a printed figure within it can be that of another point than cross-validation chooses; one that is well outside "
-    "is of something else."
+    "is of something else. Of figures that come from the same distribution as the printed ones, one in twenty lies "
+    "beyond two standard errors by chance."
 )
 Evidence = Callable[[str, str, Figures], list[str]]
 """(label of the set, method, printed figures) -> what a paper's own experiments say."""

@@ -37,4 +37,6 @@ def _told(
         return ["closed form without parameters: other columns or another scale"]
     if method == protocol.MDO:
         return ["our parameters are a reading, the paper names none"]
+    if method == protocol.KMOMD:
+        return ["our lam is a reading, the paper chooses a C that KM-OMD does not have"]
     return []

@@ -57,6 +57,6 @@ def widths(inputs: int, quick: bool) -> list[float]:
 
 
 def options(machine: Machine, kernel: str) -> dict[str, Any]:
-    """Arguments of `mdlearn.fit`; with a kernel, all training rows are the basis of the ULDM."""
-    basis = {"basis": "all"} if machine.objective == "uldm" and kernel != "linear" else {}
+    """Arguments of `mdlearn.fit`; all training rows are the basis of the ULDM, with a linear kernel, too."""
+    basis = {"basis": "all"} if machine.objective == "uldm" else {}
     return {"kernel": kernel, **machine.options, **basis}
