@@ -7,6 +7,7 @@ import pytest
 
 import mdlearn
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.solvers import bordered
 
 
 def sample(seed, share):
@@ -92,3 +93,59 @@ def test_many_rows_without_signal(seed, m, d, C):
         for _ in range(10):
             u = size * rng.standard_normal(d + 1)
             assert value(w + u[:d], b + u[d]) >= least - 1e-6 * abs(least)
+
+
+HESSIANS = {
+    "SharedGram": (60, {"C": 10.0, "lambda1": 100.0, "lambda2": 50.0}),
+    "DeflatedGram": (700, {"C": 10.0, "lambda1": 1.0, "lambda2": 1.0}),
+    "FactoredGram": (700, {"C": 10.0, "lambda1": 5e4, "lambda2": 2e4}),
+}
+
+
+@pytest.mark.parametrize("shares", [0.5, 0.1])
+@pytest.mark.parametrize("kind", HESSIANS)
+def test_working_sets_where_the_variance_holds_the_bias(kind, shares, monkeypatch):
+    """Whatever the Hessian without a bias is, its border makes the optimum that interior points find."""
+    m, params = HESSIANS[kind]
+    rng = np.random.default_rng(m)
+    X = rng.standard_normal((m, 3)) + 3.0
+    score = X[:, 0] + rng.standard_normal(m)
+    y = np.where(score > np.quantile(score, 1.0 - shares), 1.0, -1.0)
+    weight = rng.uniform(0.5, 2.0, m)
+    met = []
+    hold = bordered.BorderedGram.hold
+
+    def watched(self):
+        met.append(type(self.inner).__name__)
+        return hold(self)
+
+    monkeypatch.setattr(bordered.BorderedGram, "hold", watched)
+    given = {"sample_weight": weight, "bias": "free", "kernel": "rbf", "gamma": 0.5, **params}
+    own = mdlearn.fit("ldm", X, y, solver="cd", tol=1e-10, **given)
+    assert met[-1] == kind and own.certificate.converged
+    other = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
+    assert own.certificate.objective == pytest.approx(other.certificate.objective, rel=3e-9)
+    np.testing.assert_allclose(own.intercept_, other.intercept_, rtol=1e-3, atol=1e-4)
+
+
+def test_paths_and_several_classes_with_a_held_bias():
+    """What a neighbour or another class begins with changes nothing."""
+    X, _, weight = sample(5, 0.5)
+    y = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.5, 0.5])
+    given = {"kernel": "rbf", "gamma": 1.0, "bias": "free", "sample_weight": weight, "tol": 1e-9}
+    path = mdlearn.fit_path("ldm", X, y, {"C": [0.1, 1.0, 10.0], "lambda1": [0.5, 20.0], "lambda2": [1.0]}, **given)
+    assert len(path) == 6
+    for model in path:
+        alone = mdlearn.fit("ldm", X, y, **given, **{name: model.params[name] for name in ("C", "lambda1", "lambda2")})
+        assert model.certificate.converged and alone.certificate.converged
+        assert model.certificate.objective == pytest.approx(alone.certificate.objective, rel=3e-9)
+
+
+def test_a_variance_that_feels_no_bias():
+    """One class alone has no bias that a variance could hold: its weight is all that is left of the other."""
+    X, y, _ = sample(2, 0.5)
+    weight = np.where(y > 0, 1.0, 1e-14)
+    model = mdlearn.fit(
+        "ldm", X, y, sample_weight=weight, kernel="rbf", gamma=1.0, lambda1=3.0, bias="free", solver="cd"
+    )
+    assert np.isfinite(model.decision_function(X)).all() and model.certificate.gap < 1e-3

@@ -287,3 +287,16 @@ def test_no_loss_with_a_free_bias_needs_equal_classes():
     mean = (balanced[:, None] * X).mean(axis=0)
     np.testing.assert_allclose(model.coef_[0], mean, rtol=1e-8)
     assert model.certificate.objective == pytest.approx(-mean @ mean / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("tol", [0.3, 1e-2])
+def test_both_kinds_of_coefficients_say_the_same(tol, bias):
+    """A point that is scaled until constraints hold takes its dual coefficients along."""
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        X = rng.standard_normal((12, 5))
+        y = np.where(X @ rng.standard_normal(5) > 0, 1.0, -1.0)
+        model = mdlearn.fit("ldm", X, y, C=np.inf, lambda1=0.5, lambda2=0.5, bias=bias, tol=tol)
+        np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, rtol=1e-9, atol=1e-9 * np.abs(model.coef_).max())
+        assert (y * model.decision_function(X)).min() >= 1.0 - 1e-12

@@ -101,6 +101,31 @@ def top_level(tree):
             waiting.extend(ast.iter_child_nodes(node))
 
 
+def packages_of(name):
+    """The packages whose code runs before a module's: ("a", "a.b") of a.b.c."""
+    parts = name.split(".")
+    return {".".join(parts[:i]) for i in range(1, len(parts))}
+
+
+def runs_first(name, tree):
+    """Modules whose code the import of a module asks for, the packages of those included that it is not in itself."""
+    typing = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    never = {id(node) for block in typing for node in ast.walk(block)}
+    asked = {one for one in imports(node for node in top_level(tree) if id(node) not in never) if one in MODULES}
+    around = {package for one in asked for package in packages_of(one)} - packages_of(name)
+    return (asked | around) - {name}
+
+
+def test_every_module_imports_alone():
+    """No module's import comes back to itself: whichever comes first, the others are whole when it needs them."""
+    waiting = {name: runs_first(name, tree) for name, tree in MODULES.items()}
+    assert sum(map(len, waiting.values())) > 1000
+    while waiting:
+        ready = {name for name, asked in waiting.items() if not asked & waiting.keys()}
+        assert ready, f"imports in a circle among {sorted(waiting)}"
+        waiting = {name: asked for name, asked in waiting.items() if name not in ready}
+
+
 def test_module_level_imports_are_the_declared_dependencies():
     declared = {re.match(r"[\w-]+", requirement).group() for requirement in PROJECT["dependencies"]}
     assert declared == THIRD_PARTY

@@ -126,7 +126,8 @@ def test_the_callers_errstate_holds_in_every_column():
     engine = Watched()
     with np.errstate(under="raise", over="print"):
         mdlearn.fit("ldm", *data(40), solver=engine, n_threads=2)
-        assert engine.errstate == np.geterr()
+        # But for the warnings of overflows, which the certificate tells of.
+        assert engine.errstate == {**np.geterr(), "invalid": "ignore"}
 
 
 @pytest.mark.parametrize("engine", [CoordinateDescent, Interior])

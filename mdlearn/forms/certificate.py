@@ -146,10 +146,17 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solut
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
     found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
+    alpha = _grown(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
         found, alpha = own, _own_alpha(form, alpha, expanded, own)
     return _held(form, column, found, lower, alpha, beta, tol)
+
+
+def _grown(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Dual coefficients of `coef`, which `expanded` with dual coefficients alpha became on its way to feasibility."""
+    size = float(np.abs(expanded).max(initial=0.0))
+    return alpha if size == 0 else alpha * (float(np.abs(coef).max()) / size)
 
 
 def _own_alpha(

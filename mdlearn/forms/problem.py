@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.quiet import overflowing
 from mdlearn.forms.certificate import certify, certify_as_is, certify_best, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
 from mdlearn.forms.points import array_fault
@@ -99,17 +100,17 @@ class ColumnProblem(Problem):
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with overflowing():
             return certify(self.form, self.part, point, tol)
 
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with overflowing():
             return certify_best(self.form, self.part, point, tol)
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with overflowing():
             return certify_as_is(self.form, self.part, point, tol)
 
     def fault(self, point: Any) -> str | None:

@@ -90,7 +90,10 @@ class Finish:
             return result
 
         target = -problem.subgradient(look)[rows]
-        goal = max(FINEST, min(FORCING, float(np.linalg.norm(target)) / self._size(look)))
+        slope = float(np.linalg.norm(target))
+        if slope == 0:
+            return None
+        goal = max(FINEST, min(FORCING, slope / max(self._size(look), slope)))
         step = np.zeros(problem.shape)
         step[rows] = yield from _conjugate(times, solve, target, goal)
         return step

@@ -8,6 +8,7 @@ import numpy as np
 
 from mdlearn.data.features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.bordered import BorderedGram
 from mdlearn.solvers.factored import FactoredGram
 from mdlearn.solvers.hessians import DeflatedGram, KnownGram, PlainGram, SharedGram
 from mdlearn.solvers.linalg import NotPositiveDefinite
@@ -83,9 +84,20 @@ def from_start(work: WorkingSets) -> bool:
 
 def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) -> Start:
     """Begin with steps over all rows, or at the column's start."""
+    if form.bias == "free" and column.kappa > 0:
+        return (yield from bordered(form, column, hessian))
     work = WorkingSets(form, column, hessian)
     if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from begun_near(work, hessian))):
         yield from work.over_all(hessian.R, hessian.border, hessian.omega)
+    return work
+
+
+def bordered(form: MarginForm, column: Column, inner: PlainGram | SharedGram) -> Start:
+    """Begin a problem whose variance holds a free bias."""
+    hessian = yield from BorderedGram(inner, column).hold()
+    work = WorkingSets(form, column, hessian)
+    if not from_start(work):
+        yield from work.over_all((yield from hessian.matrix()), hessian.border, hessian.omega)
     return work
 
 
@@ -107,7 +119,9 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
     guess(work, gradient, features.squares() + constant)
     rows = np.flatnonzero((gradient > work.low - band) & (gradient < work.high + band))
     yield from factored.factor(rows)
-    _, f = yield from factored.answer(work.u + work.pull)
+    if form.bias == "free":
+        work.hessian = yield from BorderedGram(factored, column).hold()
+    _, f = yield from work.hessian.answer(work.u + work.pull)
     yield from work.improve(work.target - f - work.soft * work.u, factored.place >= 0)
     return work
 

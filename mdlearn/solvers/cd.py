@@ -107,9 +107,10 @@ class CoordinateDescent(Solver):
         if _centred(form):
             return
         if _through_gram(form):
-            # R (and one more while it is made) is shared; a column with another key has its own.
+            # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
             alike = len({key_of(column) for column in form.columns}) == 1
-            matrices = 2 + (1 if alike else 2) * at_once
+            held = form.bias == "free" and any(column.kappa > 0 for column in form.columns)
+            matrices = 2 + (1 if alike and not held else 2) * at_once
             memory.require(
                 8.0 * matrices * m * m,
                 f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",

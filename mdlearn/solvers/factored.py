@@ -10,7 +10,7 @@ from scipy.linalg import blas
 from mdlearn.data.rows import blank, copied
 from mdlearn.forms.margin import Column
 from mdlearn.solvers import linalg
-from mdlearn.solvers.hessians import PIECE, Answer, Block, PlainGram, gathered, pieces
+from mdlearn.solvers.hessians import PIECE, Answer, Block, PlainGram, add_border, gathered, pieces
 
 
 class FactoredGram(PlainGram):
@@ -84,9 +84,7 @@ class FactoredGram(PlainGram):
             yield from self._extend(new)
         at = self.place[index]
         H = yield from gathered(self.H, at, at)
-        border = self.border[index]
-        for rows in pieces(H):
-            H[rows] += np.multiply.outer(self.omega * border[rows], border)
+        add_border(H, self.border[index], self.omega)
         return H
 
     def _extend(self, new: np.ndarray) -> Generator[None, None, None]:

@@ -99,6 +99,24 @@ class KnownGram:
         yield from self.learn(np.flatnonzero(q))
         return q, self.features.decision(q) + self.constant * float(q.sum())
 
+    def intercept(self, alpha: np.ndarray) -> float:
+        """A regularized bias."""
+        return self.constant * float(alpha.sum())
+
+
+def _with_border(hessian: ColumnGram, index: np.ndarray) -> Block:
+    """R + omega border border' between some rows."""
+    H = yield from gathered(hessian.R, index, index)
+    if hessian.omega:
+        add_border(H, hessian.border[index], hessian.omega)
+    return H
+
+
+def add_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
+    """Add omega border border' in place."""
+    for rows in pieces(H):
+        H[rows] += np.multiply.outer(omega * border[rows], border)
+
 
 class PlainGram(ColumnGram):
     """The Gram matrix itself: there is no variance term."""
@@ -112,11 +130,7 @@ class PlainGram(ColumnGram):
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
-        H = yield from gathered(self.R, index, index)
-        border = self.border[index]
-        for rows in pieces(H) if self.omega else ():
-            H[rows] += np.multiply.outer(self.omega * border[rows], border)
-        return H
+        return (yield from _with_border(self, index))
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
@@ -130,8 +144,11 @@ class SharedGram(ExactHessian):
 
     cheap: np.ndarray = np.array(True)
     settles, dear = 1e-3, 0.0
-    block = PlainGram.block
     rough = ROUGH
+
+    def block(self, index: np.ndarray) -> Block:
+        """The Hessian between some rows."""
+        return (yield from _with_border(self, index))
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""

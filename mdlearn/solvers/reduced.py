@@ -122,6 +122,10 @@ class ColumnGram:
         """kappa (P - p p' / m) f: what the variance term takes from the coefficients."""
         return self.column.kappa * (self.column.counts * f - self.p * (float(self.p @ f) / self.column.total))
 
+    def intercept(self, alpha: np.ndarray) -> float:
+        """A regularized bias."""
+        return self.constant * float(alpha.sum())
+
     def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (alpha, f) with alpha + kappa (P - p p'/m) G alpha = q and f = G alpha."""
         raise NotImplementedError

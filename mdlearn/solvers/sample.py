@@ -9,7 +9,9 @@ import numpy as np
 
 from mdlearn.data.features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.reduced import ColumnGram, ExactHessian, reduce_gram
+from mdlearn.solvers.bordered import BorderedGram
+from mdlearn.solvers.hessians import SharedGram
+from mdlearn.solvers.reduced import reduce_gram
 from mdlearn.solvers.working import FIRST, Quadratic
 
 SHARE, LEAST, MOST = 4, 200, 800
@@ -39,22 +41,28 @@ class Sample:
         part = replace(column, y=column.y[rows], counts=counts, offset=offset)
         quadratic = Quadratic(self.form, part)
         K = yield from features.corner(rows)
-        hessian: ColumnGram | None = None
+        hessian: SharedGram | BorderedGram | None = None
         H, border, omega = K, np.ones(rows.shape[0]), constant
         if part.kappa > 0:
             R = yield from reduce_gram(K, constant, part.kappa, part.counts, 0.0)
             if R is not None:
-                hessian = ExactHessian(K, R, constant, part)
-                H, border, omega = hessian.R, hessian.border, hessian.omega
+                hessian = exact = SharedGram(K, R, constant, part)
+                H, border, omega = exact.R, exact.border, exact.omega
+                if self.form.bias == "free":
+                    hessian = free = yield from BorderedGram(exact, part).hold()
+                    H, border, omega = (yield from free.matrix()), free.border, free.omega
         e = quadratic.target - (H @ quadratic.pull + border * (omega * float(border @ quadratic.pull)))
         yield from quadratic.climb(H, slice(None), e, 0.3 * FIRST * quadratic.scale, border, omega)
-        b = quadratic.shift(e)
         q = quadratic.u + quadratic.pull
+        b = quadratic.shift(e) + constant * float(q.sum())
         alpha = np.zeros(column.y.shape[0])
-        alpha[rows] = q if hessian is None else hessian.representer(q)[0]
+        alpha[rows] = q
+        if hessian is not None:
+            alpha[rows], _ = yield from hessian.answer(q)
+            b = hessian.intercept(alpha)
         if not features.ready:
             yield from features.gram_rows(np.flatnonzero(alpha))
         own = alpha * features.squares()
-        f = features.decision(alpha) + constant * float(alpha.sum()) + b
+        f = features.decision(alpha) + b
         gradient: np.ndarray = column.y * np.broadcast_to(column.kinks, (1, own.shape[0]))[0] - (f - own)
         return gradient

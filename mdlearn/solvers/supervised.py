@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.quiet import overflowing
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.solvers.base import Offer, Report, Solver
 
@@ -81,8 +82,8 @@ class Supervised:
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         try:
             while True:
-                # What overflows here is seen in the certificate; not held across a yield: the caller's settings are.
-                with np.errstate(over="ignore", invalid="ignore"):
+                # Not held across a yield: what runs between steps is not the engine's.
+                with overflowing():
                     step = next(work)
                 yield step
         except StopIteration as done:

@@ -60,14 +60,17 @@ class Hessian(Protocol):
         """The Hessian (or an upper bound) between some rows."""
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
-        """(alpha, f) of signed weights q; f with a regularized bias. `Hq` is their product, where it is known."""
+        """(alpha, f) of signed weights q; f with the bias it knows. `Hq` is their product, where it is known."""
+
+    def intercept(self, alpha: np.ndarray) -> float:
+        """The bias in f of the last answer: one that is regularized, or that a variance holds."""
 
 
 def suits(form: MarginForm, column: Column) -> bool:
-    """Whether a column has one term of finite weight, and a free bias only where the sum of u is all it asks for."""
+    """Whether a column has one term of finite weight, and a free bias asks for the sum of u at most."""
     if len(column.terms) != 1 or column.hard or not column.whole or column.terms[0].weight == 0:
         return False
-    return form.bias != "free" or (column.kappa == 0 and not column.pull.any())
+    return form.bias != "free" or column.kappa > 0 or not column.pull.any()
 
 
 class Quadratic:
@@ -81,7 +84,7 @@ class Quadratic:
         self.soft = np.ascontiguousarray(column.softness[0])
         self.target = column.y * column.kinks[0]
         self.pull = column.y * column.pull
-        self.paired = form.bias == "free"
+        self.paired = form.bias == "free" and column.kappa == 0
         self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
         self.u = np.zeros(m)
 
@@ -168,8 +171,9 @@ class WorkingSets(Quadratic):
             self.known = None
             alpha, f = yield from self.hessian.answer(self.u + self.pull, product)
             e = self.target - f - self.soft * self.u
-            self.b = self.shift(e)
-            e -= self.b
+            shift = self.shift(e)
+            e -= shift
+            self.b = shift if self.paired else self.hessian.intercept(alpha)
             report = self.report(alpha, f)
             yield report
             rising = report.lower_bound > highest + RISE * abs(highest)
@@ -191,11 +195,10 @@ class WorkingSets(Quadratic):
         """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""
         column, beta = self.column, self.beta()
         sigma = column.y * alpha - (column.sides @ beta + column.pull)
-        intercept = self.b if self.paired else float(alpha.sum()) if self.form.bias == "regularized" else 0.0
         squares = max(float(alpha @ f), 0.0)
         value = objective_at(self.form, column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
         lower = column.bound(beta, sigma) - 0.5 * squares
-        return Report(value, lower, Point(beta, sigma, self.form.features.expand(alpha), intercept))
+        return Report(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
 
     def improve(self, e: np.ndarray, only: np.ndarray | None = None) -> Generator[None, None, None]:
         """Choose a working set at the gradient e, `only` among some rows, and solve on it."""
