@@ -75,6 +75,14 @@ class CoordinateDescentSmooth100(CoordinateDescentSmooth):
     options = {"C": 100.0}
 
 
+class CoordinateDescentFree(_Fits):
+    """A bias that the variance holds."""
+
+    engine = "cd"
+    options = {"bias": "free"}
+    params = [["ldm"], ["kernel 1000", "smooth 2000"], TYPES[:1]]
+
+
 class CoordinateDescentDense(_Visits):
     engine = "cd"
     params = [["ldm"], ["dense 2500 x 21"], TYPES]

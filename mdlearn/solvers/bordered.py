@@ -34,7 +34,8 @@ class BorderedGram:
 
     def hold(self) -> Generator[None, None, BorderedGram]:
         """Find out how coefficients answer the bias; raise NotPositiveDefinite where nothing would hold it."""
-        self.lean, f = yield from self.inner.answer(self.tilt)
+        yield from self.inner.answer(self.tilt)
+        self.lean, f = yield from self.inner.answer(self.tilt)  # the first answer is a rough one
         self.border, s = 1.0 - f, float(self.lean.sum())
         if not s > FIRM * float(self.tilt.sum()):
             raise NotPositiveDefinite("a variance of margins that do not feel the bias")
