@@ -167,6 +167,28 @@ def test_the_report_has_every_printed_line(kernel, folder):
     assert readings.rows[0][0] == "parkinsons" and "0.810" in readings.rows[0][3]
 
 
+def test_surveys_of_other_readings(folder):
+    rng = np.random.default_rng(2)  # a made haberman, whose second column is the year
+    y = np.repeat([-1, 1], [81, 225])
+    X = np.column_stack([rng.normal(size=306) + y, rng.integers(58, 70, 306), rng.normal(size=306)])
+    np.savez(folder / "haberman.npz", X=X, y=y)
+    sets, coding = Sets(str(folder)), "3 columns, the year as a number"
+    told = {unit.part for unit in small_study.units("linear", sets, Settings()) if unit.data == "haberman"}
+    assert "LDM, scale-aware grid, every point" in told
+    assert f"LDM, {coding}, scale-aware grid, regularised bias, every point" in told
+    parts = small.halves(sets, "haberman", 0, 1, coding)
+    assert parts.X.shape == (153, 3)
+    (record,) = small_study.run("rbf", Unit(1, "haberman", f"SVM, {coding}, every point"), sets, Settings())
+    points = small_study.asked("rbf", protocol.SVM, parts, Settings())
+    assert record.fits == len(points) == 15
+    model = fit("svm", parts.X, parts.y, kernel="rbf", bias="none", **points[4])
+    assert record.values["tested"][4] == pytest.approx(model.score(parts.X_test, parts.y_test))
+    assert record.method == f"SVM, {coding}, every point"
+    signed = small_study.in_signed_range(parts)
+    assert signed.X.min() == -1.0
+    assert signed.X.max() == 1.0
+
+
 def test_what_may_explain_figures_that_are_away(folder):
     """Printed for parkinsons, RBF: SVM .929 ± .029, MAMC .852 ± .036, LDM .927 ± .029, each of 30 splits."""
 
@@ -186,13 +208,17 @@ def test_what_may_explain_figures_that_are_away(folder):
         *spread(protocol.SCALED, 0.93),
         *spread("MAMC", 0.9),
         *surveys,
+        Record("parkinsons", "MAMC, a reading, every point", 0, {"tested": [0.87, 0.88]}),
+        Record("parkinsons", "MAMC, a reading, every point", 1, {"tested": [0.88, 0.89]}),
         *spread("SVM", 0.1, data="promoters"),  # not the paper's columns: nothing to explain
     ]
     written = small_report.report("rbf", "A title", records, Sets(str(folder)), Settings())
     (table,) = [block for block in written.blocks if getattr(block, "header", [""])[-1] == "what may explain it"]
     assert [row[:2] for row in table.rows] == [["parkinsons", "SVM"], ["parkinsons", "MAMC"]]
     assert table.rows[0][4] == "readings: regularised bias 0.930 (+0.1)"
-    assert table.rows[1][4] == "range 0.550 to 0.850 over 3 points"
+    # printed: 0.852; the nearest point of the reading has 0.875 with a standard error of hypot(.005, .036 / sqrt(30))
+    ranges = "range 0.550 to 0.850 over 3 points (nearest -0.0); a reading: range 0.875 to 0.885 over 2 points"
+    assert table.rows[1][4] == f"{ranges} (nearest {0.023 / np.hypot(0.005, 0.036 / np.sqrt(30)):+.1f})"
 
 
 def test_experiments_beside_the_tables(folder):

@@ -24,12 +24,14 @@ from mdlearn.experiments.papers.mdlm import (
     noise,
     probabilities,
     protocol,
+    ranges,
     readings,
     synthetic,
 )
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record, Settings, Unit
+from mdlearn.experiments.papers.surveys import SUFFIX
 
 POWERS = {2.0**k for k in range(-3, 4)}
 
@@ -214,6 +216,51 @@ def test_widths_become_gamma():
     assert np.allclose(found.grid["gamma"], [1.0 / (2.0 * (w * pdist(X).mean()) ** 2) for w in (0.5, 1.0, 2.0)])
     assert found.fixed["kernel"] == "rbf"
     assert found.grid["C"] == protocol.COSTS
+
+
+def test_coordinates_under_a_kernel_are_those_of_the_kernel_machine():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.where(np.arange(40) % 2, 1, -1)
+    parts = Parts(X[:30], y[:30], X[30:], y[30:])
+    for width, one in zip((0.5, 1.0, 2.0), ranges.by_width(parts), strict=True):
+        gamma = 1.0 / (2.0 * (width * pdist(parts.X).mean()) ** 2)
+        fixed = {"bias": "none", "C": 10.0, "tol": 1e-10}
+        kernel = mdlearn.fit("svm", parts.X, parts.y, kernel="rbf", gamma=gamma, **fixed)
+        linear = mdlearn.fit("svm", one.X, one.y, **fixed)
+        assert np.allclose(linear.decision_function(one.X_test), kernel.decision_function(parts.X_test), atol=1e-4)
+
+
+def test_ranges_are_those_of_all_points(folder):
+    sets = Sets(str(folder))
+    units = [one for one in binary.units(sets, Settings()) if one.part in {r + SUFFIX for r in ranges.TRIED}]
+    assert len(units) == ranges.HALVES * len(ranges.TRIED)  # heart alone
+    assert {one.data for one in units} == {"heart"}
+    records = [one for r in range(2) for one in binary.run(Unit(r, "heart", readings.PLAIN + SUFFIX), sets, Settings())]
+    svm = [one for one in records if one.method == f"SVM, {readings.PLAIN}{SUFFIX}"]
+    for r, record in enumerate(svm):
+        parts = protocol.split(*protocol.rows(sets, "heart"), 0, "heart", r)
+        models = [mdlearn.fit("svm", parts.X, parts.y, C=C, bias="none") for C in protocol.COSTS]
+        assert np.allclose(record.values["tested"], [m.score(parts.X_test, parts.y_test) for m in models])
+    means = np.mean([one.values["tested"] for one in svm], axis=0)
+    mine = [Record("heart", "SVM", r, {"accuracy": 0.1 + 0.001 * r}) for r in range(3)]
+    theirs = {
+        (line.label, name): printed.Figures(0.9, 0.01, 60) for line in protocol.LINES for name in protocol.METHODS
+    }
+    inside = {**theirs, ("heart", "SVM"): printed.Figures(float(means.mean()), 1e-9, 60)}
+    told = ranges.explained([*mine, *records], {"accuracy": ("ACC", inside)})
+    assert told.rows[0][4] == f"{means.min():.3f} to {means.max():.3f} (has it)"
+    outside = {**theirs, ("heart", "SVM"): printed.Figures(2.0, 1e-9, 60)}
+    told = ranges.explained([*mine, *records], {"accuracy": ("ACC", outside)})
+    assert told.rows[0][4] == f"{means.min():.3f} to {means.max():.3f}"
+    assert told.rows[0][5] == f"none; nearest: {readings.PLAIN} {told.rows[0][4]}"
+    assert ranges.explained(mine, {"accuracy": ("ACC", inside)}) is None
+
+
+def test_an_optimiser_that_is_stopped_has_no_certificate(folder):
+    part = "as in the file, stopped after 3 sweeps" + SUFFIX
+    records = ranges.run(Unit(0, "heart", part), Sets(str(folder)), Settings())
+    assert [one.method.split(",")[0] for one in records] == ["SVM", "LDM"]
+    assert all(one.converged < one.fits for one in records)
 
 
 def test_codes_and_missing_values(nominal):

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.experiments.papers.printed import Figures
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record
-from mdlearn.experiments.papers.surveys import choices, surveyed
+from mdlearn.experiments.papers.surveys import choices, reached, surveyed
 
 GRID = {"C": [0.01, 1.0, 100.0]}
 
@@ -42,6 +42,20 @@ def test_accuracies_are_those_of_fits_one_by_one(parts):
     assert (record.data, record.method, record.repeat) == ("set", "SVM, every point", 4)
     assert record.fits == record.converged == 12  # three points on three folds and on all rows
     assert 0 <= record.gap <= 1e-6
+
+
+def test_a_grid_in_two_spaces(parts):
+    scaled = Parts(3.0 * parts.X, parts.y, 3.0 * parts.X_test, parts.y_test)
+    points = [{"C": C} for C in GRID["C"]]
+    record = reached("set", "SVM, a reading", 1, [parts, scaled], "svm", points, bias="free")
+    models = [(mdlearn.fit("svm", one.X, one.y, bias="free", **p), one) for one in (parts, scaled) for p in points]
+    assert record.values["tested"] == pytest.approx([m.score(one.X_test, one.y_test) for m, one in models])
+    decided = [m.decision_function(one.X_test) for m, one in models]
+    right = parts.y_test == "b"  # the greater label is the positive one
+    areas = [np.mean(d[right][:, None] > d[~right][None, :]) for d in decided]
+    assert record.values["auc"] == pytest.approx(areas, abs=1e-3)
+    assert record.method == "SVM, a reading, every point"
+    assert record.fits == record.converged == 6
 
 
 def survey(repeat, validated, tested):

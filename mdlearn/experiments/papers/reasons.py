@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,8 +17,9 @@ WIDE = 0.1
 """Printed standard deviation, as a share of 1, from which runs must have failed: splits differ by 0.01 to 0.07."""
 ABOUT = (
     "Only sets that are the paper's. A reading is named where it brings our figure within two standard errors of the "
-    "printed one. A range is that of the mean test accuracies of all points of the method's grid, on the first splits: "
-    "a printed figure within it can be that of another point than cross-validation chooses; one that is well outside "
+    "printed one. A range is that of the mean test accuracies of all points of a grid, on the first splits, as in the "
+    "table or in the reading that is named: a printed figure within it, or within two standard errors of its nearest "
+    "point, can be that of another point than cross-validation chooses; one that is well outside "
     "is of something else. Of figures that come from the same distribution as the printed ones, one in twenty lies "
     "beyond two standard errors by chance."
 )
@@ -38,7 +40,8 @@ def reasons(table: Comparison, records: Sequence[Record], evidence: Evidence = n
     table : Comparison
         Of accuracies.
     records : sequence of Record
-        Those of the table, and of `mdlearn.experiments.papers.surveys.surveyed` where there are any.
+        Those of the table, and of `surveyed` and `reached` in `mdlearn.experiments.papers.surveys` where there are
+        any; a method's name may be followed by that of a reading.
     evidence : callable
     """
     found, rows, unit = scores(records, "accuracy"), [], table.unit
@@ -49,7 +52,10 @@ def reasons(table: Comparison, records: Sequence[Record], evidence: Evidence = n
                 continue
             away = errors_away(unit * ours, theirs)
             if abs(away) > 2:
-                told = [*evidence(line.label, method, theirs), *_range(records, line.data or "", method, table)]
+                told = [
+                    *evidence(line.label, method, theirs),
+                    *_ranges(records, line.data or "", method, table, theirs),
+                ]
                 if theirs.std > WIDE * unit or theirs.mean < 0.5 * unit:
                     told.insert(0, "the printed spread or mean is that of runs of which some failed")
                 cells = [f"{unit * ours.mean():.{table.digits}f} ({away:+.1f})", f"{theirs.mean:g} ± {theirs.std:g}"]
@@ -60,14 +66,20 @@ def reasons(table: Comparison, records: Sequence[Record], evidence: Evidence = n
     return [Heading("Figures beyond two standard errors"), Table(header, rows, ABOUT)]
 
 
-def _range(records: Sequence[Record], data: str, method: str, table: Comparison) -> list[str]:
-    """What a grid can reach, where that has been tried."""
-    tested = [
-        record.values["tested"]
-        for record in records
-        if (record.data, record.method) == (data, method + SUFFIX) and record.values
-    ]
-    if not tested:
-        return []
-    means = table.unit * np.mean(tested, axis=0)
-    return [f"range {means.min():.{table.digits}f} to {means.max():.{table.digits}f} over {len(means)} points"]
+def _ranges(records: Sequence[Record], data: str, method: str, table: Comparison, theirs: Figures) -> list[str]:
+    """What a method's grid can reach, as in the table and in every reading that has been surveyed."""
+    tested: dict[str, list[list[float]]] = {}
+    for record in records:
+        name = record.method.removesuffix(SUFFIX)
+        if record.data == data and name != record.method and record.values and f"{name}, ".startswith(f"{method}, "):
+            tested.setdefault(name[len(method) + 2 :], []).append(record.values["tested"])
+    told = []
+    for reading in sorted(tested):  # the table's own, without a name, first
+        every = table.unit * np.array(tested[reading])
+        means = np.round(every.mean(axis=0), table.digits)  # as printed figures are
+        low, high = means.min(), means.max()
+        range_ = f"{low:.{table.digits}f} to {high:.{table.digits}f} over {every.shape[1]} points"
+        away = min((errors_away(one, theirs) for one in every.T), key=abs)
+        nearest = "" if low <= theirs.mean <= high or math.isnan(away) else f" (nearest {away:+.1f})"
+        told.append(f"{f'{reading}: ' if reading else ''}range {range_}{nearest}")
+    return told

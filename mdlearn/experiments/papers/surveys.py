@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy as np
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.experiments.papers.comparing import ABSENT, errors_away
 from mdlearn.experiments.papers.documents import Table
-from mdlearn.experiments.papers.judging import Grid
+from mdlearn.experiments.papers.judging import Grid, measured
 from mdlearn.experiments.papers.printed import Figures
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record
+from mdlearn.forms.proof import Certificate
 from mdlearn.selection import fit_path, select
 
 SUFFIX = ", every point"
@@ -71,6 +72,48 @@ def surveyed(
         max(one.gap for one in every),
         time.perf_counter() - started,
     )
+
+
+def reached(
+    data: str,
+    method: str,
+    repeat: int,
+    spaces: Iterable[Parts],
+    objective: str,
+    points: Sequence[Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    **fixed: Any,
+) -> Record:
+    """Score every point of a grid on the test part, fitted to all training rows; nothing is chosen.
+
+    Parameters
+    ----------
+    data, method, repeat, objective, seed, **fixed
+        As for `surveyed`.
+    spaces : iterable of Parts
+        The same rows in one or several spaces; all points are fitted in each.
+    points : sequence of mappings
+
+    Returns
+    -------
+    Record
+        Of the method with `SUFFIX`; "tested" are accuracies and, for two classes, "auc" areas under the ROC curve.
+    """
+    started = time.perf_counter()
+    scored: dict[str, list[float]] = {}
+    every: list[Certificate] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the record counts fits that are not certified
+        for parts in spaces:
+            path = fit_path(objective, parts.X, parts.y, points, random_state=seed, n_threads=1, **fixed)
+            every += path.certificates
+            for model in path:
+                for key, value in measured(model, parts).items():
+                    scored.setdefault(key, []).append(value)
+    values = {name: scored[key] for name, key in (("tested", "accuracy"), ("auc", "auc")) if key in scored}
+    good, gap = sum(one.converged for one in every), max(one.gap for one in every)
+    return Record(data, method + SUFFIX, repeat, values, {}, len(every), good, gap, time.perf_counter() - started)
 
 
 def choices(

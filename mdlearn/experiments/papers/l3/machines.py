@@ -14,7 +14,7 @@ from mdlearn.api import fit, list_objectives
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record
-from mdlearn.experiments.papers.surveys import SUFFIX
+from mdlearn.experiments.papers.surveys import reached
 from mdlearn.selection import select
 from mdlearn.selection.scores import accuracy
 
@@ -170,17 +170,9 @@ def tried(name: str, data: str, parts: Parts, size: Size, repeat: int, rng: np.r
 
 def every_point(name: str, data: str, parts: Parts, size: Size, seed: int) -> Record:
     """Test accuracies of all points of a method's grid, each fitted to all training rows."""
-    machine, started = MACHINES[name], time.perf_counter()
-    fixed, tested, found = fixed_of(machine, size, parts.X.shape[1]), [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for point in points(machine, parts.X.shape[1]):
-            params = {**fixed, **for_rows(machine, point, parts.y.shape[0])}
-            model = fit(machine.objective, parts.X, parts.y, random_state=seed, n_threads=1, **params)
-            tested.append(accuracy(parts.y_test, model.predict(parts.X_test)))
-            found.append(model.certificate)
-    good, gap = sum(one.converged for one in found), max(one.gap for one in found)
-    return Record(data, name + SUFFIX, 0, {"tested": tested}, {}, len(found), good, gap, time.perf_counter() - started)
+    machine, d = MACHINES[name], parts.X.shape[1]
+    asked = [for_rows(machine, point, parts.y.shape[0]) for point in points(machine, d)]
+    return reached(data, name, 0, [parts], machine.objective, asked, seed=seed, **fixed_of(machine, size, d))
 
 
 def fixed_of(machine: Machine, size: Size, d: int) -> dict[str, Any]:

@@ -18,9 +18,12 @@ WIDTHS = tuple(2.0**k for k in range(-2, 3))
 """Of the RBF kernel, in average distances of two training rows."""
 MIXTURES = (0.01, 0.1, 0.5, 0.9)
 """KM-OMD's lam. The paper chooses a C, which KM-OMD does not have."""
+RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""MDO's a and b; the paper names none."""
 
 SVM, MDO, MAMC, KMOMD, LDM = "SVM", "MDO", "MAMC", "KM-OMD", "LDM"
 SCALED = "LDM (scale-aware grid)"
+RATED = "MDO (all rates)"
 ENDS = "LDM at the ends of its grid"
 READINGS = "SVM, other readings"
 
@@ -59,6 +62,8 @@ def grid(method: str, m: int, kernel: str, quick: bool) -> Points:
     if method == LDM:
         few = WEIGHTS[:: 6 if quick else 1]
         return [{"C": c, "lambda1": one, "lambda2": two} for c in C for one in few for two in few]
+    if method == RATED:
+        return [{"a": rate} for rate in RATES]
     if method == SCALED:
         ratios = RATIOS if kernel == "linear" and not quick else RATIOS[::2]
         return [

@@ -34,7 +34,7 @@ def _told(
         away = errors_away(scaled, theirs)
         return [f"on the paper's grid LDM is the SVM; on the scale-aware grid {scaled.mean():.3f} ({away:+.1f})"]
     if method == protocol.MAMC and kernel == "linear":
-        return ["closed form without parameters: other columns or another scale"]
+        return ["closed form without parameters: other columns, another scale or a bias"]
     if method == protocol.MDO:
         return ["our parameters are a reading, the paper names none"]
     if method == protocol.KMOMD:

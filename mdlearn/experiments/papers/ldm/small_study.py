@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from mdlearn.experiments.papers.ldm.small import SMALL, halves, present
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
-from mdlearn.experiments.papers.surveys import SUFFIX, surveyed
+from mdlearn.experiments.papers.surveys import SUFFIX, reached, surveyed
 from mdlearn.selection import fit_path
 
 QUICK = ("parkinsons", "sonar", "haberman")
@@ -36,17 +36,77 @@ ASIDE = {
 ASIDE_REPEATS = 10
 
 
+@dataclass(frozen=True)
+class Survey:
+    """Every point of a method's grid under one reading of the protocol.
+
+    Attributes
+    ----------
+    name : str
+        Of the reading.
+    method : str
+        As the paper prints it.
+    grid : str
+        The method whose grid it is.
+    bias : str
+    signed : bool
+        Whether columns are in [-1, 1].
+    recoded : bool
+        Whether it is of every other coding of a set, and not of the table's own.
+    """
+
+    name: str
+    method: str
+    grid: str
+    bias: str = "none"
+    signed: bool = False
+    recoded: bool = False
+
+    def label(self, coding: str) -> str:
+        """The method of a record."""
+        return f"{self.method}, {', '.join(filter(None, (coding, self.name)))}"
+
+
+SURVEYS = {
+    "linear": (
+        Survey("scale-aware grid", protocol.LDM, protocol.SCALED),
+        Survey("scale-aware grid, regularised bias", protocol.LDM, protocol.SCALED, "regularized", recoded=True),
+        Survey("rates 1 to 300", protocol.MDO, protocol.RATED),
+        Survey("", protocol.KMOMD, protocol.KMOMD, "free"),
+        Survey("columns in [-1, 1], regularised bias", protocol.MAMC, protocol.MAMC, "regularized", signed=True),
+    ),
+    "rbf": (Survey("", protocol.SVM, protocol.SVM, recoded=True),),
+}
+"""Further experiments on the first splits."""
+
+
 def units(kernel: str, sets: Sets, settings: Settings) -> list[Unit]:
     """All methods on all sets that are there."""
     names = present(sets, QUICK if settings.quick else tuple(SMALL))
     known = protocol.methods(kernel)
     aside = [part for part in ASIDE[kernel] if part == ONE_PASS or part.removesuffix(SUFFIX) in known]
-    return [
+    found = [
         Unit(repeat, name, part)
         for repeat in range(2 if settings.quick else protocol.REPEATS)
         for name in names
         for part in (*known, protocol.READINGS, *(aside if repeat < ASIDE_REPEATS else ()))
     ]
+    return found + [
+        Unit(repeat, name, part)
+        for repeat in range(2 if settings.quick else ASIDE_REPEATS)
+        for name in names
+        for part, (one, _) in surveys(kernel, name).items()
+        if one.method in known
+    ]
+
+
+def surveys(kernel: str, name: str) -> dict[str, tuple[Survey, str]]:
+    """Surveys of a set, and the coding each has, by the part that it is."""
+    return {
+        one.label(coding) + SUFFIX: (one, coding)
+        for one in SURVEYS[kernel]
+        for coding in (SMALL[name].other if one.recoded else ("",))
+    }
 
 
 def run(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
@@ -57,6 +117,8 @@ def run(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]
     if unit.part == ONE_PASS:
         early: dict[str, Any] = {"solver": "asgd", "solver_options": {"epochs": 1}}
         return [chosen(kernel, unit, protocol.SVM, ONE_PASS, parts, settings, **early)]
+    if unit.part in surveys(kernel, unit.data):
+        return [survey(kernel, unit, *surveys(kernel, unit.data)[unit.part], sets, settings)]
     if unit.part.endswith(SUFFIX):
         method, seed = unit.part.removesuffix(SUFFIX), settings.seed + unit.repeat
         told = (
@@ -72,6 +134,20 @@ def run(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Record]
     if unit.part != protocol.LDM:
         return [record]
     return [record, ends(kernel, unit, parts, record)]
+
+
+def survey(kernel: str, unit: Unit, one: Survey, coding: str, sets: Sets, settings: Settings) -> Record:
+    """A survey on one split."""
+    parts = halves(sets, unit.data, settings.seed, unit.repeat, coding)
+    points = asked(kernel, one.grid, parts, settings)
+    spaces = [in_signed_range(parts) if one.signed else parts]
+    told = unit.data, one.label(coding), unit.repeat, spaces, protocol.OBJECTIVES[one.method], points
+    return reached(*told, seed=settings.seed + unit.repeat, kernel=kernel, bias=one.bias)
+
+
+def in_signed_range(parts: Parts) -> Parts:
+    """Columns in [-1, 1] in place of [0, 1]."""
+    return replace(parts, X=2.0 * parts.X - 1.0, X_test=2.0 * parts.X_test - 1.0)
 
 
 def asked(kernel: str, method: str, parts: Parts, settings: Settings) -> protocol.Points:
@@ -160,8 +236,8 @@ def readings(kernel: str, unit: Unit, sets: Sets, settings: Settings) -> list[Re
     if kernel == "rbf":
         records.append(find(NARROW, parts, factor={"gamma": 2.0}))
     else:
-        signed = replace(parts, X=2.0 * parts.X - 1.0, X_test=2.0 * parts.X_test - 1.0)
-        records += [find(LARGE_C, parts, factor={"C": float(parts.y.shape[0])}), find(SIGNED, signed)]
+        times = {"C": float(parts.y.shape[0])}
+        records += [find(LARGE_C, parts, factor=times), find(SIGNED, in_signed_range(parts))]
     for coding in SMALL[unit.data].other:
         records.append(find(f"SVM, {coding}", halves(sets, unit.data, settings.seed, unit.repeat, coding)))
     return records

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mdlearn.experiments.papers.comparing import Comparison, certificates, remarks, scores
 from mdlearn.experiments.papers.documents import Block, Heading, Report
-from mdlearn.experiments.papers.mdlm import readings
+from mdlearn.experiments.papers.mdlm import ranges, readings
 from mdlearn.experiments.papers.mdlm.protocol import (
     COSTS,
     FILES,
@@ -22,6 +22,7 @@ from mdlearn.experiments.papers.mdlm.protocol import (
 from mdlearn.experiments.papers.printed import Figures, table
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.studies import Experiment, Record, Settings, Study, Unit
+from mdlearn.experiments.papers.surveys import SUFFIX
 from mdlearn.selection.significance import paired_test
 
 SPLITS = 60
@@ -35,11 +36,15 @@ def units(sets: Sets, settings: Settings) -> list[Unit]:
     names = [name for name in FILES.values() if has(sets, name) and (name in QUICK or not settings.quick)]
     splits, few = (2, 1) if settings.quick else (SPLITS, readings.FEW)
     found = [Unit(r, name, part) for r in range(splits) for name in names for part in METHODS]
-    return found + readings.units(sets, names, few)
+    return (
+        found + readings.units(sets, names, few) + ranges.units(sets, names, few if settings.quick else ranges.HALVES)
+    )
 
 
 def run(unit: Unit, sets: Sets, settings: Settings) -> list[Record]:
     """One method of the table, or the methods of a reading, on one half."""
+    if unit.part.endswith(SUFFIX):
+        return ranges.run(unit, sets, settings)
     if unit.part not in METHODS:
         return readings.run(unit, sets, settings)
     parts = split(*rows(sets, unit.data), settings.seed, unit.data, unit.repeat)
@@ -64,6 +69,9 @@ def report(records: Sequence[Record], sets: Sets, settings: Settings) -> Report:
     for key, (metric, figures) in theirs.items():
         one, found = Comparison(LINES, tuple(METHODS), figures, "MDLM", paired_test, key), scores(mine, key)
         blocks += [Heading(metric), one.table(found), one.outcomes(found), one.standings(found), one.outside(found)]
+    away = ranges.explained(records, theirs)
+    if away is not None:
+        blocks += [Heading("Figures beyond two standard errors"), away]
     blocks += [ridged(records), Heading("Other readings of scaling, bias, coding and kernel")]
     blocks += [readings.compared(records, key, *figures) for key, figures in theirs.items()]
     blocks += [readings.distances(records, theirs), readings.agreement(mine, theirs), *READING, *remarks(LINES, sets)]
@@ -104,11 +112,12 @@ READING = (
     "hyperplanes through the origin, and where a bias matters all methods of the table would gain more by it than "
     "they differ from each other.",
     "In that reading L2LR, MLR and MDLM agree with the paper on the other sets too (last table), with integer codes "
-    "for promoter: one-hot columns give more than the paper prints. ionosphere is the exception: its printed AUC of "
-    "0.94 and more is reached by none of the linear readings.",
+    "for promoter: one-hot columns give more than the paper prints. ionosphere is the exception: no linear reading "
+    "gives the printed AUC of MLR, LDM and MDLM, all of 0.94 and more; an RBF kernel gives those of all five methods.",
     "The printed figures of the support vector machine and of LDM are below ours on several sets, although every fit "
-    "here is certified to be the optimum of the same objective. Neither the linear nor the RBF kernel explains all of "
-    "them; parameters that were chosen badly, or a program that stopped early, would. The lead that MDLM has over "
+    "here is certified to be the optimum of the same objective. No optimum of any reading has those of LDM on "
+    "australian (0.797 and 0.826), nor, without an RBF kernel, its accuracy on heart (0.787): coordinate "
+    "descent that is stopped after 3 or 10 sweeps over unscaled columns has such figures. The lead that MDLM has over "
     "these two in the paper is not seen here.",
 )
 
