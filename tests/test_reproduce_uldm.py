@@ -258,3 +258,23 @@ def test_pictures_are_drawn(output):
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
     assert len(list(output.glob("uldm-iris-quick/uldm-fig1-*.png"))) == 2
+
+
+def test_printed_parameters_that_are_not_those_of_the_printed_accuracy():
+    theirs = {(row["dataset"], row["method"]): row["accuracy"] for row in printed.table("uldm_table4_multiclass")}
+
+    def records(ours, own):
+        fixed = Record("usps", "ULDM, printed parameters", 0, {"accuracy": ours})
+        widths = [
+            Record(
+                "usps", "ULDM, cross-validated", 1 + i, {"accuracy": own - 0.1 * i, "cv": 0.9 - 0.1 * i}, {"C": 1e-8}
+            )
+            for i in range(2)
+        ]
+        return [fixed, *widths]
+
+    (told,) = multiclass_tables.other_parameters(records(0.78, 0.955), theirs)
+    assert told.startswith("USPS, ULDM: 78.00 % with the printed parameters, 95.50 % with")
+    assert "(C = 1e-08, gamma = 5); the paper prints 95.42 %" in told
+    assert multiclass_tables.other_parameters(records(0.954, 0.955), theirs) == []  # nothing to explain
+    assert multiclass_tables.other_parameters(records(0.78, 0.80), theirs) == []  # not explained
