@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
     from mdlearn.data.kernels import KernelFunction
+    from mdlearn.data.streams import RowBlocks
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
@@ -50,6 +51,7 @@ _LAZY = {
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",
     "Path": "mdlearn.selection.result",
+    "RowBlocks": "mdlearn.data.streams",
     "CrossValidation": "mdlearn.selection.validated",
     "Selection": "mdlearn.selection.validated",
 }
@@ -65,6 +67,7 @@ __all__ = [
     "Objective",
     "Path",
     "PluginWarning",
+    "RowBlocks",
     "Selection",
     "Solver",
     "cross_validate",

@@ -20,6 +20,7 @@ from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Shortfall
 from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Handed
+from mdlearn.streaming import fit_blocks, in_blocks
 
 
 def fit(
@@ -124,7 +125,13 @@ def fit(
     """
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
-    model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
+    if y is None and in_blocks(X):
+        if sample_weight is not None:
+            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+        with blas_threads(limits.n_threads):
+            model, shortfalls = fit_blocks(call, params, X, class_weight)
+    else:
+        model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:
         warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
     return model

@@ -13,10 +13,12 @@ from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.streams import Summary
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
+from mdlearn.forms.streamed import StreamedForm, refusal
 from mdlearn.objectives.parameters import Parameter, Setting, one_of
 
 __all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
@@ -316,6 +318,51 @@ class Objective:
             columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets))
             self.check_column(params, columns[-1], bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
+
+    def streamed(self, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
+        """Write the form of rows that come in blocks: `terms` over the sums of the first pass.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+        summary : Summary
+            Classes, weights and sums.
+        bias : {"none", "regularized", "free"}
+
+        Returns
+        -------
+        StreamedForm
+
+        Raises
+        ------
+        ValueError
+            For an objective that makes something of all rows first.
+        """
+        reason, terms = self.needs_all_rows(params), None
+        if not reason:
+            terms = self.terms(params, summary.total)
+            reason = refusal(terms)
+        if terms is None or reason:
+            raise ValueError(f"objective {self.name!r} cannot be fitted to row blocks: {reason}; give X and y")
+        form = StreamedForm.of(terms, summary, bias)
+        for one in form.columns:
+            self.check_column(params, one.column, bias)
+        return form
+
+    def needs_all_rows(self, params: dict[str, Any]) -> str:
+        """Why row blocks will not do; empty when they do.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+
+        Returns
+        -------
+        str
+        """
+        return "" if self.plain else "it makes its features or its form of all rows"
 
     def check_form(self, form: Form, params: dict[str, Any]) -> None:
         """Raise ValueError when a form, complete and about to be solved, has no optimum.

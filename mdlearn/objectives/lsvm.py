@@ -66,6 +66,10 @@ class LSVM(Objective):
         drawn = np.sort(rng.choice(len(choice), reduced, replace=False))
         return basis_features(data, kernel, choice.where[drawn], shared=False)
 
+    def needs_all_rows(self, params: dict[str, Any]) -> str:
+        """The reduced machine takes rows for its columns."""
+        return "" if params["reduced"] is None else "with `reduced`, its columns are made of single rows"
+
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Squared hinge alone."""
         return Terms(loss=(HingeTerm(0.5 * params["nu"], power=2),))

@@ -1,0 +1,213 @@
+"""A margin form as sums over row blocks: value, gradient, Hessian and dual bound of all columns in one pass.
+
+Multipliers are functions of the margins, so that nothing is kept per row::
+
+    beta_ti = slope of term t at z_i (of a kink: of its rounding of width h),  sigma_i = -kappa c_i (z_i - mean z)
+
+The mean margin is known before a pass, from the mean row of the class sums. With x' = (x, 1) where there is a bias,
+alpha_i = y_i (sum_t side_t beta_ti + sigma_i + a c_i / m) and e = sum_i alpha_i x'_i, the gradient of the objective is
+R w' - e (R: 1 where a coefficient is punished), and for a ridge of 1::
+
+    D = sum_ti bound_t(beta_ti) - kappa/2 sum_i c_i (z_i - mean z)^2 - 1/2 |e|^2
+
+is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a free bias's place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mdlearn.data.streams import Summary
+from mdlearn.forms.losses import Term
+from mdlearn.forms.margin import Column
+
+PIECE = 1 << 18
+"""Entries of the rows that are worked on at once."""
+
+
+class Declared(Protocol):
+    """What an objective declares: see `mdlearn.objectives.base.Terms`."""
+
+    @property
+    def variance(self) -> float: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def loss(self) -> tuple[Term, ...]: ...
+    @property
+    def ridge(self) -> float: ...
+    @property
+    def unit(self) -> float: ...
+    @property
+    def penalty(self) -> float: ...
+
+
+def refusal(terms: Declared) -> str:
+    """Why sums over row blocks will not do for what an objective declares; empty when they do."""
+    kinds = {term.kind for term in terms.loss if term.weight > 0}
+    if "constraint" in kinds:
+        return "a loss of infinite weight is a constraint of every single row"
+    if terms.penalty > 0:
+        return "the penalty on coefficients beside the squared norm needs another engine"
+    if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
+        return "a hinge loss needs the squared norm, and no other loss, beside it"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedColumn:
+    """One binary problem.
+
+    Attributes
+    ----------
+    positive : int
+        Place of the class whose sign is +1.
+    column : Column
+        Weights and terms, over two rows that stand for the two signs.
+    centre : ndarray of shape (n,)
+        sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin.
+    """
+
+    positive: int
+    column: Column
+    centre: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedForm:
+    """A margin form of which classes, weights and sums are known.
+
+    Attributes
+    ----------
+    columns : tuple of StreamedColumn
+    bias : str
+    ridge : float
+        0 or 1.
+    unit : float
+    width : int
+        Columns of the rows.
+    """
+
+    columns: tuple[StreamedColumn, ...]
+    bias: str
+    ridge: float
+    unit: float
+    width: int
+
+    @classmethod
+    def of(cls, terms: Declared, summary: Summary, bias: str) -> StreamedForm:
+        """The form of an objective's terms: one column for two classes, one per class against the rest for more."""
+        k = summary.classes.shape[0]
+        columns = []
+        for positive in [1] if k == 2 else range(k):
+            mine, total = summary.totals[positive], summary.total
+            column = Column(
+                np.array([1.0, -1.0]), np.array([mine, total - mine]), terms.variance, terms.mean, terms.loss
+            )
+            centre = (2.0 * summary.moments[positive] - summary.moments.sum(axis=0)) / total
+            centre = centre if bias == "none" else np.append(centre, (2.0 * mine - total) / total)
+            columns.append(StreamedColumn(positive, column, centre))
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.width)
+
+    @property
+    def size(self) -> int:
+        """Coefficients of a column, with the bias where there is one."""
+        return self.width + (self.bias != "none")
+
+    @property
+    def punished(self) -> np.ndarray:
+        """R: the diagonal of the ridge, shape (size,)."""
+        R = np.full(self.size, self.ridge)
+        if self.bias == "free":
+            R[-1] = 0.0
+        return R
+
+    def margins(self, X: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Decision values of some rows, shape (n, columns of W)."""
+        Z = X @ W[:, : self.width].T
+        return Z if self.bias == "none" else Z + W[:, -1]
+
+    def extended(self, X: np.ndarray) -> np.ndarray:
+        """Rows with the constant of a bias."""
+        return X if self.bias == "none" else np.hstack([X, np.ones((X.shape[0], 1))])
+
+    def adjoint(self, X: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """sum_i A_ij x'_i, shape (columns of A, size)."""
+        found = A.T @ X
+        return found if self.bias == "none" else np.hstack([found, A.sum(axis=0)[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Loss terms of one column at some margins.
+
+    Attributes
+    ----------
+    value, rounded, bound : float
+        Sum of the losses, the same with rounded kinks, and what the multipliers say from below.
+    slope, bend : ndarray of shape (n,)
+        sum_t side_t beta_t, and the second derivative.
+    inside : int
+        How many margins are where a kink is rounded.
+    """
+
+    value: float
+    rounded: float
+    bound: float
+    slope: np.ndarray
+    bend: np.ndarray
+    inside: int
+
+
+def losses(
+    terms: tuple[Term, ...],
+    z: np.ndarray,
+    counts: np.ndarray,
+    h: float,
+    scale: np.ndarray | float = 1.0,
+    dz: np.ndarray | None = None,
+    exact: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Losses:
+    """Evaluate all terms.
+
+    Parameters
+    ----------
+    terms : tuple of terms
+    z, counts : ndarray of shape (n,)
+    h : float
+        Half the width of what is rounded about a kink.
+    scale : ndarray of shape (n,) or float
+        Factor of the multipliers.
+    dz : ndarray of shape (n,), optional
+        Multipliers are moved along the second derivatives by this, and kept within their bounds.
+    exact : tuple (places, beta), optional
+        Multipliers of some rows, shape (T, len(places)), in place of slopes.
+    """
+    value = rounded = bound = 0.0
+    slope, bend, inside = np.zeros_like(z), np.zeros_like(z), 0
+    for t, term in enumerate(terms):
+        if term.kind == "hinge":
+            s, caps = term.side * (term.threshold - z), term.weight * counts
+            near = np.abs(s) < h
+            share, full = np.clip((s + h) * (0.5 / h), 0.0, 1.0), np.maximum(s, 0.0)
+            beta, curve = caps * share, np.where(near, caps * (0.5 / h), 0.0)
+            value += float(caps @ full)
+            rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), full))
+            inside += int(np.count_nonzero(near))
+        else:
+            beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
+            one = term.value(z, counts)
+            value += one
+            rounded += one
+        if dz is not None:
+            beta = np.clip(beta - term.side * curve * dz, 0.0, term.caps(counts))
+        if exact is not None:
+            beta[exact[0]] = exact[1][t]
+        beta = scale * beta
+        bound += term.bound(beta, counts)
+        slope += term.side * beta
+        bend += curve
+    return Losses(value, rounded, bound, slope, bend, inside)

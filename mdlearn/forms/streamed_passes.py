@@ -1,0 +1,212 @@
+"""What passes over row blocks do for an engine: sums at a point, along a line, and of all but some rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mdlearn.data.rows import steps
+from mdlearn.data.streams import Block, Sums
+from mdlearn.forms.streamed import PIECE, StreamedForm, losses
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluate:
+    """Work of a pass: everything a Newton step needs, of some columns at one point each.
+
+    Attributes
+    ----------
+    form : StreamedForm
+    places : tuple of int
+        Which columns.
+    W : ndarray of shape (p, size)
+    h : ndarray of shape (p,)
+        Widths of rounded kinks.
+    """
+
+    form: StreamedForm
+    places: tuple[int, ...]
+    W: np.ndarray
+    h: np.ndarray
+
+    def __call__(self, block: Block) -> Sums:
+        """Sums over a block, all with the columns first."""
+        form, p, n = self.form, len(self.places), self.form.size
+        out = Sums(
+            {
+                name: np.zeros((p, *shape))
+                for name, shape in (
+                    ("value", ()),
+                    ("rounded", ()),
+                    ("bound", ()),
+                    ("first", ()),
+                    ("second", ()),
+                    ("inside", ()),
+                    ("element", (n,)),
+                    ("hessian", (n, n)),
+                )
+            }
+        )
+        for rows in steps(block.counts.shape[0], PIECE // form.width):
+            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+            Z = form.margins(X, self.W)
+            A = np.empty((counts.shape[0], p))
+            for j, k in enumerate(self.places):
+                one = form.columns[k]
+                column = one.column
+                y = np.where(codes == one.positive, 1.0, -1.0)
+                z = y * Z[:, j]
+                found = losses(column.terms, z, counts, self.h[j])
+                centred = z - float(one.centre @ self.W[j])
+                weighted = counts * centred
+                out["inside"][j] += found.inside
+                out["value"][j] += found.value
+                out["rounded"][j] += found.rounded
+                out["bound"][j] += found.bound
+                out["first"][j] += weighted.sum()
+                out["second"][j] += weighted @ centred
+                A[:, j] = y * (found.slope - column.kappa * weighted + (column.mean / column.total) * counts)
+                _add_square(out["hessian"][j], X, found.bend + column.kappa * counts, form.bias)
+            out["element"] += form.adjoint(X, A)
+        return out
+
+
+def _add_square(H: np.ndarray, X: np.ndarray, weights: np.ndarray, bias: str) -> None:
+    """Add sum_i weights_i x'_i x'_i'."""
+    used = weights > 0
+    if not used.all():
+        X, weights = X[used], weights[used]
+    S = X * np.sqrt(weights)[:, None]
+    d = X.shape[1]
+    H[:d, :d] += S.T @ S
+    if bias != "none":
+        border = weights @ X
+        H[d, :d] += border
+        H[:d, d] += border
+        H[d, d] += weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """Work of a pass: the rounded objective's losses along a line, of some columns.
+
+    Attributes
+    ----------
+    form : StreamedForm
+    places : tuple of int
+    W, P : ndarray of shape (p, size)
+        Points and directions.
+    h : ndarray of shape (p,)
+    lengths : ndarray of shape (s,)
+    """
+
+    form: StreamedForm
+    places: tuple[int, ...]
+    W: np.ndarray
+    P: np.ndarray
+    h: np.ndarray
+    lengths: np.ndarray
+
+    def __call__(self, block: Block) -> Sums:
+        """Losses and their slopes at all lengths, and the second moments that the variance is made of."""
+        form, p = self.form, len(self.places)
+        out = Sums({"along": np.zeros((p, self.lengths.shape[0])), "slopes": np.zeros((p, self.lengths.shape[0]))})
+        out["moments"] = np.zeros((p, 3))
+        for rows in steps(block.counts.shape[0], PIECE // form.width):
+            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+            Z = form.margins(X, np.vstack([self.W, self.P]))
+            for j, k in enumerate(self.places):
+                one = form.columns[k]
+                y = np.where(codes == one.positive, 1.0, -1.0)
+                z, dz = y * Z[:, j], y * Z[:, p + j]
+                centred, change = z - float(one.centre @ self.W[j]), dz - float(one.centre @ self.P[j])
+                weighted = counts * centred
+                out["moments"][j] += [weighted @ centred, weighted @ change, counts @ (change * change)]
+                for i, length in enumerate(self.lengths):
+                    found = losses(one.column.terms, z + length * dz, counts, self.h[j])
+                    out["along"][j, i] += found.rounded
+                    out["slopes"][j, i] -= found.slope @ dz
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Rows near a kink, block after block.
+
+    Attributes
+    ----------
+    X : ndarray of shape (N, size)
+        Rows, with the constant of a bias.
+    y, counts : ndarray of shape (N,)
+    block, row : ndarray of shape (N,), int
+        Where they are.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    counts: np.ndarray
+    block: np.ndarray
+    row: np.ndarray
+
+    def __add__(self, other: Near) -> Near:
+        return Near.joined([self, other])
+
+    @classmethod
+    def joined(cls, parts: list[Near]) -> Near:
+        """All of them, one after the other."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """Work of a pass: rows within `reach` of a kink, and sums over all others, whose multipliers are at a bound.
+
+    Attributes
+    ----------
+    form : StreamedForm
+    places : tuple of int
+    W : ndarray of shape (p, size)
+    reach : ndarray of shape (p,)
+    """
+
+    form: StreamedForm
+    places: tuple[int, ...]
+    W: np.ndarray
+    reach: np.ndarray
+
+    def __call__(self, block: Block) -> Sums:
+        """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
+        form, p, n = self.form, len(self.places), self.form.size
+        shapes = {"value": (), "first": (), "second": (), "bound": (), "element": (n,), "spread": (n, n)}
+        out = Sums({name: np.zeros((p, *shape)) for name, shape in shapes.items()})
+        near: list[list[Near]] = [[] for _ in self.places]
+        for rows in steps(block.counts.shape[0], PIECE // form.width):
+            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+            Z = form.margins(X, self.W)
+            A = np.empty((counts.shape[0], p))
+            for j, k in enumerate(self.places):
+                one = form.columns[k]
+                column, terms = one.column, one.column.terms
+                y = np.where(codes == one.positive, 1.0, -1.0)
+                z = y * Z[:, j]
+                centred = z - float(one.centre @ self.W[j])
+                out["first"][j] += counts @ centred
+                out["second"][j] += counts @ (centred * centred)
+                away = np.min([np.abs(z - t.threshold) for t in terms], axis=0)
+                inside = np.flatnonzero(away <= self.reach[j])
+                rest = counts.copy()
+                rest[inside] = 0.0
+                found = losses(terms, z, rest, self.reach[j])
+                out["value"][j] += losses(terms, z, counts, self.reach[j]).value
+                out["bound"][j] += found.bound
+                A[:, j] = y * found.slope
+                places = np.full(inside.shape[0], block.number), rows.start + inside
+                near[j].append(Near(form.extended(X[inside]), y[inside], counts[inside], *places))
+                if column.kappa > 0:
+                    R = form.extended(X) * y[:, None] - one.centre
+                    R *= np.sqrt(column.kappa * counts)[:, None]
+                    out["spread"][j] += R.T @ R
+            out["element"] += form.adjoint(X, A)
+        out |= {f"near {j}": Near.joined(parts) for j, parts in enumerate(near)}
+        return out

@@ -1,0 +1,224 @@
+"""Newton's method over row blocks: one pass for a step of every column, kinks rounded ever less.
+
+A pass gives value, gradient, Hessian and a dual bound at one point of each column. Steps are full ones where they gain
+what they promise; else a second pass looks along the line. Kinks are rounded on a half width h, which falls once a
+step promises less than what the rounding costs, until only so many rows are within h of a kink as may be held in
+memory. These are gathered; all others stay at the bound where they are, and the problem over the gathered rows is
+solved exactly. The next pass says what that is worth, and gathers again where rows have changed sides.
+
+What lies between two passes is in `State`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.streams import Sums
+from mdlearn.forms.margin import Column
+from mdlearn.forms.proof import gap_between
+from mdlearn.forms.streamed import StreamedForm
+from mdlearn.forms.streamed_passes import Along, Evaluate, Gather, Near
+from mdlearn.forms.streamed_proof import Exact, Multipliers
+from mdlearn.solvers.block_state import DONE, GATHER, LINE, STEP, State
+from mdlearn.solvers.linalg import cholesky_shifted, solve
+from mdlearn.solvers.near_rows import NearRows, minimise
+
+LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
+ARMIJO, ROUNDING = 1e-4, 1e-14
+ENOUGH = 0.25
+"""Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
+NARROWER = 1.0 / 3.0
+"""Smallest factor of h from one round to the next: the steps from one to the next stay few."""
+REACH = 2.0
+"""Rows within this many half widths of a kink are gathered."""
+PATIENCE = 8
+"""Passes without progress after which rounding is taken to be reached."""
+EARLY = 0.1
+"""Gap above which steps with rounded kinks go on: bounds are worth nothing there."""
+ENDLESS, VANISHED = 1e9, 1e-9
+"""Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
+negative."""
+HELD_BYTES, PER_COEFFICIENT = 64e6, 5
+"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+Task = Along | Evaluate | Gather
+
+
+class BlockNewton:
+    """The steps between passes.
+
+    Parameters
+    ----------
+    form : StreamedForm
+    tol : float
+    state : State
+        Where to begin; it is written to.
+    held : int, optional
+        Rows that may be gathered for one column.
+    """
+
+    def __init__(self, form: StreamedForm, tol: float, state: State, held: int | None = None) -> None:
+        self.form, self.tol, self.state, self.R = form, tol, state, form.punished
+        share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
+        self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
+
+    def work(self) -> Task | None:
+        """What the next pass has to do; None: nothing."""
+        state = self.state
+        for mode in (LINE, STEP, GATHER):
+            at = np.flatnonzero(state.mode == mode).tolist()
+            if not at:
+                continue
+            places, W, h = tuple(at), state.W[at], state.h[at]
+            if mode == LINE:
+                return Along(self.form, places, W, state.P[at], h, LENGTHS)
+            W = W + state.length[at, None] * state.P[at]
+            return Evaluate(self.form, places, W, h) if mode == STEP else Gather(self.form, places, W, REACH * h)
+        return None
+
+    def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
+        """Go on with what a pass found."""
+        for i, j in enumerate(work.places):
+            mine = {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
+            if isinstance(work, Along):
+                self._choose(j, mine)
+            elif isinstance(work, Evaluate):
+                yield from self._arrive(j, work.W[i], mine)
+            else:
+                yield from self._solve(j, work.W[i], mine, sums[f"near {i}"])
+
+    def multipliers(self) -> tuple[Multipliers, ...]:
+        """Of the best bounds."""
+        state = self.state
+        return tuple(
+            Multipliers(state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), state.exact[j])
+            for j in range(len(self.form.columns))
+        )
+
+    def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
+        """Everything of the objective but the losses."""
+        one = self.form.columns[j]
+        column, first = one.column, float(sums["first"])
+        value = 0.5 * float(self.R @ (w * w)) - column.mean * (float(one.centre @ w) + first / column.total)
+        return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / column.total)
+
+    def _arrive(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> Generator[None, None, None]:
+        """Judge the point that a step has led to, and plan the next."""
+        state, one = self.state, self.form.columns[j]
+        column, rest = one.column, self._value(j, w, sums)
+        value, rounded = rest + float(sums["value"]), rest + float(sums["rounded"])
+        promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING * abs(state.value[j])
+        if state.slope[j] < 0 and state.length[j] == 1.0 and not rounded <= state.value[j] + promised:
+            state.mode[j] = LINE
+            return
+        if not np.isfinite(rounded):
+            state.mode[j] = DONE
+            return
+        self._check_attained(column, value)
+        H = sums["hessian"] - (column.kappa * column.total) * np.multiply.outer(one.centre, one.centre)
+        H[np.diag_indices_from(H)] += self.R
+        if not H[-1, -1] > 0:
+            H[-1, -1] = 1.0  # nothing holds the intercept: it stays
+        gradient = self.R * w - sums["element"]
+        L = yield from cholesky_shifted(H)
+        step = -solve(L, gradient)
+        decline = -float(gradient @ step)
+        kinked = any(t.kind == "hinge" for t in column.terms)
+        self._note(j, w, value, rounded - decline if self.form.ridge == 0 else self._bound(j, w, sums), step)
+        state.W[j], state.P[j], state.length[j], state.value[j], state.slope[j] = w, step, 1.0, rounded, -decline
+        if state.mode[j] == DONE or not kinked:
+            return
+        # What rounding costs: the losses less what their multipliers say of them at these margins.
+        cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
+        cost -= column.mean * float(one.centre @ w)
+        inside = float(sums["inside"])
+        if inside <= self.held:
+            state.mode[j], state.P[j] = GATHER, 0.0
+        elif 0.5 * decline <= ENOUGH * cost:
+            state.h[j] *= max(NARROWER, 0.7 * self.held / inside)
+            state.value[j] = state.slope[j] = math.nan
+
+    def _check_attained(self, column: Column, value: float) -> None:
+        """ValueError where an objective without a ridge falls without end, or towards 0 and never gets there."""
+        least = column.at_zero
+        if self.form.ridge > 0 or not column.terms:
+            return
+        if value < -ENDLESS * least or (column.kappa == 0 and column.mean == 0 and value < VANISHED * least):
+            raise ValueError(
+                "without a squared norm in the objective there is no optimum on these row blocks: it falls along a "
+                "direction without end; give the squared norm a positive weight"
+            )
+
+    def _bound(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
+        """The dual's value at the slopes of the present point; an estimate where a free bias's condition is not met."""
+        one = self.form.columns[j]
+        column, first = one.column, float(sums["first"])
+        e = sums["element"] + column.kappa * first * one.centre
+        value = float(sums["bound"]) - 0.5 * column.kappa * (float(sums["second"]) - first * first / column.total)
+        value -= 0.5 * float(self.R @ (e * e))
+        return value - abs(float(w[-1] * e[-1])) if self.form.bias == "free" else value
+
+    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: Near) -> Generator[None, None, None]:
+        """Judge a point, and solve the problem over the rows that are near a kink there."""
+        state, one = self.state, self.form.columns[j]
+        value = self._value(j, w, sums) + float(sums["value"])
+        if value < state.best[j]:
+            state.best[j], state.best_W[j] = value, w
+        self._close(j)
+        if state.mode[j] == DONE:
+            return
+        Q = sums["spread"]
+        Q[np.diag_indices_from(Q)] += self.R
+        fixed = sums["element"] + one.column.mean * one.centre
+        rows = NearRows(one, near, Q, fixed)
+        found, beta = yield from minimise(rows, w, float(state.h[j]))
+        alpha = near.y * (one.column.sides @ beta)
+        e = fixed + alpha @ near.X - (Q @ found - self.R * found)
+        lower = float(sums["bound"]) + float(sum(t.bound(b, near.counts) for t, b in zip(one.column.terms, beta)))
+        lower -= 0.5 * float(found @ (Q @ found) - self.R @ (found * found)) + 0.5 * float(self.R @ (e * e))
+        if self.form.bias == "free":
+            lower -= abs(float(found[-1] * e[-1]))
+        if lower > state.lower[j]:
+            # Those of the variance belong to the new point.
+            state.lower[j], state.lower_W[j], state.lower_h[j], state.lower_P[j] = lower, w, state.h[j], found - w
+            state.exact[j] = Exact(near.block, near.row, beta)
+        state.W[j] = found
+
+    def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
+        """Keep the best point and the best bound; say when a column is done."""
+        state, estimate = self.state, self.form.ridge == 0
+        if value < state.best[j] or estimate:
+            state.best[j], state.best_W[j] = value, w
+        if lower > state.lower[j] or estimate:
+            state.lower[j], state.lower_W[j], state.lower_h[j], state.lower_P[j] = lower, w, state.h[j], 0.0
+            if estimate:  # the full step is what its multipliers stand for
+                state.lower_P[j], state.best_W[j] = step, w + step
+        self._close(j)
+
+    def _close(self, j: int) -> None:
+        """Look at the gap; a column is done when it is small, or stands still."""
+        state = self.state
+        best = float(state.best[j])
+        gap = gap_between(best, min(float(state.lower[j]), best), self.form.columns[j].column.at_zero, False)
+        state.stalled[j] = (
+            0 if gap < 0.9 * state.gap[j] or (state.mode[j] == STEP and gap > 0.1) else state.stalled[j] + 1
+        )
+        state.gap[j] = min(gap, state.gap[j])
+        if gap <= self.tol or state.stalled[j] >= PATIENCE:
+            state.mode[j] = DONE
+
+    def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:
+        """The best length along the line; between two slopes of different signs, where their chord is 0."""
+        state, one = self.state, self.form.columns[j]
+        w, p = state.W[j], state.P[j]
+        _, cross, square = sums["moments"]
+        linear = float(self.R @ (w * p)) + one.column.kappa * cross - one.column.mean * float(one.centre @ p)
+        slopes = linear + LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
+        falling = np.flatnonzero(slopes < 0)
+        last = int(falling[-1]) if falling.shape[0] else 0
+        length = float(LENGTHS[last])
+        if falling.shape[0] and last + 1 < LENGTHS.shape[0]:
+            length += (LENGTHS[last + 1] - length) * slopes[last] / (slopes[last] - slopes[last + 1])
+        state.length[j], state.mode[j], state.slope[j], state.value[j] = length, STEP, math.nan, math.nan

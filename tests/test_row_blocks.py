@@ -1,0 +1,340 @@
+"""Fits to row blocks: the answer of the fit in memory whatever the blocks are, and what is refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mdlearn
+from mdlearn.data.streams import Tree
+
+MODELS = {
+    "svm": {},
+    "svm, C = 100": {"C": 100.0},
+    "ldm": {},
+    "ldm, large weights": {"C": 10.0, "lambda1": 900.0, "lambda2": 300.0},
+    "lsvm": {},
+    "uldm": {},
+    "lssvm": {},
+    "lsldm": {"lambda1": 100.0},
+    "l2lr": {},
+    "mlr": {},
+    "mdlm": {},
+    "mdlm, ridge": {"ridge": 0.1},
+}
+
+
+def rows(m=600, d=5, k=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d)) * np.exp(0.5 * rng.standard_normal(d)) + 0.5
+    f = X @ rng.standard_normal(d) + rng.standard_normal(m)
+    return X, np.digitize(f, np.quantile(f, np.arange(1, k) / k))
+
+
+def cut(X, y, places, weights=None):
+    """Blocks between places."""
+    ends = [0, *places, y.shape[0]]
+    parts = [slice(a, b) for a, b in pairwise(ends)]
+    return [(X[part], y[part]) if weights is None else (X[part], y[part], weights[part]) for part in parts]
+
+
+def same(streamed, held, tol=1e-8):
+    """The same objective, both certified."""
+    assert streamed.certificate.converged
+    one, other = streamed.certificate.objective, held.certificate.objective
+    assert abs(one - other) <= tol * abs(other)
+    assert streamed.certificate.lower_bound <= one
+
+
+# ---------------------------------------------------------------- the same answer
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_answer_of_the_fit_in_memory(name, bias):
+    X, y = rows()
+    given = {"bias": bias, "tol": 1e-10, **MODELS[name]}
+    objective = name.split(",")[0]
+    streamed = mdlearn.fit(objective, cut(X, y, [100, 350]), None, **given)
+    held = mdlearn.fit(objective, X, y, **given)
+    same(streamed, held)
+    assert np.allclose(streamed.coef_, held.coef_, atol=1e-3 * np.abs(held.coef_).max())
+    assert np.array_equal(streamed.classes_, held.classes_)
+    assert streamed.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("name", ["svm", "svm, C = 100", "ldm", "ldm, large weights"])
+def test_few_rows_in_memory(name, bias):
+    """Kinks are rounded off until few rows are near them; these few are solved for exactly."""
+    X, y = rows(4000, 6)
+    given = {"bias": bias, "tol": 1e-9, **MODELS[name]}
+    objective = name.split(",")[0]
+    source = mdlearn.RowBlocks(cut(X, y, range(500, 4000, 500)), held=150)
+    streamed = mdlearn.fit(objective, source, None, **given)
+    same(streamed, mdlearn.fit(objective, X, y, **given))
+    assert streamed.n_iter <= 40
+
+
+@pytest.mark.parametrize("places", [[], [1], [599], [0, 0, 600, 600], list(range(1, 600)), [7, 8, 300]])
+@pytest.mark.parametrize("objective", ["ldm", "lsvm", "mdlm"])
+def test_blocks_of_any_size(objective, places):
+    X, y = rows()
+    same(mdlearn.fit(objective, cut(X, y, places), None, tol=1e-10), mdlearn.fit(objective, X, y, tol=1e-10))
+
+
+@pytest.mark.parametrize("objective", ["ldm", "lsvm", "uldm", "mdlm"])
+def test_a_block_with_one_class(objective):
+    X, y = rows()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    same(mdlearn.fit(objective, cut(X, y, [200, 400]), None, tol=1e-10), mdlearn.fit(objective, X, y, tol=1e-10))
+
+
+@pytest.mark.parametrize("objective, way", [("ldm", "ovr"), ("lsvm", "ovr"), ("mdlm", "ovr"), ("mdlm", "joint")])
+def test_several_classes(objective, way):
+    X, y = rows(k=4)
+    given = {"multiclass": way, "tol": 1e-10}
+    streamed = mdlearn.fit(objective, cut(X, y, [100, 101, 500]), None, **given)
+    held = mdlearn.fit(objective, X, y, **given)
+    same(streamed, held)
+    assert np.allclose(streamed.decision_function(X), held.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0}])
+@pytest.mark.parametrize("objective", ["ldm", "lsvm", "uldm", "l2lr"])
+def test_weights_are_repetitions(objective, class_weight):
+    X, y = rows()
+    weights = np.random.default_rng(1).integers(0, 3, 600)
+    given = {"class_weight": class_weight, "tol": 1e-10}
+    streamed = mdlearn.fit(objective, cut(X, y, [50, 400], weights), None, **given)
+    repeated = np.repeat(np.arange(600), weights)
+    same(streamed, mdlearn.fit(objective, X[repeated], y[repeated], **given))
+
+
+def test_blocks_without_weight_and_labels_that_only_these_have():
+    X, y = rows()
+    weights, y = np.ones(600), y.copy()
+    weights[:100], y[:50] = 0.0, 7
+    streamed = mdlearn.fit("lsvm", cut(X, y, [100], weights), None)
+    same(streamed, mdlearn.fit("lsvm", X[100:], y[100:]))
+    assert streamed.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["float32", "csr", "csr64", "fortran", "mixed"])
+@pytest.mark.parametrize("objective", ["ldm", "lsvm"])
+def test_types_and_layouts(objective, kind):
+    X, y = rows()
+    X = np.where(np.random.default_rng(2).random(X.shape) < 0.4, X, 0.0)
+    if kind == "float32":
+        X = X.astype(np.float32)
+    given = X
+    if kind.startswith("csr"):
+        given = sp.csr_matrix(X)
+        if kind == "csr64":
+            given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
+    if kind == "fortran":
+        given = np.asfortranarray(X)
+    blocks = cut(given, y, [200])
+    if kind == "mixed":
+        blocks = [
+            (X[:200].astype(np.float32).astype(float).astype(np.float32), y[:200]),
+            (sp.csr_matrix(X[200:]), y[200:]),
+        ]
+        X = np.vstack([X[:200].astype(np.float32), X[200:]])
+    tol = 1e-5 if kind == "float32" else 1e-10
+    streamed = mdlearn.fit(objective, blocks, None, tol=tol)
+    same(streamed, mdlearn.fit(objective, X, y, tol=tol), 1e-5 if kind == "float32" else 1e-8)
+    assert streamed.coef_.dtype == (np.float32 if kind == "float32" else np.float64)
+
+
+def test_memory_maps_and_functions(tmp_path):
+    X, y = rows()
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    calls = []
+
+    def source():
+        calls.append(1)
+        for start in range(0, 600, 150):
+            yield mapped[start : start + 150], y[start : start + 150]
+
+    streamed = mdlearn.fit("lsvm", source, None)
+    same(streamed, mdlearn.fit("lsvm", X.astype(np.float32), y), 1e-6)
+    assert len(calls) == streamed.n_iter + 2  # the first pass counts, the last one certifies
+
+
+def test_the_same_bits():
+    X, y = rows(k=3)
+    found = [mdlearn.fit("ldm", cut(X, y, [100, 300]), None) for _ in range(2)]
+    assert np.array_equal(found[0].coef_, found[1].coef_)
+    assert found[0].certificate == found[1].certificate
+
+
+def test_sums_in_pairs():
+    """Whoever adds neighbours, and neighbours of these, gets the same bits."""
+    rng = np.random.default_rng(0)
+    for n in range(1, 20):
+        values = list(rng.standard_normal(n) * 10.0 ** rng.integers(-8, 8, n))
+        tree = Tree()
+        for value in values:
+            tree.push(value)
+        while len(values) > 1:
+            pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+            values = [pair[0] + pair[1] if len(pair) > 1 else pair[0] for pair in pairs]
+        assert tree.total() == values[0]
+    assert Tree().total() is None
+
+
+def test_memory_does_not_grow_with_the_rows():
+    def peak(n):
+        def source():
+            for seed in range(n):
+                rng = np.random.default_rng(seed)
+                X = rng.standard_normal((2000, 8))
+                yield X, X[:, 0] + rng.standard_normal(2000) > 0
+
+        tracemalloc.start()
+        model = mdlearn.fit("ldm", mdlearn.RowBlocks(source, held=500), None)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert model.certificate.converged
+        return most
+
+    peak(4)  # what is imported or cached at first use
+    few, many = peak(8), peak(64)
+    assert many < 1.3 * few
+
+
+# ---------------------------------------------------------------- the model
+
+
+def test_the_model_predicts_and_is_saved(tmp_path):
+    X, y = rows()
+    labels = np.array(["no", "yes"])[y]
+    model = mdlearn.fit("ldm", cut(X, labels, [300]), None)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(X, labels) > 0.7
+    model.save(tmp_path / "model.npz")
+    again = mdlearn.load(tmp_path / "model.npz")
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert "row blocks" in model.solver_reason
+
+
+def test_names_of_columns():
+    pandas = pytest.importorskip("pandas")
+    X, y = rows()
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = mdlearn.fit("lsvm", [(frame[:100], y[:100]), (frame[100:], y[100:])], None)
+    assert list(model.feature_names_in_) == list("abcde")
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_limits_and_callback():
+    X, y = rows()
+    seen = []
+    with pytest.warns(mdlearn.ConvergenceWarning, match="row blocks stopped .*max_iter = 2 reached"):
+        model = mdlearn.fit("lsvm", cut(X, y, [300]), None, max_iter=2, callback=lambda state: seen.append(state))
+    assert [state.iteration for state in seen] == [1, 2]
+    assert model.n_iter == 2
+    assert model.certificate.gap > 1e-6
+    assert model.certificate.lower_bound > -np.inf
+    with pytest.warns(mdlearn.ConvergenceWarning, match="stopped by the callback"):
+        assert mdlearn.fit("lsvm", cut(X, y, [300]), None, callback=lambda state: True).n_iter == 1
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        assert mdlearn.fit("lsvm", cut(X, y, [300]), None, time_limit=0.0).n_iter == 0
+
+
+def test_progress(capfd):
+    X, y = rows()
+    mdlearn.fit("lsvm", cut(X, y, [300]), None, verbose=2)
+    assert capfd.readouterr().err.count("newton: iteration") >= 3
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def changing():
+    X, y = rows()
+    sizes = iter([600, 599])
+    return lambda: [(X[: (n := next(sizes))], y[:n])]
+
+
+X_, Y_ = rows(60)
+REFUSED = {
+    "an iterator": ("lsvm", iter([(X_, Y_)]), {}, TypeError, "an iterator only once"),
+    "no tuple": ("lsvm", lambda: [X_], {}, TypeError, r"a tuple \(X, y\) or \(X, y, weight\); got ndarray"),
+    "columns": (
+        "lsvm",
+        [(X_, Y_), (X_[:, :3], Y_)],
+        {},
+        ValueError,
+        "a block has 3 columns",
+    ),
+    "labels": ("lsvm", [(X_, Y_), (X_, Y_.astype(str))], {}, TypeError, "labels of some blocks are numbers"),
+    "lengths": ("lsvm", [(X_, Y_), (X_, Y_[1:])], {}, ValueError, "block 1: X has 60 rows but y has 59 labels"),
+    "NaN": ("lsvm", [(X_ * np.nan, Y_)], {}, ValueError, "block 0: X contains NaN"),
+    "one class": ("lsvm", [(X_, np.ones(60))], {}, ValueError, "one class"),
+    "no rows": ("lsvm", [], {}, ValueError, "the blocks have no rows"),
+    "change": ("lsvm", changing(), {}, ValueError, "600 rows .* in the first pass, and 599"),
+    "targets": ("lsvm", [(X_, X_[:, 0])], {}, ValueError, "60 different numbers in 60 rows"),
+    "sample_weight": ("lsvm", [(X_, Y_)], {"sample_weight": np.ones(60)}, ValueError, "part of its block"),
+    "kernel": ("svm", [(X_, Y_)], {"kernel": "rbf"}, ValueError, "row blocks need kernel='linear'"),
+    "solver": ("svm", [(X_, Y_)], {"solver": "cd"}, ValueError, "row blocks need solver='newton'"),
+    "pairs": (
+        "svm",
+        [(X_, np.arange(60) % 3)],
+        {"multiclass": "ovo"},
+        ValueError,
+        "one score per class, not multiclass='ovo'",
+    ),
+    "hard": ("svm", [(X_, Y_)], {"C": np.inf}, ValueError, "a constraint of every single row"),
+    "penalty": ("mdlm", [(X_, Y_)], {"beta": 0.1}, ValueError, "the penalty on coefficients"),
+    "no norm": ("rlp", [(X_, Y_)], {}, ValueError, "a hinge loss needs the squared norm"),
+    "reduced": ("lsvm", [(X_, Y_)], {"reduced": 5}, ValueError, "its columns are made of single rows"),
+    "basis": ("uldm", [(X_, Y_)], {"basis": "all", "multiclass": "ovr"}, ValueError, "give basis='euclidean'"),
+    "joint": ("ww", [(X_, Y_)], {}, ValueError, "of all rows; give X and y"),
+    "held": ("svm", lambda: [(X_, Y_)], {"C": -1.0}, ValueError, "C needs to be"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_in_a_sentence(case):
+    objective, source, given, kind, told = REFUSED[case]
+    with pytest.raises(kind, match=told):
+        mdlearn.fit(objective, source, None, **given)
+
+
+def test_sources():
+    with pytest.raises(TypeError, match=r"row blocks need to be an iterable of \(X, y\)"):
+        mdlearn.RowBlocks(3)
+    with pytest.raises(ValueError, match="held needs to be an integer >= 1"):
+        mdlearn.RowBlocks([], held=0)
+    with pytest.raises(TypeError, match="y is None"):
+        mdlearn.fit("svm", X_, None)
+    with pytest.raises(TypeError, match="y is None"):
+        mdlearn.fit("svm", X_.tolist(), None)
+
+
+def test_objectives_without_an_optimum():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 40)), np.arange(20) % 2
+    with pytest.raises(ValueError, match="no optimum on these row blocks"):
+        mdlearn.fit("mdlm", cut(X, y, [10]), None)
+    with pytest.raises(ValueError, match="no optimum on these row blocks"):
+        mdlearn.fit("mdlm", cut(X, y, [10]), None, lambda1=0.0, lambda2=0.0)
+
+
+def test_nothing_is_written_to():
+    X, y = rows()
+    X.flags.writeable = y.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mdlearn.fit("ldm", cut(X, y, [300]), None)
