@@ -56,7 +56,9 @@ def fit(
         kept, in any memory layout: coefficients have the same type, sums are float64, and X is read where it lies
         (a memory map, too). CSR is used as it is, other sparse formats become CSR; data frames become arrays; integers,
         booleans and other floats become float64. A callable kernel gets float64 rows, to be read only.
-    y : array-like of shape (m,)
+        With y None: rows in blocks, an iterable of (X, y) or (X, y, weight), a function that returns one, or
+        `RowBlocks`; then nothing of the size of the rows is kept.
+    y : array-like of shape (m,), or None
         Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels. For an
         objective of regression finite numbers, kept in float64.
     solver : str, Solver class or instance, default "auto"

@@ -47,8 +47,7 @@ def fit_blocks(call: Call, params: Mapping[str, Any], source: Any, class_weight:
         f"sums of {form.size} x {form.size} matrices over row blocks",
         "give fewer columns",
     )
-    run.solve(form, summary)
-    certificates, held = run.certified(form, summary)
+    certificates, held = run.solve(form, summary)
     return _model(call, task, filled, summary, form, run, certificates, held), run.shortfalls(certificates)
 
 
@@ -103,8 +102,8 @@ class Run:
                 return done.value
             self.progress.beat()
 
-    def solve(self, form: StreamedForm, summary: Summary) -> None:
-        """Steps until every column is done, or a limit is reached."""
+    def solve(self, form: StreamedForm, summary: Summary) -> tuple[list[Certificate], np.ndarray]:
+        """Certificates of all columns and their coefficients, as far as limits allow."""
         self.progress.problems = len(form.columns)
         if self.file is not None and self.file.found:
             state = Steps.read(_part(self.file.found, "state"))
@@ -113,25 +112,32 @@ class Run:
         else:
             state = Steps.first(form)
         self.engine = BlockNewton(form, self.limits.tol, state, self.blocks.held)
-        most = self.limits.max_iter or MOST_PASSES
         try:
-            while (work := self.engine.work()) is not None:
-                if self.passes >= most:
-                    self.stopped = f"max_iter = {most} reached"
-                    break
-                if time.perf_counter() >= self.limits.deadline:
-                    self.stopped = "time_limit reached"
-                    break
-                sums = self.finish(self.blocks.fold(work, summary))
-                self.finish(self.engine.take(work, sums))
-                self.passes += 1
-                asked_to = self._told(form, work.places)
-                self._keep(summary)
-                if asked_to:
-                    self.stopped = "stopped by the callback"
-                    break
+            while True:
+                self._step(form, summary)
+                certificates, held = self.certified(form, summary)
+                if self.stopped or not self.engine.reopen(certificates):
+                    return certificates, held
         finally:
             self.progress.close()
+
+    def _step(self, form: StreamedForm, summary: Summary) -> None:
+        """Passes until every column is done, or a limit is reached."""
+        most = self.limits.max_iter or MOST_PASSES
+        while (work := self.engine.work()) is not None:
+            if self.passes >= most:
+                self.stopped = f"max_iter = {most} reached"
+            elif time.perf_counter() >= self.limits.deadline:
+                self.stopped = "time_limit reached"
+            if self.stopped:
+                return
+            sums = self.finish(self.blocks.fold(work, summary))
+            self.finish(self.engine.take(work, sums))
+            self.passes += 1
+            asked_to = self._told(form, work.places)
+            self._keep(summary)
+            if asked_to:
+                self.stopped = "stopped by the callback"
 
     def _keep(self, summary: Summary) -> None:
         """Write down what has been reached."""

@@ -76,9 +76,16 @@ def test_the_pipeline_of_the_readme(capsys):
     assert "converged=True" in capsys.readouterr().out
 
 
+def test_the_row_blocks_of_the_readme(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(blocks(README, "python")[3], {"__name__": "readme"})
+    assert "converged=True" in capsys.readouterr().out
+    assert (tmp_path / "fit.npz").exists()
+
+
 def test_the_objective_of_the_readme_passes_the_checks():
     names = {}
-    exec(blocks(README, "python")[3], names)
+    exec(blocks(README, "python")[4], names)
     (objective,) = names["mdlearn_objectives"]()
     for check in CHECKS:
         check(objective)

@@ -46,7 +46,7 @@ class Checkpoint:
 
     def _read(self) -> dict[str, np.ndarray]:
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with open(self.path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 found = {name: file[name] for name in file.files}
             head = json.loads(str(found.pop(HEAD)))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

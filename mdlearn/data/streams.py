@@ -107,7 +107,7 @@ class Summary:
 
 
 class RowBlocks:
-    """A source of blocks and what goes over it.
+    """Rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
 
     Parameters
     ----------

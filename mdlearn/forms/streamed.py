@@ -75,6 +75,11 @@ class StreamedColumn:
     column: Column
     centre: np.ndarray
 
+    @property
+    def kinked(self) -> bool:
+        """Whether its loss has kinks, which passes round off."""
+        return any(term.kind == "hinge" for term in self.column.terms)
+
 
 @dataclass(frozen=True, eq=False)
 class StreamedForm:
@@ -148,8 +153,8 @@ class Losses:
     ----------
     value, rounded, bound : float
         Sum of the losses, the same with rounded kinks, and what the multipliers say from below.
-    slope, bend : ndarray of shape (n,)
-        sum_t side_t beta_t, and the second derivative.
+    slope, bend, drift : ndarray of shape (n,)
+        sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
     inside : int
         How many margins are where a kink is rounded.
     """
@@ -159,6 +164,7 @@ class Losses:
     bound: float
     slope: np.ndarray
     bend: np.ndarray
+    drift: np.ndarray
     inside: int
 
 
@@ -169,6 +175,7 @@ def losses(
     h: float,
     scale: np.ndarray | float = 1.0,
     dz: np.ndarray | None = None,
+    dh: float = 0.0,
     exact: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Losses:
     """Evaluate all terms.
@@ -183,11 +190,13 @@ def losses(
         Factor of the multipliers.
     dz : ndarray of shape (n,), optional
         Multipliers are moved along the second derivatives by this, and kept within their bounds.
+    dh : float
+        And along their derivative in h by this.
     exact : tuple (places, beta), optional
         Multipliers of some rows, shape (T, len(places)), in place of slopes.
     """
     value = rounded = bound = 0.0
-    slope, bend, inside = np.zeros_like(z), np.zeros_like(z), 0
+    slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
     for t, term in enumerate(terms):
         if term.kind == "hinge":
             s, caps = term.side * (term.threshold - z), term.weight * counts
@@ -196,6 +205,7 @@ def losses(
             beta, curve = caps * share, np.where(near, caps * (0.5 / h), 0.0)
             value += float(caps @ full)
             rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), full))
+            drift -= term.side * curve * (s / h)
             inside += int(np.count_nonzero(near))
         else:
             beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
@@ -203,11 +213,14 @@ def losses(
             value += one
             rounded += one
         if dz is not None:
-            beta = np.clip(beta - term.side * curve * dz, 0.0, term.caps(counts))
+            turn = -term.side * dz
+            if dh != 0:
+                turn -= term.side * (term.threshold - z) * (dh / h)
+            beta = np.clip(beta + curve * turn, 0.0, term.caps(counts))
         if exact is not None:
             beta[exact[0]] = exact[1][t]
         beta = scale * beta
         bound += term.bound(beta, counts)
         slope += term.side * beta
         bend += curve
-    return Losses(value, rounded, bound, slope, bend, inside)
+    return Losses(value, rounded, bound, slope, bend, drift, inside)

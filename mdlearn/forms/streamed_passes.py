@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.data.rows import steps
 from mdlearn.data.streams import Block, Sums
-from mdlearn.forms.streamed import PIECE, StreamedForm, losses
+from mdlearn.forms.streamed import PIECE, StreamedColumn, StreamedForm, losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,20 @@ class Evaluate:
     W : ndarray of shape (p, size)
     h : ndarray of shape (p,)
         Widths of rounded kinks.
+    origin, P : ndarray of shape (p, size)
+        Where the step to W came from, and the full step: where kinks are rounded, multipliers there moved along it make
+        another bound.
+    before : ndarray of shape (p,)
+        h at `origin`.
     """
 
     form: StreamedForm
     places: tuple[int, ...]
     W: np.ndarray
     h: np.ndarray
+    origin: np.ndarray
+    P: np.ndarray
+    before: np.ndarray
 
     def __call__(self, block: Block) -> Sums:
         """Sums over a block, all with the columns first."""
@@ -44,14 +52,19 @@ class Evaluate:
                     ("second", ()),
                     ("inside", ()),
                     ("element", (n,)),
+                    ("drift", (n,)),
                     ("hessian", (n, n)),
+                    ("moved bound", ()),
+                    ("moved first", ()),
+                    ("moved second", ()),
+                    ("moved element", (n,)),
                 )
             }
         )
         for rows in steps(block.counts.shape[0], PIECE // form.width):
             X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
-            A = np.empty((counts.shape[0], p))
+            A = np.empty((counts.shape[0], 2 * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
                 column = one.column
@@ -67,9 +80,31 @@ class Evaluate:
                 out["first"][j] += weighted.sum()
                 out["second"][j] += weighted @ centred
                 A[:, j] = y * (found.slope - column.kappa * weighted + (column.mean / column.total) * counts)
+                A[:, p + j] = y * found.drift
                 _add_square(out["hessian"][j], X, found.bend + column.kappa * counts, form.bias)
-            out["element"] += form.adjoint(X, A)
+            for j, k in enumerate(self.places):
+                if form.columns[k].kinked:
+                    self._moved(j, form.columns[k], X, codes, counts, out)
+            both = form.adjoint(X, A)
+            out["element"] += both[:p]
+            out["drift"] += both[p:]
         return out
+
+    def _moved(
+        self, j: int, one: StreamedColumn, X: np.ndarray, codes: np.ndarray, counts: np.ndarray, out: Sums
+    ) -> None:
+        """What the multipliers of the full step say."""
+        column, y = one.column, np.where(codes == one.positive, 1.0, -1.0)
+        z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.origin[j], self.P[j]]))).T
+        before = float(self.before[j])
+        found = losses(column.terms, z, counts, before, 1.0, dz, float(self.h[j]) - before)
+        centred = z + dz - float(one.centre @ (self.origin[j] + self.P[j]))
+        weighted = counts * centred
+        out["moved bound"][j] += found.bound
+        out["moved first"][j] += weighted.sum()
+        out["moved second"][j] += weighted @ centred
+        alpha = found.slope - column.kappa * weighted + (column.mean / column.total) * counts
+        out["moved element"][j] += self.form.adjoint(X, (y * alpha)[:, None])[0]
 
 
 def _add_square(H: np.ndarray, X: np.ndarray, weights: np.ndarray, bias: str) -> None:

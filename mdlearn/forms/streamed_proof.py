@@ -50,6 +50,8 @@ class Multipliers:
         They are slopes at W, moved along the second derivatives by the margins of P.
     h : float
         Half the width on which kinks are rounded.
+    dh : float
+        And along their derivative in h by this.
     exact : Exact or None
     scales : tuple of two float
         Factors for y = -1 and y = +1.
@@ -60,6 +62,7 @@ class Multipliers:
     W: np.ndarray
     P: np.ndarray
     h: float
+    dh: float = 0.0
     exact: Exact | None = None
     scales: tuple[float, float] = (1.0, 1.0)
     shift: float = 0.0
@@ -107,7 +110,7 @@ class Certify:
         out["second"][j] += counts @ (apart * apart)
         scale = np.where(positive, made.scales[1], made.scales[0])
         exact = None if made.exact is None else made.exact.within(block.number, rows)
-        found = losses(column.terms, z, counts, made.h, scale, dz, exact)
+        found = losses(column.terms, z, counts, made.h, scale, dz, made.dh, exact)
         sigma = column.kappa * (z + dz - float(one.centre @ (made.W + made.P)))
         sigma += made.shift * (y - column.label_mean)
         out["bound"][j] += found.bound

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 
 from mdlearn.data.streams import Sums
 from mdlearn.forms.margin import Column
-from mdlearn.forms.proof import gap_between
+from mdlearn.forms.proof import Certificate, gap_between
 from mdlearn.forms.streamed import StreamedForm
 from mdlearn.forms.streamed_passes import Along, Evaluate, Gather, Near
 from mdlearn.forms.streamed_proof import Exact, Multipliers
@@ -28,21 +29,35 @@ from mdlearn.solvers.near_rows import NearRows, minimise
 
 LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
 ARMIJO, ROUNDING = 1e-4, 1e-14
-ENOUGH = 0.25
+ENOUGH = 0.5
 """Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
 NARROWER = 1.0 / 3.0
 """Smallest factor of h from one round to the next: the steps from one to the next stay few."""
+CROWD, FIRM, CROWDED = 0.8, 1e-3, 0.03
+"""Share of the rows near a kink that a smaller h leaves there, from which they sit on it; what a step may then promise,
+in units of what rounding costs, for the path to be straight; and the factor of h."""
+FRUITLESS = 3
+"""Solutions over gathered rows without progress after which no more are gathered."""
 REACH = 2.0
 """Rows within this many half widths of a kink are gathered."""
 PATIENCE = 8
 """Passes without progress after which rounding is taken to be reached."""
-EARLY = 0.1
-"""Gap above which steps with rounded kinks go on: bounds are worth nothing there."""
+STRICTER, STRICTEST = 1e-2, 1e-7
+"""Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
+SHORTEST = 1e-16
+"""Step, relative to the point, that is rounding."""
+FALLS = 1e-3
+"""Relative fall of the objective that is progress, whatever the gap does."""
+LOOSE, ADRIFT = 1e-15, 1e-6
+"""Shares of the largest second derivatives: below the first rows hold no intercept; then they do with the second."""
+LEAST = 1e-13
+"""h at which the rounding of margins of size 1 shows."""
 ENDLESS, VANISHED = 1e9, 1e-9
 """Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
 negative."""
 HELD_BYTES, PER_COEFFICIENT = 64e6, 5
 """Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+BOUND = ("bound", "first", "second", "element")
 Task = Along | Evaluate | Gather
 
 
@@ -74,8 +89,10 @@ class BlockNewton:
             places, W, h = tuple(at), state.W[at], state.h[at]
             if mode == LINE:
                 return Along(self.form, places, W, state.P[at], h, LENGTHS)
-            W = W + state.length[at, None] * state.P[at]
-            return Evaluate(self.form, places, W, h) if mode == STEP else Gather(self.form, places, W, REACH * h)
+            if mode == GATHER:
+                return Gather(self.form, places, W, REACH * h)
+            arrived = W + state.length[at, None] * state.P[at]
+            return Evaluate(self.form, places, arrived, h, W, state.P[at], state.before[at])
         return None
 
     def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
@@ -93,9 +110,23 @@ class BlockNewton:
         """Of the best bounds."""
         state = self.state
         return tuple(
-            Multipliers(state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), state.exact[j])
+            Multipliers(
+                state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), float(state.lower_dh[j]), state.exact[j]
+            )
             for j in range(len(self.form.columns))
         )
+
+    def reopen(self, certificates: list[Certificate]) -> bool:
+        """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
+        state, found = self.state, False
+        for j, one in enumerate(certificates):
+            if one.converged or state.strict[j] < STRICTEST or state.stalled[j] >= PATIENCE:
+                continue
+            found = True
+            state.strict[j] *= STRICTER
+            state.mode[j], state.stalled[j], state.gap[j] = STEP, 0, math.inf
+            state.lower[j] = one.lower_bound / (self.form.unit * self.form.columns[j].column.unit)
+        return found
 
     def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
         """Everything of the objective but the losses."""
@@ -119,26 +150,44 @@ class BlockNewton:
         self._check_attained(column, value)
         H = sums["hessian"] - (column.kappa * column.total) * np.multiply.outer(one.centre, one.centre)
         H[np.diag_indices_from(H)] += self.R
-        if not H[-1, -1] > 0:
-            H[-1, -1] = 1.0  # nothing holds the intercept: it stays
+        if self.form.bias == "free":
+            firm = column.total * max((t.steepest for t in column.terms if t.kind != "hinge"), default=0.0)
+            if not H[-1, -1] > LOOSE * firm:
+                H[-1, -1] += ADRIFT * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
         gradient = self.R * w - sums["element"]
         L = yield from cholesky_shifted(H)
         step = -solve(L, gradient)
         decline = -float(gradient @ step)
-        kinked = any(t.kind == "hinge" for t in column.terms)
-        self._note(j, w, value, rounded - decline if self.form.ridge == 0 else self._bound(j, w, sums), step)
-        state.W[j], state.P[j], state.length[j], state.value[j], state.slope[j] = w, step, 1.0, rounded, -decline
-        if state.mode[j] == DONE or not kinked:
-            return
         # What rounding costs: the losses less what their multipliers say of them at these margins.
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
         cost -= column.mean * float(one.centre @ w)
+        lower = self._bound(j, w, *(sums[name] for name in BOUND))
+        near = value - max(cost, 0.0) - decline
+        if self.form.ridge == 0:
+            lower = near
+        elif self.form.bias == "free":  # its condition is not met on the way: what steps promise limits the estimate
+            lower = min(lower, near)
+        if one.kinked:
+            full = state.W[j] + state.P[j]
+            moved = self._bound(j, full, *(sums[f"moved {name}"] for name in BOUND))
+            moved = min(moved, near) if self.form.bias == "free" else moved
+            if moved > max(lower, state.lower[j]):
+                self._bounded(j, moved, state.W[j], state.P[j], state.before[j], state.h[j] - state.before[j])
+        self._note(j, w, value, lower, step)
+        state.before[j] = state.h[j]
+        state.W[j], state.P[j], state.length[j], state.value[j], state.slope[j] = w, step, 1.0, rounded, -decline
+        if state.mode[j] == DONE or not one.kinked:
+            return
         inside = float(sums["inside"])
-        if inside <= self.held:
+        crowded = inside > CROWD * state.inside[j]
+        settled = decline <= (FIRM if crowded else ENOUGH) * cost
+        if inside <= self.held and (settled or not w.any()) and not state.plain[j]:
             state.mode[j], state.P[j] = GATHER, 0.0
-        elif 0.5 * decline <= ENOUGH * cost:
-            state.h[j] *= max(NARROWER, 0.7 * self.held / inside)
-            state.value[j] = state.slope[j] = math.nan
+        elif settled:
+            h = state.h[j] * (CROWDED if crowded else max(NARROWER, 0.7 * self.held / max(inside, 1.0)))
+            # Along the path of optima, where rows that stay within h keep their multipliers.
+            state.P[j] += solve(L, sums["drift"]) * (h - state.h[j])
+            state.h[j], state.value[j], state.slope[j], state.inside[j] = h, math.nan, math.nan, inside
 
     def _check_attained(self, column: Column, value: float) -> None:
         """ValueError where an objective without a ridge falls without end, or towards 0 and never gets there."""
@@ -151,14 +200,21 @@ class BlockNewton:
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _bound(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
-        """The dual's value at the slopes of the present point; an estimate where a free bias's condition is not met."""
+    def _bound(self, j: int, w: np.ndarray, bound: Any, first: Any, second: Any, e: Any) -> float:
+        """The dual's value from its sums; an estimate where the condition of a free bias is not met."""
         one = self.form.columns[j]
-        column, first = one.column, float(sums["first"])
-        e = sums["element"] + column.kappa * first * one.centre
-        value = float(sums["bound"]) - 0.5 * column.kappa * (float(sums["second"]) - first * first / column.total)
+        column, e = one.column, e + one.column.kappa * first * one.centre
+        value = float(bound) - 0.5 * column.kappa * (float(second) - float(first) ** 2 / column.total)
         value -= 0.5 * float(self.R @ (e * e))
         return value - abs(float(w[-1] * e[-1])) if self.form.bias == "free" else value
+
+    def _bounded(
+        self, j: int, lower: float, W: np.ndarray, P: np.ndarray | float, h: float, dh: float = 0.0, exact: Any = None
+    ) -> None:
+        """Keep a bound, and what its multipliers are made of."""
+        state = self.state
+        state.lower[j], state.lower_W[j], state.lower_P[j], state.lower_h[j] = lower, W, P, h
+        state.lower_dh[j], state.exact[j] = dh, exact
 
     def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: Near) -> Generator[None, None, None]:
         """Judge a point, and solve the problem over the rows that are near a kink there."""
@@ -168,6 +224,10 @@ class BlockNewton:
             state.best[j], state.best_W[j] = value, w
         self._close(j)
         if state.mode[j] == DONE:
+            return
+        if state.stalled[j] >= FRUITLESS:  # rows on a kink are more than may be held: go on rounding
+            state.mode[j], state.plain[j], state.stalled[j], state.length[j] = STEP, True, 0, 0.0
+            state.W[j], state.value[j], state.slope[j] = state.best_W[j], math.nan, math.nan
             return
         Q = sums["spread"]
         Q[np.diag_indices_from(Q)] += self.R
@@ -181,32 +241,34 @@ class BlockNewton:
         if self.form.bias == "free":
             lower -= abs(float(found[-1] * e[-1]))
         if lower > state.lower[j]:
-            # Those of the variance belong to the new point.
-            state.lower[j], state.lower_W[j], state.lower_h[j], state.lower_P[j] = lower, w, state.h[j], found - w
-            state.exact[j] = Exact(near.block, near.row, beta)
+            # The multipliers of the variance belong to the new point.
+            self._bounded(j, lower, w, found - w, float(state.h[j]), exact=Exact(near.block, near.row, beta))
         state.W[j] = found
 
     def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
-        """Keep the best point and the best bound; say when a column is done."""
-        state, estimate = self.state, self.form.ridge == 0
-        if value < state.best[j] or estimate:
-            state.best[j], state.best_W[j] = value, w
-        if lower > state.lower[j] or estimate:
-            state.lower[j], state.lower_W[j], state.lower_h[j], state.lower_P[j] = lower, w, state.h[j], 0.0
-            if estimate:  # the full step is what its multipliers stand for
-                state.lower_P[j], state.best_W[j] = step, w + step
-        self._close(j)
+        """Keep the best point and the best bound; say when a column is done.
 
-    def _close(self, j: int) -> None:
-        """Look at the gap; a column is done when it is small, or stands still."""
+        Multipliers that have a condition to meet are those of the full step: moved along the second derivatives, slopes
+        meet it. Where kinks are rounded, every pass is progress, whatever the gap is, until h is as small as rounding.
+        """
+        state, estimate, kinked = self.state, self.form.ridge == 0, self.form.columns[j].kinked
+        falling = value < (1.0 - FALLS) * state.best[j]
+        if value < state.best[j] or estimate:
+            state.best[j], state.best_W[j] = value, w + step if estimate else w
+        if lower > state.lower[j] or estimate:
+            meets = estimate or (self.form.bias == "free" and not kinked)
+            self._bounded(j, lower, w, step if meets else 0.0, float(state.h[j]))
+        self._close(j, onward=falling or (kinked and state.h[j] > LEAST))
+
+    def _close(self, j: int, onward: bool = False) -> None:
+        """Look at the gap; a column is done when it is small, or stands still though it is not on its way elsewhere."""
         state = self.state
         best = float(state.best[j])
         gap = gap_between(best, min(float(state.lower[j]), best), self.form.columns[j].column.at_zero, False)
-        state.stalled[j] = (
-            0 if gap < 0.9 * state.gap[j] or (state.mode[j] == STEP and gap > 0.1) else state.stalled[j] + 1
-        )
+        onward = onward or gap < 0.9 * state.gap[j]
+        state.stalled[j] = 0 if onward else state.stalled[j] + 1
         state.gap[j] = min(gap, state.gap[j])
-        if gap <= self.tol or state.stalled[j] >= PATIENCE:
+        if gap <= self.tol * state.strict[j] or state.stalled[j] >= PATIENCE:
             state.mode[j] = DONE
 
     def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:
@@ -217,8 +279,14 @@ class BlockNewton:
         linear = float(self.R @ (w * p)) + one.column.kappa * cross - one.column.mean * float(one.centre @ p)
         slopes = linear + LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
         falling = np.flatnonzero(slopes < 0)
-        last = int(falling[-1]) if falling.shape[0] else 0
+        if not falling.shape[0]:  # too long a step by far: look along a short part of it
+            state.P[j] *= LENGTHS[0]
+            state.slope[j] *= LENGTHS[0]
+            if not np.abs(state.P[j]).max() > SHORTEST * np.abs(w).max(initial=0.0):
+                state.mode[j] = DONE
+            return
+        last = int(falling[-1])
         length = float(LENGTHS[last])
-        if falling.shape[0] and last + 1 < LENGTHS.shape[0]:
+        if last + 1 < LENGTHS.shape[0]:
             length += (LENGTHS[last + 1] - length) * slopes[last] / (slopes[last] - slopes[last + 1])
         state.length[j], state.mode[j], state.slope[j], state.value[j] = length, STEP, math.nan, math.nan

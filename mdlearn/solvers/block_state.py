@@ -24,16 +24,22 @@ class State:
         The present point and the direction of the step from it.
     length : ndarray of shape (p,)
         Of the step.
-    h : ndarray of shape (p,)
-        Half width at the end of the step.
+    h, before : ndarray of shape (p,)
+        Half width at the end of the step, and at W.
     value, slope : ndarray of shape (p,)
         Objective with rounded kinks at W, and its slope along P; NaN: the step is taken whatever it gives.
+    inside : ndarray of shape (p,)
+        Margins within h of a kink when h last fell.
     mode : ndarray of shape (p,), int
     best, best_W : ndarray of shape (p,), (p, n)
         Smallest objective so far, and where.
-    lower, lower_W, lower_P, lower_h : ndarray
-        Largest bound so far, and where the multipliers are from.
+    lower, lower_W, lower_P, lower_h, lower_dh : ndarray
+        Largest bound so far, and where the multipliers are from: see `Multipliers`.
+    plain : ndarray of shape (p,), bool
+        Whether rows are no longer gathered.
     gap : ndarray of shape (p,)
+    strict : ndarray of shape (p,)
+        What the tolerance is multiplied by for estimates.
     stalled : ndarray of shape (p,), int
     exact : list of Exact or None
         Multipliers of the best bounds that are no function of margins.
@@ -43,8 +49,10 @@ class State:
     P: np.ndarray
     length: np.ndarray
     h: np.ndarray
+    before: np.ndarray
     value: np.ndarray
     slope: np.ndarray
+    inside: np.ndarray
     mode: np.ndarray
     best: np.ndarray
     best_W: np.ndarray
@@ -52,7 +60,10 @@ class State:
     lower_W: np.ndarray
     lower_P: np.ndarray
     lower_h: np.ndarray
+    lower_dh: np.ndarray
+    plain: np.ndarray
     gap: np.ndarray
+    strict: np.ndarray
     stalled: np.ndarray
     exact: list[Exact | None] = field(default_factory=list)
 
@@ -63,10 +74,12 @@ class State:
         h = [2.0 * max((abs(t.threshold) for t in one.column.terms), default=0.0) or 2.0 for one in form.columns]
         points = {name: np.zeros((p, n)) for name in ("W", "P", "best_W", "lower_W", "lower_P")}
         unknown = {name: np.full(p, math.nan) for name in ("value", "slope")}
-        worst = {name: np.full(p, math.inf) for name in ("best", "gap")}
+        worst = {name: np.full(p, math.inf) for name in ("best", "gap", "inside")}
         counts = {name: np.zeros(p, dtype=np.int64) for name in ("mode", "stalled")}
-        widths = {"h": np.array(h), "lower_h": np.array(h), "length": np.ones(p), "lower": np.full(p, -math.inf)}
-        return cls(**points, **unknown, **worst, **counts, **widths, exact=[None] * p)
+        flags = {"plain": np.zeros(p, dtype=bool)}
+        widths = {name: np.array(h) for name in ("h", "before", "lower_h")}
+        widths |= {"lower_dh": np.zeros(p), "strict": np.ones(p), "length": np.ones(p), "lower": np.full(p, -math.inf)}
+        return cls(**points, **unknown, **worst, **counts, **flags, **widths, exact=[None] * p)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The same as a mapping, for a file."""

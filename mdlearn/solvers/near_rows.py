@@ -68,7 +68,8 @@ class NearRows(Margins):
         column = replace(one.column, y=near.y, counts=near.counts)
         super().__init__(None, column, NearSystem(near.X, Q))  # type: ignore[arg-type]  # neither a form nor features
         self.fixed = fixed
-        self.typical_multiplier = 1.0 / max(float(np.mean(np.square(near.X).sum(axis=1))), 1e-300)
+        lengths = np.square(near.X).sum(axis=1)
+        self.typical_multiplier = 1.0 / max(float(lengths.mean()), 1e-300) if lengths.shape[0] else 1.0
 
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Gradient of the Lagrangian of all rows."""
@@ -93,6 +94,9 @@ def minimise(
     generator
         Yields None, and returns the element and its multipliers, shape (T, N).
     """
+    if not state.column.y.shape[0]:
+        yield from state.system.factor(np.zeros(0))
+        return state.system.solve(state.fixed), np.zeros_like(state.column.caps)
     path = CentralPath(state)
     path.place(element, state.margins(element), 0.25 * width * state.column.caps)
     largest = least = path.complementarity()
