@@ -118,7 +118,7 @@ class RowBlocks:
         A file that says after every pass what has been reached: a fit with the same arguments goes on from there, to
         the same model. It stays when the fit is done.
     held : int, optional
-        Rows near a kink that may be held in memory for each class. Default: 64 MB of them in all, and at least five
+        Rows near a kink that may be held in memory for each class. Default: 16 MB of them in all, and at least five
         for each coefficient.
 
     Raises

@@ -24,6 +24,8 @@ from mdlearn.data.streams import Summary
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 
+REACH = 2.0
+"""Rows within this many half widths of a kink may change sides when it is rounded no more."""
 PIECE = 1 << 18
 """Entries of the rows that are worked on at once."""
 
@@ -156,7 +158,7 @@ class Losses:
     slope, bend, drift : ndarray of shape (n,)
         sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
     inside : int
-        How many margins are where a kink is rounded.
+        How many margins are within `REACH` h of a kink.
     """
 
     value: float
@@ -206,7 +208,7 @@ def losses(
             value += float(caps @ full)
             rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), full))
             drift -= term.side * curve * (s / h)
-            inside += int(np.count_nonzero(near))
+            inside += int(np.count_nonzero(np.abs(s) <= REACH * h))
         else:
             beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
             one = term.value(z, counts)

@@ -20,7 +20,7 @@ import numpy as np
 from mdlearn.data.streams import Sums
 from mdlearn.forms.margin import Column
 from mdlearn.forms.proof import Certificate, gap_between
-from mdlearn.forms.streamed import StreamedForm
+from mdlearn.forms.streamed import REACH, StreamedForm
 from mdlearn.forms.streamed_passes import Along, Evaluate, Gather, Near
 from mdlearn.forms.streamed_proof import Exact, Multipliers
 from mdlearn.solvers.block_state import DONE, GATHER, LINE, STEP, State
@@ -38,8 +38,6 @@ CROWD, FIRM, CROWDED = 0.8, 1e-3, 0.03
 in units of what rounding costs, for the path to be straight; and the factor of h."""
 FRUITLESS = 3
 """Solutions over gathered rows without progress after which no more are gathered."""
-REACH = 2.0
-"""Rows within this many half widths of a kink are gathered."""
 PATIENCE = 8
 """Passes without progress after which rounding is taken to be reached."""
 STRICTER, STRICTEST = 1e-2, 1e-7
@@ -55,7 +53,7 @@ LEAST = 1e-13
 ENDLESS, VANISHED = 1e9, 1e-9
 """Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
 negative."""
-HELD_BYTES, PER_COEFFICIENT = 64e6, 5
+HELD_BYTES, PER_COEFFICIENT = 16e6, 5
 """Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
 BOUND = ("bound", "first", "second", "element")
 Task = Along | Evaluate | Gather

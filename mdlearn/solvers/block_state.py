@@ -29,7 +29,7 @@ class State:
     value, slope : ndarray of shape (p,)
         Objective with rounded kinks at W, and its slope along P; NaN: the step is taken whatever it gives.
     inside : ndarray of shape (p,)
-        Margins within h of a kink when h last fell.
+        Margins near a kink when h last fell.
     mode : ndarray of shape (p,), int
     best, best_W : ndarray of shape (p,), (p, n)
         Smallest objective so far, and where.

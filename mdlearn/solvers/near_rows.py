@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mdlearn.data.rows import SPAN_ENTRIES, steps
 from mdlearn.forms.streamed import StreamedColumn
 from mdlearn.forms.streamed_passes import Near
 from mdlearn.solvers import linalg
@@ -47,8 +48,10 @@ class NearSystem:
 
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + X' D X."""
-        S = self.X * np.sqrt(D)[:, None]
-        M = self.Q + S.T @ S
+        M, root = self.Q.copy(), np.sqrt(D)
+        for rows in steps(self.X.shape[0], SPAN_ENTRIES // self.size):
+            S = self.X[rows] * root[rows, None]
+            M += S.T @ S
         yield
         if not M[-1, -1] > 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
