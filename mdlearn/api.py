@@ -130,6 +130,8 @@ def fit(
     if y is None and in_blocks(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+        if warm_start is not None:
+            raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
         with blas_threads(limits.n_threads):
             model, shortfalls = fit_blocks(call, params, X, class_weight)
     else:

@@ -57,6 +57,8 @@ def _refuse(call: Call, task: Objective) -> None:
         raise ValueError(f"row blocks need kernel='linear'; got {call.kernel!r}")
     if task.task != "classification":
         raise ValueError(f"objective {task.name!r} is one of regression, which takes no row blocks; give X and y")
+    if call.options:
+        raise ValueError(f"row blocks take no solver_options; got {sorted(call.options)}")
     if call.engine is not None and call.engine.name != "newton":
         raise ValueError(f"row blocks need solver='newton' (or 'auto'); got {call.engine.name!r}")
 

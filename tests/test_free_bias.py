@@ -47,12 +47,12 @@ def test_the_optimum(name, params, gamma, share):
     X, y, counts = sample(3, share)
     own, other = (
         mdlearn.fit(
-            name, X, y, sample_weight=counts, bias="free", kernel="rbf", gamma=gamma, solver=solver, tol=1e-9, **params
+            name, X, y, sample_weight=counts, bias="free", kernel="rbf", gamma=gamma, solver=solver, tol=tol, **params
         )
-        for solver in ("cd", "interior")
+        for solver, tol in (("cd", 1e-9), ("interior", 5e-9))  # what rounding allows depends on the processor
     )
     assert own.certificate.converged and own.solver == "cd"
-    assert own.certificate.objective == pytest.approx(other.certificate.objective, rel=3e-9)
+    assert own.certificate.objective == pytest.approx(other.certificate.objective, rel=6e-9)
     alpha = own.dual_coef_[0]
     G = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     f = G @ alpha + own.intercept_[0]

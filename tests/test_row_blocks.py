@@ -286,6 +286,8 @@ REFUSED = {
     "change": ("lsvm", changing(), {}, ValueError, "600 rows .* in the first pass, and 599"),
     "targets": ("lsvm", [(X_, X_[:, 0])], {}, ValueError, "60 different numbers in 60 rows"),
     "sample_weight": ("lsvm", [(X_, Y_)], {"sample_weight": np.ones(60)}, ValueError, "part of its block"),
+    "options": ("svm", [(X_, Y_)], {"solver_options": {"epochs": 2}}, ValueError, "take no solver_options"),
+    "warm start": ("svm", [(X_, Y_)], {"warm_start": mdlearn.fit("svm", X_, Y_)}, ValueError, "take no warm_start"),
     "kernel": ("svm", [(X_, Y_)], {"kernel": "rbf"}, ValueError, "row blocks need kernel='linear'"),
     "solver": ("svm", [(X_, Y_)], {"solver": "cd"}, ValueError, "row blocks need solver='newton'"),
     "pairs": (

@@ -152,7 +152,8 @@ class BasisFeatures(LinearFeatures):
         if squares is None:
             return super().most(alpha)
         own = squares[columns.index] if self.ridge is None else squares[columns.index] / self.ridge
-        return float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0))) ** 2 * float(own.sum())
+        length = float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0)))
+        return length * length * float(own.sum())
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge; alpha = 0 needs no kernel values."""

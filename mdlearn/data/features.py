@@ -160,7 +160,10 @@ class KernelFeatures:
     def most(self, alpha: np.ndarray) -> float:
         """What |sum alpha_i phi(x_i)|^2 is at most, without kernel values; infinity: nothing is known."""
         squares = lengths(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
-        return np.inf if squares is None else float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0))) ** 2
+        if squares is None:
+            return np.inf
+        length = float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0)))
+        return length * length  # a power of a Python float would raise where it overflows
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return alpha itself: an element of the feature space is kept as its representer coefficients."""
@@ -257,7 +260,8 @@ class KernelFeatures:
             When it is clearly negative: then G is no kernel matrix and the problem is not convex.
         """
         value = float(coef @ (self.decision(coef) if f is None else f))
-        if value < 0 and value < -self._rounding() * float(np.abs(coef).sum()) ** 2:
+        size = float(np.abs(coef).sum())
+        if value < 0 and value < -self._rounding() * size * size:
             raise ValueError(
                 "the kernel matrix is not positive semidefinite (it gives some point a negative squared length); "
                 "give a positive semidefinite kernel"

@@ -151,7 +151,23 @@ class RowBlocks:
             yield block
 
     def scan(self, class_weight: Any) -> Generator[None, None, Summary]:
-        """Check all blocks and count; yield after each."""
+        """Check all blocks and count.
+
+        Parameters
+        ----------
+        class_weight : mapping, "balanced" or None
+            As for `mdlearn.fit`.
+
+        Returns
+        -------
+        generator
+            Yields None after each block, and returns a Summary.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For blocks that are none, or that have nothing to learn from.
+        """
         tree = Tree()
         for number, block in enumerate(self):
             try:
@@ -167,7 +183,25 @@ class RowBlocks:
         return census.summary(class_weight)
 
     def fold(self, work: Work, summary: Summary) -> Generator[None, None, Sums]:
-        """Add up what `work` makes of all blocks; yield after each. The sums depend on nothing but the blocks."""
+        """Add up what a callable makes of all blocks; the sums depend on nothing but the blocks.
+
+        Parameters
+        ----------
+        work : callable
+            (Block) -> Sums.
+        summary : Summary
+            What `scan` found.
+
+        Returns
+        -------
+        generator
+            Yields None after each block, and returns the Sums.
+
+        Raises
+        ------
+        ValueError
+            When the blocks are not those of the first pass.
+        """
         tree, rows, total = Tree(), 0, 0.0
         for number, block in enumerate(self):
             rows += _length(block[0])

@@ -74,7 +74,8 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
     value, element = column.bound(beta, sigma), None
     if not form.features.ready:
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
-        squares = form.features.most(alpha) + (float(alpha.sum()) ** 2 if form.bias == "regularized" else 0.0)
+        total = float(alpha.sum()) if form.bias == "regularized" else 0.0
+        squares = form.features.most(alpha) + total * total
         return _no_bound(column, beta)._replace(lower=value - 0.5 * squares)
     if form.ridge > 0:
         element = form.features.expand(alpha)

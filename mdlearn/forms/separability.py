@@ -39,7 +39,8 @@ def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
     alpha = column.y * weights / total
     squares = form.features.squared_norm(form.features.expand(alpha))
     if form.bias == "regularized":
-        squares += float(alpha.sum()) ** 2
+        total = float(alpha.sum())
+        squares += total * total
     return math.sqrt(max(squares, 0.0))
 
 

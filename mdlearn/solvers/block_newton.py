@@ -202,7 +202,7 @@ class BlockNewton:
         """The dual's value from its sums; an estimate where the condition of a free bias is not met."""
         one = self.form.columns[j]
         column, e = one.column, e + one.column.kappa * first * one.centre
-        value = float(bound) - 0.5 * column.kappa * (float(second) - float(first) ** 2 / column.total)
+        value = float(bound) - 0.5 * column.kappa * float(second - first * first / column.total)
         value -= 0.5 * float(self.R @ (e * e))
         return value - abs(float(w[-1] * e[-1])) if self.form.bias == "free" else value
 

@@ -99,8 +99,11 @@ def _without_loss(state: Margins) -> Steps:
     """C = 0: one linear system, refined twice."""
     m = state.column.y.shape[0]
     yield from state.system.factor(np.zeros(m))
-    element = state.system.solve(state.system.adjoint(state.column.y * state.column.pull))
     beta = np.zeros_like(state.column.caps)
-    for _ in range(3):
-        yield make_report(state, element, beta, state.margins(element))
-        element = element - state.system.solve(state.residual(element, beta))
+    try:
+        element = state.system.solve(state.system.adjoint(state.column.y * state.column.pull))
+        for _ in range(3):
+            yield make_report(state, element, beta, state.margins(element))
+            element = element - state.system.solve(state.residual(element, beta))
+    except NotPositiveDefinite:  # a solution overflowed: the last one, or none, is the answer
+        return
