@@ -10,13 +10,13 @@ import numpy as np
 
 from mdlearn.data import memory
 from mdlearn.data.checkpoint import Checkpoint
-from mdlearn.data.kernels import Kernel
 from mdlearn.data.streams import RowBlocks, Summary
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.forms.rounding import to_type
 from mdlearn.forms.streamed import StreamedForm
 from mdlearn.forms.streamed_proof import certified
+from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
 from mdlearn.solvers.block_newton import BlockNewton
@@ -104,6 +104,17 @@ class Run:
                 return done.value
             self.progress.beat()
 
+    def _in_time(self, work: Generator[None, None, Any]) -> Generator[None, None, Any]:
+        """The same pass, given up between two blocks when the time is up: its result is then None."""
+        while time.perf_counter() < self.limits.deadline:
+            try:
+                next(work)
+            except StopIteration as done:
+                return done.value
+            yield
+        self.stopped = "time_limit reached"
+        return None
+
     def solve(self, form: StreamedForm, summary: Summary) -> tuple[list[Certificate], np.ndarray]:
         """Certificates of all columns and their coefficients, as far as limits allow."""
         self.progress.problems = len(form.columns)
@@ -129,11 +140,11 @@ class Run:
         while (work := self.engine.work()) is not None:
             if self.passes >= most:
                 self.stopped = f"max_iter = {most} reached"
-            elif time.perf_counter() >= self.limits.deadline:
-                self.stopped = "time_limit reached"
             if self.stopped:
                 return
-            sums = self.finish(self.blocks.fold(work, summary))
+            sums = self.finish(self._in_time(self.blocks.fold(work, summary)))
+            if sums is None:
+                return
             self.finish(self.engine.take(work, sums))
             self.passes += 1
             asked_to = self._told(form, work.places)
@@ -190,31 +201,18 @@ def _model(
 ) -> Model:
     """A model of coefficients; nothing is known of single rows."""
     at_zero = sum(form.unit * one.column.unit * one.column.at_zero for one in form.columns)
-    p, d = W.shape[0], form.width
-    intercept = W[:, d] if form.bias != "none" else np.zeros(p)
-    return Model(
-        objective=task.name,
-        params=params,
-        kernel=Kernel("linear"),
-        bias=call.bias,
-        multiclass=call.multiclass,
-        probabilities=task.probabilities,
-        solver="newton",
-        solver_reason="sums over row blocks",
-        n_iter=run.passes,
-        history=run.history,
-        certificate=combine(parts, at_zero, False, call.limits.tol),
-        classes_=summary.classes,
-        n_features_in_=d,
-        intercept_=intercept.astype(summary.dtype),
-        duals=np.zeros((p, 0), dtype=summary.dtype),
-        support_=np.empty(0, dtype=np.intp),
-        n_support_=np.zeros(summary.classes.shape[0], dtype=np.intp),
-        _names=summary.names,
-        _coef=W[:, :d].astype(summary.dtype),
-        _alpha=None,
-        _rows=None,
-        _norms=np.sqrt(np.square(W[:, :d]).sum(axis=1)),
+    W = W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))])
+    return model_without_rows(
+        task.name,
+        params,
+        (call.bias, call.multiclass, task.probabilities),
+        ("newton", "sums over row blocks"),
+        (run.passes, run.history),
+        combine(parts, at_zero, False, call.limits.tol),
+        summary.classes,
+        W,
+        summary.dtype,
+        summary.names,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import time
 import tracemalloc
 import warnings
 from itertools import pairwise
@@ -12,6 +14,11 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn.data.streams import Tree
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.objectives.base import Terms
+from mdlearn.objectives.ldm import LDM
+from mdlearn.solvers.block_newton import BlockNewton
+from mdlearn.solvers.block_state import State
 
 MODELS = {
     "svm": {},
@@ -250,6 +257,55 @@ def test_limits_and_callback():
         assert mdlearn.fit("lsvm", cut(X, y, [300]), None, callback=lambda state: True).n_iter == 1
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         assert mdlearn.fit("lsvm", cut(X, y, [300]), None, time_limit=0.0).n_iter == 0
+
+
+def test_a_time_limit_ends_a_pass():
+    X, y = rows()
+    read = []
+
+    def source():
+        for start in range(0, 600, 60):
+            read.append(start)
+            if len(read) > 20:  # in the second pass of the steps
+                time.sleep(0.2)
+            yield X[start : start + 60], y[start : start + 60]
+
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        model = mdlearn.fit("lsvm", source, None, time_limit=0.5)
+    assert model.n_iter == 1
+    assert len(read) < 40  # the last ten certify what there is
+    assert model.certificate.lower_bound > -np.inf
+
+
+def test_objectives_of_plugins_that_declare_terms():
+    class Band(mdlearn.Objective):
+        name = "band"
+
+        def terms(self, params, total):
+            return Terms(loss=(HingeTerm(1.0, threshold=1.2, power=2), HingeTerm(0.5, -1, 1.8, 2)))
+
+    X, y = rows()
+    same(mdlearn.fit(Band, cut(X, y, [300]), None, tol=1e-10), mdlearn.fit(Band, X, y, tol=1e-10))
+
+
+def test_work_and_sums_can_be_sent_to_other_processes():
+    X, y = rows()
+    blocks = mdlearn.RowBlocks(cut(X, y, [300]))
+
+    def finished(work):
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                return done.value
+
+    summary = finished(blocks.scan(None))
+    task = LDM()
+    form = task.streamed(task.resolve(summary.total), summary, "regularized")
+    work = BlockNewton(form, 1e-6, State.first(form)).work()
+    sent = pickle.loads(pickle.dumps(work))
+    own, other = finished(blocks.fold(work, summary)), finished(blocks.fold(sent, summary))
+    assert all(np.array_equal(own[name], pickle.loads(pickle.dumps(other))[name]) for name in own)
 
 
 def test_progress(capfd):

@@ -34,7 +34,7 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     """
     if np.ma.is_masked(X):
         raise ValueError(f"{what} has masked entries; remove or impute such values first")
-    rows = _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
+    rows = as_rows(X, what)
     if rows.shape[0] == 0:
         raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:
@@ -45,6 +45,11 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     if largest > LARGEST:
         raise ValueError(f"{what} holds numbers of size {largest:.3g}, whose squares overflow; scale the features")
     return rows
+
+
+def as_rows(X: Any, what: str = "X") -> Rows:
+    """The same of an X whose entries have been looked at."""
+    return _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
 
 
 def _csr(X: Any, what: str) -> CsrRows:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.arrays import check_rows, only
+from mdlearn.data.arrays import as_rows, check_rows, only
 from mdlearn.data.checks import MANY, check_labels, check_number, check_weights, class_factors, column_names
 from mdlearn.data.rows import Rows
 
@@ -244,12 +244,16 @@ class Tree:
 
 
 def taken(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
-    """A block of a later pass, its labels numbered; None where none of its rows count."""
+    """A block of a later pass, its labels numbered and its entries trusted; None where none of its rows count."""
     if not _length(block[0]):
         return None
-    rows, labels, weights = _parts(block)
+    rows = as_rows(block[0])
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
+    labels, weights = np.asarray(block[1]), _weights(block, rows.shape[0])
+    if labels.dtype.kind == "O" or labels.shape != weights.shape:
+        classes, codes = check_labels(block[1], rows.shape[0])
+        labels = classes[codes]
     places = np.searchsorted(summary.classes, labels)
     places = np.minimum(places, summary.classes.shape[0] - 1)
     known = summary.classes[places] == labels
@@ -266,17 +270,10 @@ def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _parts(block: tuple[Any, ...]) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Rows, labels and weights of a block that has rows; weights may be 0 everywhere."""
-    rows = check_rows(block[0])
-    classes, codes = check_labels(block[1], rows.shape[0])
+def _weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
+    """Weights of a block; all of them may be 0."""
     given = block[2] if len(block) == 3 else None
-    if given is not None and not np.any(given):
-        given = None
-        weights = np.zeros(rows.shape[0])
-    else:
-        weights = check_weights(given, rows.shape[0])
-    return rows, classes[codes], weights
+    return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +306,9 @@ class Census:
         """Check and count a block; None where it has no rows."""
         if not _length(block[0]):
             return None
-        rows, labels, weights = _parts(block)
-        classes, codes = np.unique(labels, return_inverse=True)
+        rows = check_rows(block[0])
+        classes, codes = check_labels(block[1], rows.shape[0])
+        weights = _weights(block, rows.shape[0])
         mine = np.zeros((rows.shape[0], classes.shape[0]))
         mine[np.arange(rows.shape[0]), codes] = weights
         names = column_names(block[0])

@@ -153,21 +153,25 @@ class Losses:
 
     Attributes
     ----------
-    value, rounded, bound : float
-        Sum of the losses, the same with rounded kinks, and what the multipliers say from below.
+    rounded, bound : float
+        Sum of the losses with rounded kinks, and what the multipliers say from below.
     slope, bend, drift : ndarray of shape (n,)
         sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
     inside : int
         How many margins are within `REACH` h of a kink.
     """
 
-    value: float
     rounded: float
     bound: float
     slope: np.ndarray
     bend: np.ndarray
     drift: np.ndarray
     inside: int
+
+
+def total_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
+    """Sum of the losses, kinks as they are."""
+    return sum((term.value(z, counts) for term in terms), 0.0)
 
 
 def losses(
@@ -197,23 +201,20 @@ def losses(
     exact : tuple (places, beta), optional
         Multipliers of some rows, shape (T, len(places)), in place of slopes.
     """
-    value = rounded = bound = 0.0
+    rounded = bound = 0.0
     slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
     for t, term in enumerate(terms):
         if term.kind == "hinge":
             s, caps = term.side * (term.threshold - z), term.weight * counts
             near = np.abs(s) < h
-            share, full = np.clip((s + h) * (0.5 / h), 0.0, 1.0), np.maximum(s, 0.0)
+            share = np.clip((s + h) * (0.5 / h), 0.0, 1.0)
             beta, curve = caps * share, np.where(near, caps * (0.5 / h), 0.0)
-            value += float(caps @ full)
-            rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), full))
+            rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), np.maximum(s, 0.0)))
             drift -= term.side * curve * (s / h)
             inside += int(np.count_nonzero(np.abs(s) <= REACH * h))
         else:
             beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
-            one = term.value(z, counts)
-            value += one
-            rounded += one
+            rounded += term.value(z, counts)
         if dz is not None:
             turn = -term.side * dz
             if dh != 0:
@@ -225,4 +226,4 @@ def losses(
         bound += term.bound(beta, counts)
         slope += term.side * beta
         bend += curve
-    return Losses(value, rounded, bound, slope, bend, drift, inside)
+    return Losses(rounded, bound, slope, bend, drift, inside)

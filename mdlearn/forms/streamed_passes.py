@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.data.rows import steps
 from mdlearn.data.streams import Block, Sums
-from mdlearn.forms.streamed import PIECE, StreamedColumn, StreamedForm, losses
+from mdlearn.forms.streamed import PIECE, StreamedColumn, StreamedForm, losses, total_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Evaluate:
                 centred = z - float(one.centre @ self.W[j])
                 weighted = counts * centred
                 out["inside"][j] += found.inside
-                out["value"][j] += found.value
+                out["value"][j] += total_loss(column.terms, z, counts)
                 out["rounded"][j] += found.rounded
                 out["bound"][j] += found.bound
                 out["first"][j] += weighted.sum()
@@ -124,7 +124,7 @@ def _add_square(H: np.ndarray, X: np.ndarray, weights: np.ndarray, bias: str) ->
 
 @dataclass(frozen=True, eq=False)
 class Along:
-    """Work of a pass: the rounded objective's losses along a line, of some columns.
+    """Work of a pass: slopes of the rounded losses along a line, of some columns.
 
     Attributes
     ----------
@@ -144,10 +144,9 @@ class Along:
     lengths: np.ndarray
 
     def __call__(self, block: Block) -> Sums:
-        """Losses and their slopes at all lengths, and the second moments that the variance is made of."""
+        """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
-        out = Sums({"along": np.zeros((p, self.lengths.shape[0])), "slopes": np.zeros((p, self.lengths.shape[0]))})
-        out["moments"] = np.zeros((p, 3))
+        out = Sums({"slopes": np.zeros((p, self.lengths.shape[0])), "moments": np.zeros((p, 2))})
         for rows in steps(block.counts.shape[0], PIECE // form.width):
             X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
             Z = form.margins(X, np.vstack([self.W, self.P]))
@@ -156,11 +155,10 @@ class Along:
                 y = np.where(codes == one.positive, 1.0, -1.0)
                 z, dz = y * Z[:, j], y * Z[:, p + j]
                 centred, change = z - float(one.centre @ self.W[j]), dz - float(one.centre @ self.P[j])
-                weighted = counts * centred
-                out["moments"][j] += [weighted @ centred, weighted @ change, counts @ (change * change)]
+                weighted = counts * change
+                out["moments"][j] += [weighted @ centred, weighted @ change]
                 for i, length in enumerate(self.lengths):
                     found = losses(one.column.terms, z + length * dz, counts, self.h[j])
-                    out["along"][j, i] += found.rounded
                     out["slopes"][j, i] -= found.slope @ dz
         return out
 
@@ -233,7 +231,7 @@ class Gather:
                 rest = counts.copy()
                 rest[inside] = 0.0
                 found = losses(terms, z, rest, self.reach[j])
-                out["value"][j] += losses(terms, z, counts, self.reach[j]).value
+                out["value"][j] += total_loss(terms, z, counts)
                 out["bound"][j] += found.bound
                 A[:, j] = y * found.slope
                 places = np.full(inside.shape[0], block.number), rows.start + inside

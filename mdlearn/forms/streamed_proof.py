@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn.data.rows import steps
 from mdlearn.data.streams import Block, RowBlocks, Summary, Sums
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.forms.streamed import PIECE, StreamedForm, losses
+from mdlearn.forms.streamed import PIECE, StreamedForm, losses, total_loss
 
 CLEAN = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
@@ -105,7 +105,7 @@ class Certify:
         y = np.where(positive, 1.0, -1.0)
         held, z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.held[j], made.W, made.P]))).T
         apart = held - float(one.centre @ self.held[j])
-        out["value"][j] += losses(column.terms, held, counts, 1.0).value
+        out["value"][j] += total_loss(column.terms, held, counts)
         out["first"][j] += counts @ apart
         out["second"][j] += counts @ (apart * apart)
         scale = np.where(positive, made.scales[1], made.scales[0])

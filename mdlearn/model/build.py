@@ -9,6 +9,7 @@ import numpy as np
 from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernels import Kernel
+from mdlearn.forms.proof import Certificate
 from mdlearn.forms.rounding import to_type
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
@@ -66,6 +67,49 @@ def build_model(
         _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
         extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
+    )
+
+
+def model_without_rows(
+    objective: str,
+    params: dict[str, Any],
+    kinds: tuple[str, str, bool],
+    engine: tuple[str, str],
+    steps: tuple[int, list[Any]],
+    certificate: Certificate,
+    classes: np.ndarray,
+    W: np.ndarray,
+    dtype: np.dtype[Any],
+    names: tuple[str, ...] | None,
+) -> Model:
+    """A linear model of coefficients alone: nothing is known of single rows.
+
+    `kinds` and `engine` are as for `build_model`, `steps` number and history of the engine's reports; W has shape
+    (p, d + 1), the intercepts last.
+    """
+    return Model(
+        objective=objective,
+        params=params,
+        kernel=Kernel("linear"),
+        bias=kinds[0],
+        multiclass=kinds[1],
+        probabilities=kinds[2],
+        solver=engine[0],
+        solver_reason=engine[1],
+        n_iter=steps[0],
+        history=steps[1],
+        certificate=certificate,
+        classes_=classes,
+        n_features_in_=W.shape[1] - 1,
+        intercept_=W[:, -1].astype(dtype),
+        duals=np.zeros((W.shape[0], 0), dtype=dtype),
+        support_=np.empty(0, dtype=np.intp),
+        n_support_=np.zeros(classes.shape[0], dtype=np.intp),
+        _names=names,
+        _coef=W[:, :-1].astype(dtype),
+        _alpha=None,
+        _rows=None,
+        _norms=np.sqrt(np.square(W[:, :-1]).sum(axis=1)),
     )
 
 

@@ -20,6 +20,7 @@ from mdlearn.data.kernels import Kernel
 from mdlearn.forms.margin import BIASES, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 from mdlearn.objectives.base import Objective
@@ -225,30 +226,18 @@ class Streaming:
         """A model of the coefficients so far, which nothing certifies."""
         portions: Portions = self._portions
         W = np.array([one.current for one in portions.descents])
-        names, dtype = getattr(self, "feature_names_in_", None), data.X.dtype
-        return Model(
-            objective=task.name,
-            params=params,
-            kernel=Kernel("linear"),
-            bias=kinds[0],
-            multiclass=kinds[1],
-            probabilities=task.probabilities,
-            solver=solver,
-            solver_reason="asked for",
-            n_iter=portions.calls,
-            history=[],
-            certificate=Certificate(math.nan, -math.inf, math.inf, "none", self.tol, False),
-            classes_=data.classes,
-            n_features_in_=W.shape[1] - 1,
-            intercept_=W[:, -1].astype(dtype),
-            duals=np.zeros((W.shape[0], 0), dtype=dtype),
-            support_=np.empty(0, dtype=np.intp),
-            n_support_=np.zeros(data.classes.shape[0], dtype=np.intp),
-            _names=None if names is None else tuple(names),
-            _coef=W[:, :-1].astype(dtype),
-            _alpha=None,
-            _rows=None,
-            _norms=np.sqrt(np.square(W[:, :-1]).sum(axis=1)),
+        names = getattr(self, "feature_names_in_", None)
+        return model_without_rows(
+            task.name,
+            params,
+            (*kinds, task.probabilities),
+            (solver, "asked for"),
+            (portions.calls, []),
+            Certificate(math.nan, -math.inf, math.inf, "none", self.tol, False),
+            data.classes,
+            W,
+            data.X.dtype,
+            None if names is None else tuple(names),
         )
 
 

@@ -273,7 +273,7 @@ class BlockNewton:
         """The best length along the line; between two slopes of different signs, where their chord is 0."""
         state, one = self.state, self.form.columns[j]
         w, p = state.W[j], state.P[j]
-        _, cross, square = sums["moments"]
+        cross, square = sums["moments"]
         linear = float(self.R @ (w * p)) + one.column.kappa * cross - one.column.mean * float(one.centre @ p)
         slopes = linear + LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
         falling = np.flatnonzero(slopes < 0)
