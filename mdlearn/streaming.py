@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data import memory
+from mdlearn.data.census import Summary
 from mdlearn.data.checkpoint import Checkpoint
-from mdlearn.data.streams import RowBlocks, Summary
+from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.forms.rounding import to_type

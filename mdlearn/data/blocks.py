@@ -12,7 +12,7 @@ from mdlearn._solvers import blocks as kernel
 from mdlearn.data import memory
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.rows import SPAN_ENTRIES, DenseRows, Piece, Rows, Selection, steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,11 @@ class BlockRows(Rows):
         F = np.empty((layout.owner.shape[0], self.width), dtype=self.F.dtype)
         F[layout.place.ravel()] = self.F[old.place[rows].ravel()]
         return BlockRows(F, layout)
+
+    def piece(self, rows: Selection) -> Piece:
+        """Some rows for several products: block by block, where every row is in one block alone."""
+        part = self.take(rows)
+        return BlockPiece(part) if self.separate else Piece(part.block(slice(None)))
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array with all columns."""
@@ -210,6 +215,41 @@ class BlockRows(Rows):
         for k, some, B in self._pieces():
             out[k] += of(B).T @ v[some]
         return out.reshape(self.shape[1], *v.shape[1:])
+
+
+class BlockPiece(Piece):
+    """Rows that are in one block each: products take what is there.
+
+    Parameters
+    ----------
+    rows : BlockRows of shape (n, K L)
+    """
+
+    def __init__(self, rows: BlockRows) -> None:
+        self.rows = rows
+
+    def dot(self, W: np.ndarray) -> np.ndarray:
+        """X W' for W of shape (k, K L), shape (n, k)."""
+        return self.rows.dot(W.T)
+
+    def adjoint(self, A: np.ndarray) -> np.ndarray:
+        """A' X for A of shape (n, k), shape (k, K L)."""
+        return self.rows.adjoint(A).T
+
+    def sizes(self, A: np.ndarray) -> np.ndarray:
+        """The same with all entries of X as they are in size."""
+        return BlockRows(np.abs(self.rows.F), self.rows.layout).adjoint(A).T
+
+    def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
+        """Add sum_i weights_i x_i x_i' to H: only its diagonal blocks change."""
+        L = self.rows.width
+        for k, some, B in self.rows._pieces():
+            at = slice(k * L, (k + 1) * L)
+            Piece(B).add_square(H[at, at], weights[self.rows.layout.owner[some]])
+
+    def dense(self, which: Selection) -> np.ndarray:
+        """Some of these rows with all columns."""
+        return self.rows.block(which)
 
 
 def block_rows(

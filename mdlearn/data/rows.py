@@ -43,6 +43,41 @@ def steps(n: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+class Piece:
+    """Some rows in float64, brought to it once for several products.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    """
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+
+    def dot(self, W: np.ndarray) -> np.ndarray:
+        """X W' for W of shape (k, d), shape (n, k)."""
+        return np.asarray(self.X @ W.T)
+
+    def adjoint(self, A: np.ndarray) -> np.ndarray:
+        """A' X for A of shape (n, k), shape (k, d)."""
+        return np.asarray(A.T @ self.X)
+
+    def sizes(self, A: np.ndarray) -> np.ndarray:
+        """The same with all entries of X as they are in size."""
+        return np.asarray(A.T @ np.abs(self.X))
+
+    def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
+        """Add sum_i weights_i x_i x_i' to H, shape (d, d); weights are not negative."""
+        used = weights > 0
+        X, weights = (self.X, weights) if used.all() else (self.X[used], weights[used])
+        S = X * np.sqrt(weights)[:, None]
+        H += S.T @ S
+
+    def dense(self, which: Selection) -> np.ndarray:
+        """Some of these rows."""
+        return self.X[which]
+
+
 class Rows(ABC):
     """Rows of numbers, shape (m, d): all that engines, kernels and the certificate know of X.
 
@@ -75,6 +110,10 @@ class Rows(ABC):
     @abstractmethod
     def take(self, rows: Selection) -> Rows:
         """Some rows, as rows of the same type."""
+
+    def piece(self, rows: Selection) -> Piece:
+        """Some rows for several products, one after the other."""
+        return Piece(self.block(rows))
 
     def scaled(self, by: np.ndarray) -> Rows:
         """These rows in float64 with their columns multiplied by numbers; for few rows."""

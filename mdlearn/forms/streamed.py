@@ -20,14 +20,15 @@ from typing import Protocol
 
 import numpy as np
 
-from mdlearn.data.streams import Summary
+from mdlearn.data.census import Summary
+from mdlearn.data.rows import Piece
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 
 REACH = 2.0
 """Rows within this many half widths of a kink may change sides when it is rounded no more."""
-PIECE = 1 << 18
-"""Entries of the rows that are worked on at once."""
+PIECE, FEW = 1 << 18, 512
+"""Entries of the rows that are worked on at once; rows that are worth eight times as many."""
 
 
 class Declared(Protocol):
@@ -95,7 +96,7 @@ class StreamedForm:
         0 or 1.
     unit : float
     width : int
-        Columns of the rows.
+        Features of a row.
     """
 
     columns: tuple[StreamedColumn, ...]
@@ -117,7 +118,7 @@ class StreamedForm:
             centre = (2.0 * summary.moments[positive] - summary.moments.sum(axis=0)) / total
             centre = centre if bias == "none" else np.append(centre, (2.0 * mine - total) / total)
             columns.append(StreamedColumn(positive, column, centre))
-        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.width)
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features)
 
     @property
     def size(self) -> int:
@@ -132,19 +133,40 @@ class StreamedForm:
             R[-1] = 0.0
         return R
 
-    def margins(self, X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    @property
+    def piece(self) -> int:
+        """Rows that are worked on at once."""
+        return max(1, PIECE // self.width, min(FEW, 8 * PIECE // self.width))
+
+    def margins(self, P: Piece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
-        Z = X @ W[:, : self.width].T
+        Z = P.dot(W[:, : self.width])
         return Z if self.bias == "none" else Z + W[:, -1]
 
     def extended(self, X: np.ndarray) -> np.ndarray:
         """Rows with the constant of a bias."""
         return X if self.bias == "none" else np.hstack([X, np.ones((X.shape[0], 1))])
 
-    def adjoint(self, X: np.ndarray, A: np.ndarray) -> np.ndarray:
+    def adjoint(self, P: Piece, A: np.ndarray) -> np.ndarray:
         """sum_i A_ij x'_i, shape (columns of A, size)."""
-        found = A.T @ X
+        return self._bordered(P.adjoint(A), A)
+
+    def sizes(self, P: Piece, A: np.ndarray) -> np.ndarray:
+        """sum_i A_ij |x'_i|, shape (columns of A, size)."""
+        return self._bordered(P.sizes(A), A)
+
+    def _bordered(self, found: np.ndarray, A: np.ndarray) -> np.ndarray:
         return found if self.bias == "none" else np.hstack([found, A.sum(axis=0)[:, None]])
+
+    def add_square(self, H: np.ndarray, P: Piece, weights: np.ndarray) -> None:
+        """Add sum_i weights_i x'_i x'_i' to H, shape (size, size)."""
+        d = self.width
+        P.add_square(H[:d, :d], weights)
+        if self.bias != "none":
+            border = P.adjoint(weights[:, None])[0]
+            H[d, :d] += border
+            H[:d, d] += border
+            H[d, d] += weights.sum()
 
 
 @dataclass(frozen=True, eq=False)

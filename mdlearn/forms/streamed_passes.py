@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from mdlearn.data.rows import steps
-from mdlearn.data.streams import Block, Sums
-from mdlearn.forms.streamed import PIECE, StreamedColumn, StreamedForm, losses, total_loss
+from mdlearn.data.census import Block
+from mdlearn.data.rows import Piece, steps
+from mdlearn.data.streams import Sums
+from mdlearn.forms.streamed import StreamedColumn, StreamedForm, losses, total_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,8 @@ class Evaluate:
                 )
             }
         )
-        for rows in steps(block.counts.shape[0], PIECE // form.width):
-            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+        for rows in steps(block.counts.shape[0], form.piece):
+            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 2 * p))
             for j, k in enumerate(self.places):
@@ -81,7 +82,7 @@ class Evaluate:
                 out["second"][j] += weighted @ centred
                 A[:, j] = y * (found.slope - column.kappa * weighted + (column.mean / column.total) * counts)
                 A[:, p + j] = y * found.drift
-                _add_square(out["hessian"][j], X, found.bend + column.kappa * counts, form.bias)
+                form.add_square(out["hessian"][j], X, found.bend + column.kappa * counts)
             for j, k in enumerate(self.places):
                 if form.columns[k].kinked:
                     self._moved(j, form.columns[k], X, codes, counts, out)
@@ -90,9 +91,7 @@ class Evaluate:
             out["drift"] += both[p:]
         return out
 
-    def _moved(
-        self, j: int, one: StreamedColumn, X: np.ndarray, codes: np.ndarray, counts: np.ndarray, out: Sums
-    ) -> None:
+    def _moved(self, j: int, one: StreamedColumn, X: Piece, codes: np.ndarray, counts: np.ndarray, out: Sums) -> None:
         """What the multipliers of the full step say."""
         column, y = one.column, np.where(codes == one.positive, 1.0, -1.0)
         z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.origin[j], self.P[j]]))).T
@@ -105,21 +104,6 @@ class Evaluate:
         out["moved second"][j] += weighted @ centred
         alpha = found.slope - column.kappa * weighted + (column.mean / column.total) * counts
         out["moved element"][j] += self.form.adjoint(X, (y * alpha)[:, None])[0]
-
-
-def _add_square(H: np.ndarray, X: np.ndarray, weights: np.ndarray, bias: str) -> None:
-    """Add sum_i weights_i x'_i x'_i'."""
-    used = weights > 0
-    if not used.all():
-        X, weights = X[used], weights[used]
-    S = X * np.sqrt(weights)[:, None]
-    d = X.shape[1]
-    H[:d, :d] += S.T @ S
-    if bias != "none":
-        border = weights @ X
-        H[d, :d] += border
-        H[:d, d] += border
-        H[d, d] += weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +131,8 @@ class Along:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
         out = Sums({"slopes": np.zeros((p, self.lengths.shape[0])), "moments": np.zeros((p, 2))})
-        for rows in steps(block.counts.shape[0], PIECE // form.width):
-            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+        for rows in steps(block.counts.shape[0], form.piece):
+            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
             Z = form.margins(X, np.vstack([self.W, self.P]))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
@@ -214,8 +198,8 @@ class Gather:
         shapes = {"value": (), "first": (), "second": (), "bound": (), "element": (n,), "spread": (n, n)}
         out = Sums({name: np.zeros((p, *shape)) for name, shape in shapes.items()})
         near: list[list[Near]] = [[] for _ in self.places]
-        for rows in steps(block.counts.shape[0], PIECE // form.width):
-            X, codes, counts = block.X.block(rows), block.codes[rows], block.counts[rows]
+        for rows in steps(block.counts.shape[0], form.piece):
+            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], p))
             for j, k in enumerate(self.places):
@@ -235,9 +219,9 @@ class Gather:
                 out["bound"][j] += found.bound
                 A[:, j] = y * found.slope
                 places = np.full(inside.shape[0], block.number), rows.start + inside
-                near[j].append(Near(form.extended(X[inside]), y[inside], counts[inside], *places))
+                near[j].append(Near(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
                 if column.kappa > 0:
-                    R = form.extended(X) * y[:, None] - one.centre
+                    R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]
                     out["spread"][j] += R.T @ R
             out["element"] += form.adjoint(X, A)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mdlearn.data.rows import steps
-from mdlearn.data.streams import Block, RowBlocks, Summary, Sums
+from mdlearn.data.census import Block, Summary
+from mdlearn.data.rows import Piece, steps
+from mdlearn.data.streams import RowBlocks, Sums
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.forms.streamed import PIECE, StreamedForm, losses, total_loss
+from mdlearn.forms.streamed import StreamedForm, losses, total_loss
 
 CLEAN = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
@@ -89,16 +90,16 @@ class Certify:
         form, p = self.form, len(self.form.columns)
         out = Sums({name: np.zeros(p) for name in ("value", "first", "second", "bound", "mass", "spread")})
         out |= {"signed": np.zeros((p, 2)), "element": np.zeros((p, form.size)), "size": np.zeros((p, form.size))}
-        for rows in steps(block.counts.shape[0], PIECE // form.width):
-            X = block.X.block(rows)
-            A, sizes = np.empty((X.shape[0], p)), np.empty((X.shape[0], p))
+        for rows in steps(block.counts.shape[0], form.piece):
+            X, n = block.X.piece(rows), rows.stop - rows.start
+            A, sizes = np.empty((n, p)), np.empty((n, p))
             for j in range(p):
                 A[:, j], sizes[:, j] = self._column(j, block, rows, X, out)
             out["element"] += form.adjoint(X, A)
-            out["size"] += form.adjoint(np.abs(X), sizes)
+            out["size"] += form.sizes(X, sizes)
         return out
 
-    def _column(self, j: int, block: Block, rows: slice, X: np.ndarray, out: Sums) -> tuple[np.ndarray, np.ndarray]:
+    def _column(self, j: int, block: Block, rows: slice, X: Piece, out: Sums) -> tuple[np.ndarray, np.ndarray]:
         """Add what one column makes of some rows; its signed coefficients alpha, and the size of their terms."""
         one, made, counts = self.form.columns[j], self.multipliers[j], block.counts[rows]
         column, positive = one.column, block.codes[rows] == one.positive

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.census import Summary
 from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.streams import Summary
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
