@@ -20,7 +20,7 @@ from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Shortfall
 from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Handed
-from mdlearn.streaming import fit_blocks, in_blocks
+from mdlearn.streaming import blocks_of, fit_blocks
 
 
 def fit(
@@ -57,7 +57,7 @@ def fit(
         (a memory map, too). CSR is used as it is, other sparse formats become CSR; data frames become arrays; integers,
         booleans and other floats become float64. A callable kernel gets float64 rows, to be read only.
         With y None: rows in blocks, an iterable of (X, y) or (X, y, weight), a function that returns one, or
-        `RowBlocks`; then nothing of the size of the rows is kept.
+        `RowBlocks`; then nothing of the size of the rows is kept. Plugins may know other kinds of X.
     y : array-like of shape (m,), or None
         Two or more labels: numbers, strings or booleans. With two, -1 and +1 are the two sorted labels. For an
         objective of regression finite numbers, kept in float64.
@@ -127,13 +127,12 @@ def fit(
     """
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
-    if y is None and in_blocks(X):
-        if sample_weight is not None:
-            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+    blocks = blocks_of(X, y, sample_weight)
+    if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
         with blas_threads(limits.n_threads):
-            model, shortfalls = fit_blocks(call, params, X, class_weight)
+            model, shortfalls = fit_blocks(call, params, blocks, class_weight)
     else:
         model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:

@@ -11,6 +11,7 @@ import numpy as np
 from mdlearn.data import memory
 from mdlearn.data.census import Summary
 from mdlearn.data.checkpoint import Checkpoint
+from mdlearn.data.sample import Draw, Moments
 from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate, combine
@@ -20,6 +21,7 @@ from mdlearn.forms.streamed_proof import certified
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
+from mdlearn.plugins.manager import registry
 from mdlearn.solvers.block_newton import BlockNewton
 from mdlearn.solvers.block_state import State as Steps
 from mdlearn.solvers.driver import Shortfall
@@ -27,21 +29,27 @@ from mdlearn.solvers.progress import Progress
 from mdlearn.stages import Call
 
 MOST_PASSES = 300
+OWN = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
+"""Where the kinds of X are from that no plugin is asked about."""
 LEVELS = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 
 
-def fit_blocks(call: Call, params: Mapping[str, Any], source: Any, class_weight: Any) -> tuple[Model, list[Shortfall]]:
+def fit_blocks(
+    call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
+) -> tuple[Model, list[Shortfall]]:
     """The model of a call over row blocks, and what it fell short of."""
     task, _ = call.task(params)
     _refuse(call, task)
-    blocks = source if isinstance(source, RowBlocks) else RowBlocks(source)
     run = Run(call, blocks, _head(call, task, class_weight, blocks))
     summary = run.summary(class_weight)
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = task.resolve(summary.total)
+    task.check_blocks(task.needs_all_rows(filled))
+    if task.feature_map is not None:
+        filled, summary = run.mapped(task, filled, summary)
     form = task.streamed(filled, summary, call.bias)
     memory.require(
         8.0 * LEVELS * len(form.columns) * form.size**2,
@@ -68,10 +76,21 @@ def _head(call: Call, task: Objective, class_weight: Any, blocks: RowBlocks) -> 
     """What a checkpoint belongs to."""
     weights = dict(class_weight) if hasattr(class_weight, "items") else class_weight
     asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}
+    asked["random_state"] = call.seed
     return {"objective": task.name, **task.given, "class_weight": repr(weights), **asked}
 
 
-def in_blocks(X: Any) -> bool:
+def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
+    """What X, y and weights of a fit are as row blocks; None where they are rows."""
+    if y is None and _in_blocks(X):
+        if sample_weight is not None:
+            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+        return X if isinstance(X, RowBlocks) else RowBlocks(X)
+    kind = type(X[0]) if isinstance(X, Sequence) and X else type(X)
+    return None if kind.__module__.partition(".")[0] in OWN else registry().blocks_of(X, y, sample_weight)
+
+
+def _in_blocks(X: Any) -> bool:
     """Whether what is given without y is a source of blocks; a nested list is one of rows."""
     if isinstance(X, RowBlocks) or callable(X):
         return True
@@ -93,8 +112,22 @@ class Run:
     def summary(self, class_weight: Any) -> Summary:
         """What the first pass finds, or found in an earlier run."""
         if self.file is not None and self.file.found:
-            return Summary.read(_part(self.file.found, "rows"))
-        return self.finish(self.blocks.scan(class_weight))
+            self.counted = Summary.read(_part(self.file.found, "rows"))
+        else:
+            self.counted = self.finish(self.blocks.scan(class_weight))
+        return self.counted
+
+    def mapped(self, task: Objective, params: dict[str, Any], summary: Summary) -> tuple[dict[str, Any], Summary]:
+        """Complete parameters, and the summary of the features that rows become: from a sample, then by a pass."""
+        found = self.finish(self.blocks.fold(Draw.of(self.call.seed, summary), summary))
+        data = found["sample"].data(summary)
+        params = task.complete(params, data)
+        mapping = self.finish(task.place(data, params, np.random.default_rng([self.call.seed, 0, 1])))
+        size = 8.0 * summary.classes.shape[0] * mapping.width
+        memory.require(size, f"sums of {mapping.width} features", "ask for fewer features")
+        there = summary.mapped(mapping, np.zeros((summary.classes.shape[0], mapping.width)))
+        sums = self.finish(self.blocks.fold(Moments(summary.classes.shape[0]), there))
+        return params, summary.mapped(mapping, sums["moments"])
 
     def finish(self, work: Generator[None, None, Any]) -> Any:
         """Run a pass to its end."""
@@ -149,16 +182,16 @@ class Run:
             self.finish(self.engine.take(work, sums))
             self.passes += 1
             asked_to = self._told(form, work.places)
-            self._keep(summary)
+            self._keep()
             if asked_to:
                 self.stopped = "stopped by the callback"
 
-    def _keep(self, summary: Summary) -> None:
+    def _keep(self) -> None:
         """Write down what has been reached."""
         if self.file is None:
             return
         told = [[s.iteration, s.objective, s.lower_bound, s.gap, s.elapsed, s.problem] for s in self.history]
-        arrays = {f"rows/{name}": values for name, values in summary.arrays().items()}
+        arrays = {f"rows/{name}": values for name, values in self.counted.arrays().items()}
         arrays |= {f"state/{name}": values for name, values in self.engine.state.arrays().items()}
         self.file.write({**arrays, "passes": np.array(self.passes), "history": np.array(told)})
 
@@ -214,6 +247,7 @@ def _model(
         W,
         summary.dtype,
         summary.names,
+        summary.mapping,
     )
 
 

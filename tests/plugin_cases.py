@@ -63,7 +63,7 @@ def offering(*names):
     return returning(f"[{classes}]")
 
 
-HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels"
+HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels, mdlearn_sources"
 BARE = "def mdlearn_objectives():\n    return []\n"
 SOLVER = """
     import mdlearn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,19 @@ FOLDER = Path(__file__).resolve().parents[1] / "plugins"
 PLUGINS = sorted(path.parent.name for path in FOLDER.glob("*/pyproject.toml"))
 
 
+def needed(name):
+    """Packages beside mdlearn that a plugin imports."""
+    project = tomllib.loads((FOLDER / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[\[<>=!~ ]", one)[0] for one in project["dependencies"]]
+    return [one for one in names if not one.startswith("mdlearn")]
+
+
 @pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
 @pytest.mark.parametrize("name", PLUGINS)
 def test_it_installs_and_passes_its_tests(name, tmp_path):
+    missing = [one for one in needed(name) if find_spec(one) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
     if list((FOLDER / name).rglob("*.pyx")) and not can_compile():
         pytest.skip("needs Cython and a C compiler")
     # Built in a copy: setuptools leaves its own files in the source folder.

@@ -133,7 +133,8 @@ class Worked:
 class RowBlocks:
     """Rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
 
-    A subclass whose blocks are elsewhere writes `reduced` anew, and nothing else.
+    A subclass whose blocks are elsewhere writes `reduced` anew, and nothing else. Where a plugin brings it
+    (`mdlearn_sources`), it has a name, and `given` makes it of what `mdlearn.fit` is given.
 
     Parameters
     ----------
@@ -165,6 +166,21 @@ class RowBlocks:
             )
         self.source, self.checkpoint = source, checkpoint
         self.held = None if held is None else check_number(held, "held", low=1, integer=True)
+
+    @classmethod
+    def given(cls, X: Any, y: Any, weight: Any) -> RowBlocks | None:
+        """Make blocks of an X of a kind that this class knows; None for any other, and here always.
+
+        Parameters
+        ----------
+        X, y, weight : object
+            X, y and sample_weight of `mdlearn.fit`.
+
+        Returns
+        -------
+        RowBlocks or None
+        """
+        return None
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Blocks as the caller gives them."""

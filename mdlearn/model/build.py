@@ -81,11 +81,12 @@ def model_without_rows(
     W: np.ndarray,
     dtype: np.dtype[Any],
     names: tuple[str, ...] | None,
+    mapping: FeatureMap | None = None,
 ) -> Model:
     """A linear model of coefficients alone: nothing is known of single rows.
 
-    `kinds` and `engine` are as for `build_model`, `steps` number and history of the engine's reports; W has shape
-    (p, d + 1), the intercepts last.
+    `kinds`, `engine` and `mapping` are as for `build_model`, `steps` number and history of the engine's reports; W has
+    shape (p, n + 1) for n features, the intercepts last.
     """
     return Model(
         objective=objective,
@@ -100,7 +101,7 @@ def model_without_rows(
         history=steps[1],
         certificate=certificate,
         classes_=classes,
-        n_features_in_=W.shape[1] - 1,
+        n_features_in_=W.shape[1] - 1 if mapping is None else mapping.columns,
         intercept_=W[:, -1].astype(dtype),
         duals=np.zeros((W.shape[0], 0), dtype=dtype),
         support_=np.empty(0, dtype=np.intp),
@@ -110,6 +111,8 @@ def model_without_rows(
         _alpha=None,
         _rows=None,
         _norms=np.sqrt(np.square(W[:, :-1]).sum(axis=1)),
+        extras={} if mapping is None else mapping.attributes(),
+        _map=mapping,
     )
 
 

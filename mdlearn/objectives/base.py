@@ -319,6 +319,30 @@ class Objective:
             self.check_column(params, columns[-1], bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
 
+    def place(
+        self, data: Data, params: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[None, Any, FeatureMap | None]:
+        """Find the map that makes features of rows, from some of them: what rows that come in blocks go through.
+
+        Asked for where `feature_map` names a class and `needs_all_rows` has no reason against it.
+
+        Parameters
+        ----------
+        data : Data
+            All rows where they are few, else a sample.
+        params : dict
+            What `complete` made of these rows.
+        rng : Generator
+            The only source of random numbers.
+
+        Returns
+        -------
+        generator
+            Yields None about every 20 ms, and returns a FeatureMap.
+        """
+        return None
+        yield  # what makes this a generator
+
     def streamed(self, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
         """Write the form of rows that come in blocks: `terms` over the sums of the first pass.
 
@@ -337,18 +361,25 @@ class Objective:
         Raises
         ------
         ValueError
-            For an objective that makes something of all rows first.
+            For losses and penalties that sums will not do for.
         """
-        reason, terms = self.needs_all_rows(params), None
-        if not reason:
-            terms = self.terms(params, summary.total)
-            reason = refusal(terms)
-        if terms is None or reason:
-            raise ValueError(f"objective {self.name!r} cannot be fitted to row blocks: {reason}; give X and y")
+        terms = self.terms(params, summary.total)
+        self.check_blocks(refusal(terms))
         form = StreamedForm.of(terms, summary, bias)
         for one in form.columns:
             self.check_column(params, one.column, bias)
         return form
+
+    def check_blocks(self, reason: str) -> None:
+        """Raise ValueError where there is a reason against row blocks.
+
+        Parameters
+        ----------
+        reason : str
+            Empty: there is none.
+        """
+        if reason:
+            raise ValueError(f"objective {self.name!r} cannot be fitted to row blocks: {reason}; give X and y")
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """Why row blocks will not do; empty when they do.

@@ -188,6 +188,11 @@ class L3SVM(Objective):
         projection = make_projection(params["projection"], params["sigma"], data.X, data.counts)
         return LandmarkMap(centers, landmarks, projection, width, mix)
 
+    def needs_all_rows(self, params: Settings) -> str:
+        """Support vectors are not known over row blocks."""
+        levels = "the landmarks of later levels are support vectors, give n_levels=1"
+        return levels if params["n_levels"] > 1 else ""
+
     def terms(self, params: Settings, total: float) -> Terms:
         """C / m times the hinge or its square."""
         return Terms(loss=(HingeTerm(params["C"] / total, power=2 if params["loss"] == "squared_hinge" else 1),))

@@ -1,4 +1,4 @@
-"""The hooks through which objectives and solvers arrive, built-in ones included, and kernels."""
+"""The hooks through which objectives and solvers arrive, built-in ones included, kernels, and sources of rows."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ def mdlearn_solvers() -> Iterable[type]:  # type: ignore[empty-body]
 @hookspec
 def mdlearn_kernels() -> Iterable[type]:  # type: ignore[empty-body]
     """Return subclasses of `mdlearn.KernelFunction`."""
+
+
+@hookspec
+def mdlearn_sources() -> Iterable[type]:  # type: ignore[empty-body]
+    """Return subclasses of `mdlearn.RowBlocks`."""

@@ -11,12 +11,13 @@ from typing import Any
 import pluggy
 
 from mdlearn.data.kernels import DEFAULTS, KernelFunction
+from mdlearn.data.streams import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
 from mdlearn.plugins.discovery import Source
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
-KINDS: dict[str, type] = {"objective": Objective, "solver": Solver, "kernel": KernelFunction}
+KINDS: dict[str, type] = {"objective": Objective, "solver": Solver, "kernel": KernelFunction, "source": RowBlocks}
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 LONGEST = 300
@@ -57,6 +58,7 @@ class Plugin:
             self._served("objective", known),
             self._served("solver", known),
             self._served("kernel", known),
+            self._served("source", known),
             state,
             "; ".join([*self.faults, *self.clashes]) or None,
         )
@@ -218,4 +220,14 @@ def _kernel_fault(cls: Any) -> str | None:
     return _instance_fault(cls)
 
 
-OWN_FAULTS = {"objective": _objective_fault, "solver": _solver_fault, "kernel": _kernel_fault}
+def _source_fault(cls: Any) -> str | None:
+    same = getattr(cls.given, "__func__", None) is vars(RowBlocks)["given"].__func__
+    return "needs a class method given(X, y, weight) of its own" if same else None
+
+
+OWN_FAULTS = {
+    "objective": _objective_fault,
+    "solver": _solver_fault,
+    "kernel": _kernel_fault,
+    "source": _source_fault,
+}

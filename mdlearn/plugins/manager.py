@@ -12,6 +12,7 @@ from typing import Any
 import pluggy
 
 from mdlearn.data.kernels import PARAMETERS, KernelFunction
+from mdlearn.data.streams import RowBlocks
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.discovery import DISABLE, disabled, sources
@@ -23,7 +24,7 @@ LONGEST = 80
 
 
 class Registry:
-    """Objectives, solvers and kernels by name.
+    """Objectives, solvers, kernels and sources of row blocks by name.
 
     Attributes
     ----------
@@ -31,6 +32,8 @@ class Registry:
         Name -> class, built-in ones first. A name that two plugins offer is in neither.
     kernels : dict
         The same; a built-in name stands for itself, because those kernels are no classes.
+    sources : dict
+        The same of what makes row blocks of an X; none is built in.
     records : list of PluginRecord
         One per entry point, built-in ones not included.
     conflicts : dict
@@ -46,6 +49,7 @@ class Registry:
         self.objectives = self._builtins("objective")
         self.solvers = self._builtins("solver")
         self.kernels: dict[str, Any] = dict(zip(PARAMETERS, PARAMETERS))
+        self.sources: dict[str, Any] = {}
         self.conflicts: dict[tuple[str, str], str] = {}
         off = disabled()
         plugins = [Plugin(source, off(source.distribution)) for source in sources()]
@@ -98,6 +102,11 @@ class Registry:
                 self.conflicts[kind, name] = sentence
                 for plugin in {id(plugin): plugin for plugin, _ in found}.values():
                     plugin.clashes.append(sentence)
+
+    def blocks_of(self, X: Any, y: Any, weight: Any) -> RowBlocks | None:
+        """Row blocks of an X of a kind that a plugin knows; None where none does."""
+        answers = (source.given(X, y, weight) for source in self.sources.values())
+        return next((found for found in answers if found is not None), None)
 
     def report(self) -> None:
         """Warn of every fault not told yet. When warnings are errors, the next call goes on with the next one."""

@@ -22,7 +22,7 @@ class PluginRecord:
         The distribution's exact name, and its version.
     entry : str
         Name of the entry point in the group "mdlearn".
-    objectives, solvers, kernels : tuple of str
+    objectives, solvers, kernels, sources : tuple of str
         Names that this plugin brings and that can be used.
     state : {"ok", "error", "conflict", "disabled"}
         "error": something it offers was refused; "conflict": another plugin offers the same name; "disabled": switched
@@ -37,6 +37,7 @@ class PluginRecord:
     objectives: tuple[str, ...] = ()
     solvers: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     state: str = "ok"
     error: str | None = None
 
@@ -56,7 +57,7 @@ def as_json(records: Iterable[PluginRecord]) -> str:
 
 
 def _line(records: list[PluginRecord]) -> str:
-    kinds = ("objectives", "solvers", "kernels")
+    kinds = ("objectives", "solvers", "kernels", "sources")
     names = {kind: [name for one in records for name in getattr(one, kind)] for kind in kinds}
     provides = [f"{kind} {', '.join(found)}" for kind, found in names.items() if found]
     state = min((one.state for one in records), key=STATES.index)
