@@ -1,8 +1,8 @@
 """Seconds and bytes of a pass over row blocks on a Dask cluster of this machine.
 
-``python asv_bench/traffic.py OBJECTIVE ROWS COLUMNS [--workers N] [--block N]`` prints one line of a table:
-objective, rows, columns, passes, seconds per pass, bytes of the work that is sent out, median bytes that workers send to each other in a
-pass, bytes of the sums that come back. Needs mdlearn-dask.
+``python asv_bench/traffic.py OBJECTIVE ROWS COLUMNS [--workers N] [--block N]`` prints one line of a table: objective,
+rows, columns, passes, seconds per pass, bytes of the work that is sent out, median bytes that workers send to each
+other in a pass, bytes of the sums that come back. Needs mdlearn-dask.
 """
 
 from __future__ import annotations

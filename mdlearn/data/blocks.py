@@ -12,7 +12,8 @@ from mdlearn._solvers import blocks as kernel
 from mdlearn.data import memory
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import SPAN_ENTRIES, DenseRows, Piece, Rows, Selection, steps
+from mdlearn.data.pieces import Piece, Room
+from mdlearn.data.rows import SPAN_ENTRIES, DenseRows, Rows, Selection, steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +105,10 @@ class BlockRows(Rows):
         F[layout.place.ravel()] = self.F[old.place[rows].ravel()]
         return BlockRows(F, layout)
 
-    def piece(self, rows: Selection) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> Piece:
         """Some rows for several products: block by block, where every row is in one block alone."""
         part = self.take(rows)
-        return BlockPiece(part) if self.separate else Piece(part.block(slice(None)))
+        return BlockPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array with all columns."""
@@ -223,10 +224,11 @@ class BlockPiece(Piece):
     Parameters
     ----------
     rows : BlockRows of shape (n, K L)
+    room : Room
     """
 
-    def __init__(self, rows: BlockRows) -> None:
-        self.rows = rows
+    def __init__(self, rows: BlockRows, room: Room) -> None:
+        self.rows, self.room = rows, room
 
     def dot(self, W: np.ndarray) -> np.ndarray:
         """X W' for W of shape (k, K L), shape (n, k)."""
@@ -245,7 +247,7 @@ class BlockPiece(Piece):
         L = self.rows.width
         for k, some, B in self.rows._pieces():
             at = slice(k * L, (k + 1) * L)
-            Piece(B).add_square(H[at, at], weights[self.rows.layout.owner[some]])
+            Piece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
 
     def dense(self, which: Selection) -> np.ndarray:
         """Some of these rows with all columns."""

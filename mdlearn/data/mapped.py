@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.rows import Piece, Rows, Selection
+from mdlearn.data.pieces import Piece, Room
+from mdlearn.data.rows import Rows, Selection
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +43,9 @@ class MappedRows(Rows):
         """Features of some rows as a dense float64 array."""
         return self.take(rows).block(slice(None))
 
-    def piece(self, rows: Selection) -> Piece:
+    def piece(self, rows: Selection, room: Room) -> Piece:
         """Features of some rows, as they are multiplied fastest."""
-        return self.take(rows).piece(slice(None))
+        return self.take(rows).piece(slice(None), room)
 
     def matrix(self) -> Any:
         """All features in float64."""

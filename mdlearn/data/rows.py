@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.pieces import Piece, Room
+
 Selection = slice | np.ndarray
 Change = Callable[[slice, np.ndarray], np.ndarray]
 """What some rows become: called with their range and one number each."""
@@ -41,41 +43,6 @@ def steps(n: int, step: int) -> Iterator[slice]:
     step = max(1, step)
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
-
-
-class Piece:
-    """Some rows in float64, brought to it once for several products.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    """
-
-    def __init__(self, X: np.ndarray) -> None:
-        self.X = X
-
-    def dot(self, W: np.ndarray) -> np.ndarray:
-        """X W' for W of shape (k, d), shape (n, k)."""
-        return np.asarray(self.X @ W.T)
-
-    def adjoint(self, A: np.ndarray) -> np.ndarray:
-        """A' X for A of shape (n, k), shape (k, d)."""
-        return np.asarray(A.T @ self.X)
-
-    def sizes(self, A: np.ndarray) -> np.ndarray:
-        """The same with all entries of X as they are in size."""
-        return np.asarray(A.T @ np.abs(self.X))
-
-    def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
-        """Add sum_i weights_i x_i x_i' to H, shape (d, d); weights are not negative."""
-        used = weights > 0
-        X, weights = (self.X, weights) if used.all() else (self.X[used], weights[used])
-        S = X * np.sqrt(weights)[:, None]
-        H += S.T @ S
-
-    def dense(self, which: Selection) -> np.ndarray:
-        """Some of these rows."""
-        return self.X[which]
 
 
 class Rows(ABC):
@@ -111,9 +78,9 @@ class Rows(ABC):
     def take(self, rows: Selection) -> Rows:
         """Some rows, as rows of the same type."""
 
-    def piece(self, rows: Selection) -> Piece:
-        """Some rows for several products, one after the other."""
-        return Piece(self.block(rows))
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Some rows for several products, one after the other; good until the room is used for other rows."""
+        return Piece(self.block(rows), room)
 
     def scaled(self, by: np.ndarray) -> Rows:
         """These rows in float64 with their columns multiplied by numbers; for few rows."""
@@ -234,6 +201,15 @@ class DenseRows(Held):
     def take(self, rows: Selection) -> DenseRows:
         """Some rows, as rows; a view where `rows` is a slice, else a copy made block by block."""
         return DenseRows(self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows))
+
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Some rows for several products; what is not float64 is converted within the room."""
+        some = self.X[rows]
+        if some.dtype == np.float64:
+            return Piece(self.block(rows), room)
+        held = room.array("rows", some.shape)
+        held[...] = some
+        return Piece(held, room)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""

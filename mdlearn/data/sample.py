@@ -10,6 +10,7 @@ import numpy as np
 from mdlearn.data.census import Block, Summary
 from mdlearn.data.checks import Data
 from mdlearn.data.csr_rows import CsrRows
+from mdlearn.data.pieces import Room
 from mdlearn.data.rows import DenseRows, Rows, steps
 from mdlearn.data.streams import Sums
 
@@ -110,9 +111,9 @@ class Moments:
 
     def __call__(self, block: Block) -> Sums:
         """Sums of counts times features, shape (k, n)."""
-        found = np.zeros((self.n_classes, block.X.shape[1]))
+        found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
         for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
             mine = np.zeros((rows.stop - rows.start, self.n_classes))
             mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
-            found += block.X.piece(rows).adjoint(mine)
+            found += block.X.piece(rows, room).adjoint(mine)
         return Sums(moments=found)

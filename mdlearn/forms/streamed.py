@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from mdlearn.data.census import Summary
-from mdlearn.data.rows import Piece
+from mdlearn.data.pieces import Piece
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mdlearn.data.census import Block
-from mdlearn.data.rows import Piece, steps
+from mdlearn.data.pieces import Piece, Room
+from mdlearn.data.rows import steps
 from mdlearn.data.streams import Sums
 from mdlearn.forms.streamed import StreamedColumn, StreamedForm, losses, total_loss
 
@@ -62,8 +63,9 @@ class Evaluate:
                 )
             }
         )
+        room = Room()
         for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
+            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 2 * p))
             for j, k in enumerate(self.places):
@@ -131,8 +133,9 @@ class Along:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
         out = Sums({"slopes": np.zeros((p, self.lengths.shape[0])), "moments": np.zeros((p, 2))})
+        room = Room()
         for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
+            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
             Z = form.margins(X, np.vstack([self.W, self.P]))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
@@ -198,8 +201,9 @@ class Gather:
         shapes = {"value": (), "first": (), "second": (), "bound": (), "element": (n,), "spread": (n, n)}
         out = Sums({name: np.zeros((p, *shape)) for name, shape in shapes.items()})
         near: list[list[Near]] = [[] for _ in self.places]
+        room = Room()
         for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows), block.codes[rows], block.counts[rows]
+            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], p))
             for j, k in enumerate(self.places):

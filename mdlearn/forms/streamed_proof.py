@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mdlearn.data.census import Block, Summary
-from mdlearn.data.rows import Piece, steps
+from mdlearn.data.pieces import Piece, Room
+from mdlearn.data.rows import steps
 from mdlearn.data.streams import RowBlocks, Sums
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.forms.streamed import StreamedForm, losses, total_loss
@@ -90,8 +91,9 @@ class Certify:
         form, p = self.form, len(self.form.columns)
         out = Sums({name: np.zeros(p) for name in ("value", "first", "second", "bound", "mass", "spread")})
         out |= {"signed": np.zeros((p, 2)), "element": np.zeros((p, form.size)), "size": np.zeros((p, form.size))}
+        room = Room()
         for rows in steps(block.counts.shape[0], form.piece):
-            X, n = block.X.piece(rows), rows.stop - rows.start
+            X, n = block.X.piece(rows, room), rows.stop - rows.start
             A, sizes = np.empty((n, p)), np.empty((n, p))
             for j in range(p):
                 A[:, j], sizes[:, j] = self._column(j, block, rows, X, out)
