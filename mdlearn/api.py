@@ -157,7 +157,7 @@ def certified(
         chosen = setting.kernel(kernel_given)
         handed = Handed()
         if start is not None:
-            start.check(setting.data, chosen, setting.pieces)
+            start.check(setting.data, chosen.exact, setting.pieces)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
         return setting.builder().model(fitted), fitted.shortfalls

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mdlearn.commands.parsers import add_compare, add_fit, add_predict, add_reproduce
-from mdlearn.data.kernels import DEFAULTS, FORMULAS, PARAMETERS
+from mdlearn.data.kernels import ARGUMENTS, DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.plugins.manager import list_plugins, registry
@@ -83,7 +83,7 @@ def _on_files(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         for name in names:
             if names.count(name) > 1:
                 parser.error(f"--{option.replace('_', '-')} gives {name} more than once")
-            if option == "param" and name in FIT_ARGUMENTS.difference(DEFAULTS):
+            if option == "param" and name in FIT_ARGUMENTS.difference(DEFAULTS, ARGUMENTS):
                 parser.error(f"{name} is not a hyper-parameter; see the options of fit")
     if given.command == "fit" and given.features is not None and given.features < 1:
         parser.error(f"--features needs to be at least 1; got {given.features}")

@@ -15,9 +15,10 @@ import numpy as np
 
 from mdlearn.arguments import one_of
 from mdlearn.data.checks import Data, check_data, check_regression
-from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.features import Features
-from mdlearn.data.kernels import Kernel, make_kernel, split_parameters
+from mdlearn.data.feature_map import FeatureMap, MappedFeatures
+from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.kernel_map import approximated, check_asked
+from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
@@ -82,8 +83,6 @@ class Call:
         ways = found.multiclass if found.task == "classification" else ("none",)
         multiclass = one_of("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
-        if not found.kernels and kernel != "linear":
-            raise ValueError(f"objective {found.name!r} is linear; got kernel={kernel!r}, give kernel='linear'")
         engine = None if isinstance(solver, str) and solver == "auto" else solver_of(find("solver", solver))
         options = options_of(solver_options, engine)
         call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
@@ -100,8 +99,15 @@ class Call:
 
     def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
+        check_asked(self.kernel, params)
+        if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
+            name = self.objective.name
+            raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
         given, own, kernel_names = split_parameters(self.maker, dict(params), self.objective)
-        return instance_of(self.objective, own, kernel_names), given
+        task = instance_of(self.objective, own, kernel_names)
+        if task.feature_map is not None and given.get("approximation") is not None:
+            raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
+        return task, given
 
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
         """Check the data."""
@@ -212,8 +218,15 @@ class Setting:
     pieces: list[Data]
 
     def kernel(self, given: dict[str, Any]) -> Kernel:
-        """The kernel with its parameters."""
-        return make_kernel(self.call.maker, given, self.data.X, self.data.counts)
+        """The kernel with its parameters; an approximate one where that is asked for."""
+        own = {name: value for name, value in given.items() if name not in ARGUMENTS}
+        data, kernel = self.data, make_kernel(self.call.maker, own, self.data.X, self.data.counts)
+        how, n = (given.get(name) for name in ARGUMENTS)
+        if how is None:
+            return kernel
+        work = approximated(kernel, how, n, data.X, data.counts, self.call.seed)
+        made: Kernel = _finish(work, self.call.limits.deadline)
+        return made
 
     def complete(self, task: Objective) -> dict[str, Any]:
         """Hyper-parameters of the objective, defaults filled in."""
@@ -243,10 +256,10 @@ class Setting:
                 piece = self.pieces[j]
                 if not (late and j and task.plain):  # engines judge the first piece by its rows
                     piece = handed.piece_of(j, piece)
-                features = yield from handed.features_of(
-                    j, lambda: task.features(piece, kernel, filled, np.random.default_rng([call.seed, j, 1]))
-                )
-                form = yield from task.problem(piece, features, kernel, call.bias, filled, level)
+                rng = np.random.default_rng([call.seed, j, 1])
+                features = yield from handed.features_of(j, lambda: _featured(task, piece, kernel, filled, rng))
+                inner = kernel if kernel.explicit is None else Kernel("linear")
+                form = yield from task.problem(piece, features, inner, call.bias, filled, level)
                 form = as_one(form) if call.multiclass == "joint" else form
                 task.check_form(form, filled)
                 return form
@@ -259,7 +272,7 @@ class Setting:
         if len(self.pieces) == 1:
             solutions = [task.arranged(one, form) for one in solutions]
         params = {**filled, **kernel.params}
-        return Fitted(task, params, kernel, outcome, solutions, form.features.mapping(), ran, shortfalls)
+        return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
@@ -301,6 +314,20 @@ class Builder:
         outcome = replace(fitted.outcome, solutions=fitted.solutions)
         names, places = (task.name, fitted.params), self.places_of(fitted)
         return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
+
+
+def _featured(
+    task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+) -> Generator[None, Any, Features]:
+    """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
+    place = kernel.explicit
+    if place is None:
+        return (yield from task.features(data, kernel, params, rng))
+    mapped = replace(data, X=(yield from place.rows(data.X)))
+    features = yield from task.features(mapped, Kernel("linear"), params, rng)
+    if type(features) is not LinearFeatures:
+        raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
+    return MappedFeatures(features.rows, features.ridge, place)
 
 
 def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:

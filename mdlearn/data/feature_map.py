@@ -39,6 +39,11 @@ class FeatureMap(ABC):
     linear: ClassVar[bool] = True
 
     @property
+    def approximation(self) -> str | None:
+        """How these features stand for those of a kernel; None: they do not."""
+        return None
+
+    @property
     @abstractmethod
     def columns(self) -> int:
         """Columns that X needs to have."""

@@ -28,6 +28,10 @@ FAR, NEAR = 1e3, 40.0
 """Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
 TILE = (256, 1024)
 """Rows and columns of kernel values that stay in the cache while they are made and used."""
+EXPLICIT = ("linear", "precomputed")
+"""Kernels that no approximation is for."""
+ARGUMENTS = ("approximation", "n_components")
+"""What is asked for beside the parameters of any other kernel: see `mdlearn.data.kernel_map`."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
@@ -86,6 +90,16 @@ class Kernel:
     params: dict[str, Any] = field(default_factory=dict)
     function: Callable[[np.ndarray, np.ndarray], Any] | None = None
     centre: np.ndarray | None = None
+
+    @property
+    def explicit(self) -> Any:
+        """What makes the rows of a linear problem that stands for the kernel's (a KernelMap); None: nothing does."""
+        return None
+
+    @property
+    def exact(self) -> Kernel:
+        """What a model of this kernel compares rows with."""
+        return self
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
@@ -238,7 +252,7 @@ def split_parameters(
     """
     known: tuple[str, ...] = ()
     if _brought(kernel):
-        known = tuple(kernel.parameters)
+        known = (*kernel.parameters, *ARGUMENTS)
         both = [name for name in known if name in objective.parameters]
         if both:
             raise ValueError(
@@ -246,7 +260,9 @@ def split_parameters(
                 "another kernel or another objective"
             )
     elif isinstance(kernel, str):
-        known = PARAMETERS[kernel]
+        known = (*PARAMETERS[kernel], *(ARGUMENTS if kernel not in EXPLICIT else ()))
+    else:
+        known = ARGUMENTS
     mine = {name: value for name, value in given.items() if name in known}
     return mine, {name: value for name, value in given.items() if name not in known}, known
 

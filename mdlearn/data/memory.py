@@ -6,6 +6,9 @@ import os
 
 from mdlearn.errors import InsufficientMemory
 
+FEWER = "use fewer rows, kernel='linear', or an approximation of the kernel (approximation='nystroem')"
+"""What to do where a matrix over all pairs of rows is too large."""
+
 
 def available_bytes() -> float:
     """Bytes that this process could still take without swapping; infinity when the system does not tell."""

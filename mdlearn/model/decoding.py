@@ -10,6 +10,7 @@ import numpy as np
 from mdlearn.data.checks import check_number
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.feature_map import FeatureMap
+from mdlearn.data.kernel_map import KernelMap
 from mdlearn.data.kernels import PARAMETERS, Kernel, brought_kernel
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import DenseRows, Rows
@@ -66,7 +67,8 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
     if width < 1:
         raise Unreadable(f"its header gives 'n_features_in' as {width}")
     given = typed(header, "kernel", (dict,))
-    name, linear = given["name"], given["name"] == "linear"
+    approximate = header.get("approximation") is not None
+    name, linear = given["name"], given["name"] == "linear" or approximate
     terms = rest.left["duals"].shape[1:-1] if "duals" in rest.left else ()
     duals = rest.take("duals", "f", problems, *terms[:1], None)
     m = duals.shape[-1]
@@ -80,7 +82,12 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise Unreadable("its column names are not one string per column")
     extras = _extras(check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
-    mapping = None if header.get("map") is None else _map(header, extras, rest, lookup)
+    mapping: FeatureMap | None = None
+    if approximate:
+        mapping = KernelMap.decoded({**_params(typed(header, "map", (dict,)), rest), "kernel": kernel})
+        among(header["approximation"], (mapping.approximation,))
+    elif header.get("map") is not None:
+        mapping = _map(header, extras, rest, lookup)
     if mapping is not None:
         if mapping.columns != width:
             raise Unreadable(f"its features are made of {mapping.columns} columns, and X had {width}")
@@ -108,7 +115,7 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
         _names=None if names is None else tuple(names),
         _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
         _alpha=alpha,
-        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=name not in ("linear", "precomputed")),
+        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=not linear and name != "precomputed"),
         _norms=rest.take("norms", "f", problems),
         extras=extras,
         _map=mapping,

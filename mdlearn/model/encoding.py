@@ -16,7 +16,7 @@ from mdlearn.model.decoding import CERTIFICATE, HISTORY
 from mdlearn.model.model import Model
 
 FORMAT = "mdlearn model"
-VERSION = 3
+VERSION = 4
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
 """Arrays that hold finite numbers alone, as `decode` asks."""
 
@@ -85,6 +85,7 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         "params": params,
         "extras": extras,
         "map": place,
+        "approximation": model.approximation,
         "kernel": {"name": kernel.name, "params": kernel.params, "rows": rows},
         "bias": model.bias,
         "multiclass": model.multiclass,

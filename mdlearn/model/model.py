@@ -109,7 +109,16 @@ class Model:
 
     def __repr__(self) -> str:
         gap = f"gap={self.certificate.gap:.2g}"
-        return f"Model({self.objective!r}, kernel={self.kernel.name!r}, solver={self.solver!r}, {gap})"
+        told = "" if self.approximation is None else f", approximation={self.approximation!r}"
+        return f"Model({self.objective!r}, kernel={self.kernel.name!r}{told}, solver={self.solver!r}, {gap})"
+
+    @property
+    def approximation(self) -> str | None:
+        """What was solved in place of the kernel's problem ("nystroem", "landmarks"); None: the problem itself.
+
+        The certificate of an approximation is that of the problem over its explicit features.
+        """
+        return None if self._map is None else self._map.approximation
 
     @property
     def dual_coef_(self) -> np.ndarray:
@@ -125,7 +134,7 @@ class Model:
     def coef_(self) -> np.ndarray:
         """Weights of shape (p, d), or what the objective's features show; AttributeError unless the kernel is linear.
 
-        Landmark models: theta of shape (p, K, L).
+        Landmark models: theta of shape (p, K, L). Approximate kernels: weights of the explicit features.
         """
         if self._coef is None:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from mdlearn.data.clusters import NEAREST
 from mdlearn.data.feature_map import FeatureMap
+from mdlearn.data.kernel_map import KernelMap
 from mdlearn.data.kernels import PARAMETERS, Kernel
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import COPY_BYTES, DenseRows
@@ -33,6 +34,8 @@ def check_exportable(model: Model) -> None:
 
 def check_map(place: FeatureMap, name: str) -> None:
     """ValueError for features that need code; `name` is what errors call their owner."""
+    if isinstance(place, KernelMap):
+        return
     if not isinstance(place, LandmarkMap):
         raise ValueError(f"features of {name!r} ({type(place).__name__}) cannot be exported to ONNX")
     if place.projection.function is not None:
@@ -87,8 +90,12 @@ def _kernel_values(graph: Graph, kernel: Kernel, rows: str, others: np.ndarray) 
 
 
 def _mapped(graph: Graph, model: Model, rows: str) -> str:
-    """Decision values over landmark features: coefficients of every cluster, or a kernel on the landmark space."""
+    """Decision values over features: of every cluster, by a kernel on the landmark space, or of an approximation."""
     place = model._map
+    if isinstance(place, KernelMap):
+        assert model._coef is not None
+        K = _kernel_values(graph, model.kernel, rows, place.points)
+        return graph.product(K, place.combination(model._coef))
     assert isinstance(place, LandmarkMap)
     W = _weights(graph, place, rows)
     landmarks = place.landmarks

@@ -25,7 +25,7 @@ __all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
-    "random_state n_threads callback verbose warm_start gamma degree coef0".split()
+    "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
 )
 
 TASKS = ("classification", "regression")
@@ -377,6 +377,11 @@ class Objective:
         ----------
         reason : str
             Empty: there is none.
+
+        Raises
+        ------
+        ValueError
+            With the reason.
         """
         if reason:
             raise ValueError(f"objective {self.name!r} cannot be fitted to row blocks: {reason}; give X and y")

@@ -114,7 +114,7 @@ class CoordinateDescent(Solver):
             memory.require(
                 8.0 * matrices * m * m,
                 f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",
-                "use fewer rows or kernel='linear'",
+                memory.FEWER,
                 at_once,
             )
         elif any(c.kappa > 0 for c in form.columns):

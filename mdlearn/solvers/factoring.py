@@ -27,7 +27,7 @@ class Factoring(Solver):
             memory.require(size, what, "use solver='cd'" if sweeps else "use fewer columns", at_once)
         else:
             size, what = (8.0 + 16.0 * at_once) * m * m, f"a Gram matrix of {m} rows"
-            instead = "use fewer rows or kernel='linear'"
+            instead = memory.FEWER
             if isinstance(form.features, LinearFeatures):
                 instead = "use solver='cd'" if sweeps else "use fewer rows"
             memory.require(size, what, instead, at_once)

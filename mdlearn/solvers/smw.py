@@ -93,7 +93,7 @@ class SMW(Solver):
             size = at_once * (24.0 * d * d + (64.0 + 64.0 * terms) * m)
             memory.require(size, f"a system of {d} columns", "use solver='cd'", at_once)
         else:
-            size, instead = 8.0 * (1 + at_once) * m * m, "use fewer rows or kernel='linear'"
+            size, instead = 8.0 * (1 + at_once) * m * m, memory.FEWER
             memory.require(size, f"a kernel problem with {m} rows", instead, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
