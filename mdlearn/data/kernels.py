@@ -308,7 +308,10 @@ def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:
             variance = float(counts @ X.squares()) - n * mean * mean
         else:
             variance = float(counts @ X.squares(centre=np.full(d, mean)))
-        variance /= n
-        # Equal numbers have a variance of rounding.
-        return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0
+        return scale_of(variance / n, mean, d)
     return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)
+
+
+def scale_of(variance: float, mean: float, d: int) -> float:
+    """What gamma="scale" is for entries of this variance and mean; 1 for equal ones, whose variance is rounding."""
+    return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0

@@ -117,3 +117,23 @@ class Moments:
             mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
             found += block.X.piece(rows, room).adjoint(mine)
         return Sums(moments=found)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Work of a pass: the sum of squared differences of all entries to their mean.
+
+    Attributes
+    ----------
+    mean : float
+    """
+
+    mean: float
+
+    def __call__(self, block: Block) -> Sums:
+        """Of one block."""
+        d, rows = block.X.shape[1], block.X
+        if not rows.sparse:
+            return Sums(spread=float(block.counts @ rows.squares(centre=np.full(d, self.mean))))
+        own = float(block.counts @ rows.squares()) - 2.0 * self.mean * float(rows.adjoint(block.counts).sum())
+        return Sums(spread=own + d * self.mean**2 * block.total)

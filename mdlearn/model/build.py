@@ -81,17 +81,18 @@ def model_without_rows(
     W: np.ndarray,
     dtype: np.dtype[Any],
     names: tuple[str, ...] | None,
+    kernel: Kernel,
     mapping: FeatureMap | None = None,
 ) -> Model:
     """A linear model of coefficients alone: nothing is known of single rows.
 
-    `kinds`, `engine` and `mapping` are as for `build_model`, `steps` number and history of the engine's reports; W has
-    shape (p, n + 1) for n features, the intercepts last.
+    `kinds`, `engine`, `kernel` and `mapping` are as for `build_model`, `steps` number and history of the engine's
+    reports; W has shape (p, n + 1) for n features, the intercepts last.
     """
     return Model(
         objective=objective,
         params=params,
-        kernel=Kernel("linear"),
+        kernel=kernel,
         bias=kinds[0],
         multiclass=kinds[1],
         probabilities=kinds[2],

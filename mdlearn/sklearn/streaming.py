@@ -238,6 +238,7 @@ class Streaming:
             W,
             data.X.dtype,
             None if names is None else tuple(names),
+            Kernel("linear"),
         )
 
 

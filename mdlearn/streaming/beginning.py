@@ -1,0 +1,101 @@
+"""The first passes: rows are checked and counted, and what makes features of them is found on a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data import memory
+from mdlearn.data.census import Summary
+from mdlearn.data.checks import Data
+from mdlearn.data.kernel_map import approximated
+from mdlearn.data.kernels import ARGUMENTS, PARAMETERS, Kernel, make_kernel, scale_of
+from mdlearn.data.sample import Draw, Moments, Spread
+from mdlearn.forms.streamed import StreamedForm
+from mdlearn.objectives.base import Objective
+from mdlearn.stages import Call
+from mdlearn.streaming.passes import Passes
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """What is known before the first step.
+
+    Attributes
+    ----------
+    call : Call
+    task : Objective
+    params : dict
+        Hyper-parameters, those of the kernel included.
+    kernel : Kernel
+        What the model is one of.
+    summary : Summary
+    form : StreamedForm
+    """
+
+    call: Call
+    task: Objective
+    params: dict[str, Any]
+    kernel: Kernel
+    summary: Summary
+    form: StreamedForm
+
+
+def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any, passes: Passes) -> Begun:
+    """Count, find the features where there are other ones than the columns, and write the form.
+
+    Parameters
+    ----------
+    call : Call
+    task : Objective
+    given : dict
+        Parameters of the kernel, as given.
+    class_weight : mapping, "balanced" or None
+    passes : Passes
+    """
+    known = passes.found("rows")
+    summary = Summary.read(known) if known else passes.finish(passes.blocks.scan(class_weight))
+    passes.rows = summary.arrays()
+    if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
+        told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
+        raise ValueError(f"row blocks of several classes need one score per class, {told}")
+    filled = task.resolve(summary.total)
+    task.check_blocks(task.needs_all_rows(filled))
+    kernel, place = Kernel("linear"), None
+    if task.feature_map is not None:
+        data = _sample(passes, summary, call.seed)
+        filled = task.complete(filled, data)
+        place = passes.finish(task.place(data, filled, np.random.default_rng([call.seed, 0, 1])))
+    elif call.kernel != "linear":
+        kernel = _kernel(call, given, passes, summary)
+        place = kernel.explicit
+    if place is not None:
+        memory.require(8.0 * summary.classes.shape[0] * place.width, f"sums of {place.width} features", "ask for fewer")
+        there = summary.mapped(place, np.zeros((summary.classes.shape[0], place.width)))
+        sums = passes.finish(passes.blocks.fold(Moments(summary.classes.shape[0]), there))
+        summary = summary.mapped(place, sums["moments"])
+    form = task.streamed(filled, summary, call.bias)
+    return Begun(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
+
+
+def _sample(passes: Passes, summary: Summary, seed: int) -> Data:
+    """Some rows, or all where they are few."""
+    data: Data = passes.finish(passes.blocks.fold(Draw.of(seed, summary), summary))["sample"].data(summary)
+    return data
+
+
+def _kernel(call: Call, given: dict[str, Any], passes: Passes, summary: Summary) -> Kernel:
+    """The approximate kernel, with points of a sample; gamma="scale" is that of all rows."""
+    own = {name: value for name, value in given.items() if name not in ARGUMENTS}
+    named = call.kernel if isinstance(call.kernel, str) else ""
+    if "gamma" in PARAMETERS.get(named, ()) and own.get("gamma", "scale") == "scale":
+        mean = float(summary.moments.sum()) / (summary.total * summary.width)
+        spread = passes.finish(passes.blocks.fold(Spread(mean), summary))["spread"]
+        own["gamma"] = scale_of(float(spread) / (summary.total * summary.width), mean, summary.width)
+    data = _sample(passes, summary, call.seed)
+    kernel = make_kernel(call.maker, own, data.X, data.counts)
+    how, n = (given.get(name) for name in ARGUMENTS)
+    made: Kernel = passes.finish(approximated(kernel, str(how), n, data.X, data.counts, call.seed))
+    return made

@@ -1,0 +1,111 @@
+"""A fit to row blocks: what is asked for is checked, then come the passes, then the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.streams import RowBlocks
+from mdlearn.forms.proof import Certificate, combine
+from mdlearn.model.build import model_without_rows
+from mdlearn.model.model import Model
+from mdlearn.objectives.base import Objective
+from mdlearn.plugins.manager import registry
+from mdlearn.solvers.driver import Shortfall
+from mdlearn.solvers.sgd import SGD
+from mdlearn.stages import Call
+from mdlearn.streaming import descent, newton
+from mdlearn.streaming.beginning import Begun, begin
+from mdlearn.streaming.passes import Passes
+
+OWN = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
+"""Where the kinds of X are from that no plugin is asked about."""
+
+
+def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
+    """What X, y and weights of a fit are as row blocks; None where they are rows."""
+    if y is None and _in_blocks(X):
+        if sample_weight is not None:
+            raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
+        return X if isinstance(X, RowBlocks) else RowBlocks(X)
+    kind = type(X[0]) if isinstance(X, Sequence) and X else type(X)
+    return None if kind.__module__.partition(".")[0] in OWN else registry().blocks_of(X, y, sample_weight)
+
+
+def _in_blocks(X: Any) -> bool:
+    """Whether what is given without y is a source of blocks; a nested list is one of rows."""
+    if isinstance(X, RowBlocks) or callable(X):
+        return True
+    if not isinstance(X, Iterable) or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
+        return False
+    return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
+
+
+def fit_blocks(
+    call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
+) -> tuple[Model, list[Shortfall]]:
+    """The model of a call over row blocks, and what it fell short of."""
+    task, given = call.task(params)
+    _refuse(call, task, given)
+    stochastic = call.engine if isinstance(call.engine, SGD) else None
+    solver = "newton" if stochastic is None else stochastic.name
+    passes = Passes(solver, call.limits, blocks, _head(call, task, given, class_weight, blocks))
+    begun = begin(call, task, given, class_weight, passes)
+    if stochastic is None:
+        certificates, W = newton.solve(begun, passes)
+        return _model(begun, passes, certificates, W, "sums over row blocks"), passes.shortfalls(certificates)
+    certificates, W = descent.solve(stochastic, begun, passes)
+    # A published end is a normal one.
+    shortfalls = passes.shortfalls(certificates) if call.limits.tol_given or passes.stopped else []
+    return _model(begun, passes, certificates, W, "asked for, over row blocks"), shortfalls
+
+
+def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
+    """ValueError for what takes all rows at once."""
+    if call.kernel != "linear" and given.get("approximation") is None:
+        raise ValueError(
+            "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
+            f"{call.kernel!r}"
+        )
+    if task.task != "classification":
+        raise ValueError(f"objective {task.name!r} is one of regression, which takes no row blocks; give X and y")
+    if isinstance(call.engine, SGD):
+        return
+    if call.options:
+        raise ValueError(f"row blocks take no solver_options but those of asgd and sgd; got {sorted(call.options)}")
+    if call.engine is not None and call.engine.name != "newton":
+        raise ValueError(f"row blocks need solver='newton' (or 'auto'), 'asgd' or 'sgd'; got {call.engine.name!r}")
+
+
+def _head(
+    call: Call, task: Objective, given: Mapping[str, Any], class_weight: Any, blocks: RowBlocks
+) -> dict[str, Any]:
+    """What a checkpoint belongs to."""
+    weights = dict(class_weight) if hasattr(class_weight, "items") else class_weight
+    solver = "newton" if call.engine is None else call.engine.name
+    asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}
+    asked |= {"random_state": call.seed, "kernel": call.kernel, "solver": solver, "solver_options": call.options}
+    return {"objective": task.name, **task.given, **given, "class_weight": repr(weights), **asked}
+
+
+def _model(begun: Begun, passes: Passes, parts: list[Certificate], W: np.ndarray, reason: str) -> Model:
+    """A model of coefficients; nothing is known of single rows."""
+    call, form, summary = begun.call, begun.form, begun.summary
+    at_zero = sum(form.unit * one.column.unit * one.column.at_zero for one in form.columns)
+    W = W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))])
+    return model_without_rows(
+        begun.task.name,
+        begun.params,
+        (call.bias, call.multiclass, begun.task.probabilities),
+        (passes.solver, reason),
+        (passes.done, passes.history),
+        combine(parts, at_zero, False, call.limits.tol),
+        summary.classes,
+        W,
+        summary.dtype,
+        summary.names,
+        begun.kernel,
+        summary.mapping,
+    )
