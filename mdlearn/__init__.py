@@ -16,7 +16,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     # What `__getattr__` finds at run time, for type checkers: the same names as in _LAZY and _SUBMODULES.
-    from mdlearn import datasets, margins, plotting, selection, testing
+    from mdlearn import datasets, margins, plotting, selection, sources, testing
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
     from mdlearn.data.kernels import KernelFunction
@@ -55,7 +55,7 @@ _LAZY = {
     "CrossValidation": "mdlearn.selection.validated",
     "Selection": "mdlearn.selection.validated",
 }
-_SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "testing")
+_SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "sources", "testing")
 
 __all__ = [
     "Certificate",
@@ -84,6 +84,7 @@ __all__ = [
     "plotting",
     "select",
     "selection",
+    "sources",
     "testing",
 ]
 

@@ -61,7 +61,7 @@ class Reader:
     def __init__(
         self, path: str, pieces: Pieces, delimiter: str | None, header: bool | None, known: Sequence[str] | None
     ) -> None:
-        self.path = path
+        self.path, self.number = path, 1
         self.pieces: Iterator[tuple[int, list[str]]] = self._decoded(pieces)
         self.labels = Labels()
         sample: list[str] = []
@@ -93,7 +93,19 @@ class Reader:
         """
         parts: list[tuple[np.ndarray, np.ndarray | None]] = []
         size = 0.0
+        for X, codes in self.parts(columns, dtype):
+            parts.append((X, codes))
+            size += X.nbytes + (0 if codes is None else codes.nbytes)
+            memory.require(2.0 * size, f"reading {self.path} (as far as line {self.number})", "give a part of the file")
+        if not parts:
+            raise ValueError(f"{self.path} has a header, but no rows")
+        X, codes = _joined(parts, len(columns.features), dtype)
+        return X, None if codes is None else self.labels.values(codes, as_text)
+
+    def parts(self, columns: Columns, dtype: Any) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield the features and the codes of the labels, piece by piece; `number` is then the piece's first line."""
         for number, lines in self.pieces:
+            self.number = number
             if not all(lines) or any(line.isspace() for line in lines):
                 kept = [(i, line) for i, line in enumerate(lines, number) if line.strip(" ")]
                 numbers: Sequence[int] = [i for i, _ in kept]
@@ -101,14 +113,7 @@ class Reader:
             else:
                 numbers = range(number, number + len(lines))
             if lines:
-                X, codes = self._block(numbers, lines, columns, dtype)
-                parts.append((X, codes))
-                size += X.nbytes + (0 if codes is None else codes.nbytes)
-                memory.require(2.0 * size, f"reading {self.path} (as far as line {number})", "give a part of the file")
-        if not parts:
-            raise ValueError(f"{self.path} has a header, but no rows")
-        X, codes = _joined(parts, len(columns.features), dtype)
-        return X, None if codes is None else self.labels.values(codes, as_text)
+                yield self._block(numbers, lines, columns, dtype)
 
     def _block(
         self, numbers: Sequence[int], lines: list[str], columns: Columns, dtype: Any

@@ -64,6 +64,11 @@ class Frame:
     values: np.ndarray
     columns: Sequence[str]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(m, d)."""
+        return self.values.shape
+
     def to_numpy(self) -> np.ndarray:
         """Return the rows, without a copy."""
         return self.values

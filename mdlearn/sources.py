@@ -1,0 +1,294 @@
+"""Row blocks of arrays and of files, for `mdlearn.fit` with y None.
+
+Each function returns `mdlearn.RowBlocks` that read their blocks anew in every pass: of a file, nothing is kept but one
+block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.commands.delimited import Reader
+from mdlearn.commands.layout import Columns
+from mdlearn.commands.packed import blocks, opened
+from mdlearn.commands.svmlight import read_svmlight, with_columns
+from mdlearn.commands.tables import Frame, Pieces
+from mdlearn.data.checks import check_number
+from mdlearn.data.rows import steps
+from mdlearn.data.streams import RowBlocks
+
+ROWS = 100_000
+Source = Callable[[], Iterator[tuple[Any, ...]]]
+
+__all__ = ["of_arrays", "of_csv", "of_parquet", "of_svmlight"]
+
+
+def of_arrays(
+    X: Any, y: Any, weight: Any = None, *, rows: int = ROWS, checkpoint: Any = None, held: int | None = None
+) -> RowBlocks:
+    """Row blocks of arrays that lie in memory, or in a file that is mapped into it.
+
+    Parameters
+    ----------
+    X : array, memory map, CSR matrix or data frame of shape (m, d)
+        Blocks are slices of it: nothing is copied.
+    y : array-like of shape (m,)
+    weight : array-like of shape (m,), optional
+        Repetition counts.
+    rows : int, default 100000
+        Of a block.
+    checkpoint, held
+        As for `mdlearn.RowBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    ValueError
+        For lengths that differ.
+
+    Examples
+    --------
+    >>> import mdlearn, numpy as np
+    >>> X, y = np.random.default_rng(0).standard_normal((1000, 3)), np.arange(1000) % 2
+    >>> mdlearn.fit("lsvm", mdlearn.sources.of_arrays(X, y, rows=300), None).n_features_in_
+    3
+    """
+    step, m = _count(rows), int(X.shape[0])
+    columns = [np.asarray(one) for one in (y, weight) if one is not None]
+    for name, column in zip(("y", "weight"), columns, strict=False):
+        if column.shape != (m,):
+            raise ValueError(f"X has {m} rows but {name} has shape {column.shape}; give one number or label per row")
+    cut = getattr(X, "iloc", X)
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        for part in steps(m, step):
+            yield (cut[part], *(column[part] for column in columns))
+
+    return RowBlocks(source, checkpoint=checkpoint, held=held)
+
+
+def of_csv(
+    path: str,
+    target: str | int | None = None,
+    weight: str | int | None = None,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    dtype: Any = np.float64,
+    rows: int = ROWS,
+    checkpoint: Any = None,
+    held: int | None = None,
+) -> RowBlocks:
+    """Row blocks of a CSV file, plain or packed by gzip or bzip2.
+
+    Parameters
+    ----------
+    path : str
+    target : str or int, optional
+        Column of the labels, by its name or its number from 1 (negative: from the end). Default: the last one.
+    weight : str or int, optional
+        Column of repetition counts.
+    delimiter : str, optional
+        Default: found out from the first lines.
+    header : bool, optional
+        Whether the first line has names. Default: found out.
+    dtype : float64 or float32, default float64
+        Type of the numbers.
+    rows : int, default 100000
+        Of a block, about: a block ends with a piece of 2 MB.
+    checkpoint, held
+        As for `mdlearn.RowBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    ValueError, OSError
+        When it is read: one sentence about what is wrong with the file, and in which line.
+    """
+    step = _count(rows)
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        with opened(path) as file:
+            reader = Reader(path, blocks(file, path), delimiter, header, None)
+            layout = reader.layout
+            label = layout.width - 1 if target is None else layout.place(str(target))
+            counted = None if weight is None else layout.place(str(weight))
+            if counted == label:
+                raise ValueError(f"{path}: weight and target name the same column, {layout.called(label)}")
+            order = [i for i in range(layout.width) if i not in (label, counted)]
+            if not order:
+                raise ValueError(f"{path} has no columns beside labels and weights; features are needed")
+            names = None if layout.names is None else tuple(layout.names[i] for i in order)
+            last = [] if counted is None else [counted]
+            for A, codes in _gathered(reader.parts(Columns([*order, *last], label), dtype), step):
+                X = A[:, : len(order)]
+                y = reader.labels.values(codes, False)
+                yield (X if names is None else Frame(X, names), y, *([] if counted is None else [A[:, -1]]))
+
+    return RowBlocks(source, checkpoint=checkpoint, held=held)
+
+
+def of_svmlight(
+    path: str,
+    n_features: int | None = None,
+    *,
+    zero_based: bool | None = None,
+    dtype: Any = np.float64,
+    rows: int = ROWS,
+    checkpoint: Any = None,
+    held: int | None = None,
+) -> RowBlocks:
+    """Row blocks (CSR) of a svmlight file, plain or packed by gzip or bzip2; needs scikit-learn, whose reader is used.
+
+    Parameters
+    ----------
+    path : str
+    n_features : int, optional
+        Columns of X. Default: the largest index of the file, which takes one more pass over it.
+    zero_based : bool, optional
+        Whether columns count from 0. Default: exactly if index 0 occurs, which takes the same pass.
+    dtype : float64 or float32, default float64
+        Type of the values.
+    rows : int, default 100000
+        Of a block, about: a block ends with a piece of 2 MB.
+    checkpoint, held
+        As for `mdlearn.RowBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        When it is read: one sentence about what is wrong with the file, and in which line.
+    """
+    step = _count(rows)
+    known: dict[str, Any] = {
+        "width": None if n_features is None else check_number(n_features, "n_features", low=1, integer=True),
+        "based": zero_based,
+    }
+
+    def tables(based: bool | None) -> Iterator[Any]:
+        with opened(path) as file:
+            for pieces in _pieces(blocks(file, path), step):
+                yield read_svmlight(path, pieces, based, dtype)
+
+    def look() -> None:
+        if None in known.values():
+            found = [(one.X.shape[1], one.notes["zero_based"]) for one in tables(known["based"])]
+            based = any(zero for _, zero in found)
+            # A block without index 0 was taken to count from 1.
+            widths = [width + (based and not zero) for width, zero in found]
+            known["based"] = based
+            known["width"] = max(widths, default=1) if known["width"] is None else known["width"]
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        look()
+        for table in tables(known["based"]):
+            yield with_columns(table.X, known["width"], path), table.y
+
+    return RowBlocks(source, checkpoint=checkpoint, held=held)
+
+
+def of_parquet(
+    path: Any,
+    target: str,
+    weight: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    rows: int = ROWS,
+    checkpoint: Any = None,
+    held: int | None = None,
+) -> RowBlocks:
+    """Row blocks of a Parquet file; needs pyarrow.
+
+    Parameters
+    ----------
+    path : path-like
+    target : str
+        Column of the labels.
+    weight : str, optional
+        Column of repetition counts.
+    columns : sequence of str, optional
+        Columns of X. Default: all others. float32 when all of them are.
+    rows : int, default 100000
+        Of a block, at most.
+    checkpoint, held
+        As for `mdlearn.RowBlocks`.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow.
+    ValueError, OSError
+        For a file that is none, and columns that it does not have.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ImportError(
+            f'reading Parquet files needs pyarrow ({error}); run: pip install "mdlearn[parquet]"'
+        ) from None
+    step = _count(rows)
+    try:
+        names = ParquetFile(path).schema_arrow.names
+    except ArrowException as error:
+        raise ValueError(f"{path} is no Parquet file ({str(error).splitlines()[0]})") from None
+    beside = [target] if weight is None else [target, weight]
+    chosen = [name for name in names if name not in beside] if columns is None else list(columns)
+    missing = [name for name in [*beside, *chosen] if name not in names]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
+
+    def source() -> Iterator[tuple[Any, ...]]:
+        for batch in ParquetFile(path).iter_batches(batch_size=step, columns=[*chosen, *beside]):
+            held = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in [*chosen, *beside]}
+            X = np.column_stack([held[name] for name in chosen])
+            yield (Frame(X, tuple(chosen)), *(held[name] for name in beside))
+
+    return RowBlocks(source, checkpoint=checkpoint, held=held)
+
+
+def _count(rows: Any) -> int:
+    return int(check_number(rows, "rows", low=1, integer=True))
+
+
+def _gathered(parts: Iterator[tuple[np.ndarray, Any]], n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Parts joined until they have n rows or more."""
+    held: list[tuple[np.ndarray, Any]] = []
+    for part in parts:
+        held.append(part)
+        if sum(A.shape[0] for A, _ in held) >= n:
+            yield np.concatenate([A for A, _ in held]), np.concatenate([codes for _, codes in held])
+            held = []
+    if held:
+        yield np.concatenate([A for A, _ in held]), np.concatenate([codes for _, codes in held])
+
+
+def _pieces(pieces: Pieces, n: int) -> Iterator[Pieces]:
+    """Pieces of lines in groups of n rows or more; lines without a row stay with those before them."""
+    held: list[tuple[int, list[bytes]]] = []
+    count = 0
+    for number, lines in pieces:
+        held.append((number, lines))
+        count += sum(1 for line in lines if line.strip() and not line.lstrip().startswith(b"#"))
+        if count >= n:
+            yield iter(held)
+            held, count = [], 0
+    if count:
+        yield iter(held)
