@@ -68,7 +68,9 @@ def fit(
     kernel : str or callable, default "linear"
         "linear", "rbf", "poly", "precomputed" or a plugin's (see `list_kernels`), or a callable k(A, B) that returns an
         array of shape (n, m). Parameters: ``gamma`` ("scale" = 1 / (d Var X) or a number), ``degree`` (3), ``coef0``
-        (0), or what the plugin's kernel declares.
+        (0), or what the plugin's kernel declares; and for a linear problem in place of the kernel's
+        ``approximation="nystroem"`` (or "landmarks") with ``n_components`` points (500, or all distinct rows where
+        these are fewer).
     bias : {"none", "regularized", "free"}, optional
         Default: the objective's own ("regularized" for ldm and svm).
     multiclass : {"auto", "ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg"}, default "auto"

@@ -2,7 +2,8 @@
 
 files/old_models.json holds files that the code of the named commits wrote (each checked out and built by itself): the
 bytes, compressed and as base 85, and the decision values that this code printed. 83330cb wrote format 1, 617714a and
-f34d2a3 wrote format 2, 0f48eef format 3. The rows are those of `rows` below; labels were i * 5 % 12 // 6, or // 4.
+f34d2a3 wrote format 2, 0f48eef format 3, 07bed95 format 4. The rows are those of `rows` below; labels were
+i * 5 % 12 // 6, or // 4.
 """
 
 import base64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def rows(m=700, k=2, seed=0):
 
 
 def cut(X, y, *rest, ends=(0, 100, 100, 101, 450, 700)):
-    return [tuple(a[i:j] for a in (X, y, *rest)) for i, j in zip(ends[:-1], ends[1:], strict=True)]
+    return [tuple(a[i:j] for a in (X, y, *rest)) for i, j in pairwise(ends)]
 
 
 def same(one, other, tol=1e-8):
@@ -220,7 +221,7 @@ def test_stochastic_checkpoints_and_limits(tmp_path):
 
 def test_what_stochastic_epochs_refuse():
     blocks = cut(*rows())
-    with pytest.raises(ValueError, match="solver 'asgd' cannot take this problem: .*bias='free'"):
+    with pytest.raises(ValueError, match=r"solver 'asgd' cannot take this problem: .*bias='free'"):
         mdlearn.fit("lssvm", blocks, None, solver="asgd")
     with pytest.raises(ValueError, match="takes rows of blocks as they are"):
         mdlearn.fit("l3svm", blocks, None, solver="asgd")
