@@ -1,10 +1,10 @@
 """Seconds and peak memory of fits to rows that are streamed from a file.
 
-``python asv_bench/streaming.py OBJECTIVE ROWS [--sparse] [--cold] [--block N] [--folder DIR] [--threads N]`` writes ROWS
-rows and their labels to a folder, where they are not there yet, fits, and prints one line of a table: objective, rows,
-iterations, seconds, seconds per pass, peak memory of the process, gap. Rows are 32 float32 columns (128 bytes a row);
-with --sparse 100 columns, ten of which have an entry (CSR, 80 bytes a row). With --cold the system forgets a block as
-soon as it is read, so that every pass reads the disk.
+``python asv_bench/streaming.py OBJECTIVE ROWS [--sparse] [--cold] [--block N] [--folder DIR] [--threads N]``
+writes ROWS rows and their labels to a folder, where they are not there yet, fits, and prints one line of a table:
+objective, rows, iterations, seconds, seconds per pass, peak memory of the process, gap. Rows are 32 float32 columns
+(128 bytes a row); with --sparse 100 columns, ten of which have an entry (CSR, 80 bytes a row). With --cold the system
+forgets a block as soon as it is read, so that every pass reads the disk.
 """
 
 from __future__ import annotations

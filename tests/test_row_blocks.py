@@ -354,7 +354,6 @@ REFUSED = {
         "one score per class, not multiclass='ovo'",
     ),
     "hard": ("svm", [(X_, Y_)], {"C": np.inf}, ValueError, "a constraint of every single row"),
-    "penalty": ("mdlm", [(X_, Y_)], {"beta": 0.1}, ValueError, "the penalty on coefficients"),
     "no norm": ("rlp", [(X_, Y_)], {}, ValueError, "a hinge loss needs the squared norm"),
     "reduced": ("lsvm", [(X_, Y_)], {"reduced": 5}, ValueError, "its columns are made of single rows"),
     "basis": ("uldm", [(X_, Y_)], {"basis": "all", "multiclass": "ovr"}, ValueError, "give basis='euclidean'"),

@@ -53,8 +53,8 @@ def refusal(terms: Declared) -> str:
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row"
-    if terms.penalty > 0:
-        return "the penalty on coefficients beside the squared norm needs another engine"
+    if terms.penalty > 0 and "hinge" in kinds:
+        return "a penalty on coefficients beside a hinge loss has no engine"
     if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
         return "a hinge loss needs the squared norm, and no other loss, beside it"
     return ""
@@ -97,6 +97,8 @@ class StreamedForm:
     unit : float
     width : int
         Features of a row.
+    penalty : float
+        Factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem.
     """
 
     columns: tuple[StreamedColumn, ...]
@@ -104,6 +106,7 @@ class StreamedForm:
     ridge: float
     unit: float
     width: int
+    penalty: float = 0.0
 
     @classmethod
     def of(cls, terms: Declared, summary: Summary, bias: str) -> StreamedForm:
@@ -118,7 +121,7 @@ class StreamedForm:
             centre = (2.0 * summary.moments[positive] - summary.moments.sum(axis=0)) / total
             centre = centre if bias == "none" else np.append(centre, (2.0 * mine - total) / total)
             columns.append(StreamedColumn(positive, column, centre))
-        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features)
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty)
 
     @property
     def size(self) -> int:

@@ -40,6 +40,12 @@ class Evaluate:
     P: np.ndarray
     before: np.ndarray
 
+    @classmethod
+    def plain(cls, form: StreamedForm, places: tuple[int, ...], W: np.ndarray) -> Evaluate:
+        """Of columns without kinks, which need nothing of the step to W."""
+        ones, zeros = np.ones(len(places)), np.zeros_like(W)
+        return cls(form, places, W, ones, zeros, zeros, ones)
+
     def __call__(self, block: Block) -> Sums:
         """Sums over a block, all with the columns first."""
         form, p, n = self.form, len(self.places), self.form.size
@@ -106,6 +112,25 @@ class Evaluate:
         out["moved second"][j] += weighted @ centred
         alpha = found.slope - column.kappa * weighted + (column.mean / column.total) * counts
         out["moved element"][j] += self.form.adjoint(X, (y * alpha)[:, None])[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Square:
+    """Work of a pass: sum_i c_i x'_i x'_i', which the variance of every column is made of.
+
+    Attributes
+    ----------
+    form : StreamedForm
+    """
+
+    form: StreamedForm
+
+    def __call__(self, block: Block) -> Sums:
+        """Of one block, shape (size, size)."""
+        found, room = np.zeros((self.form.size, self.form.size)), Room()
+        for rows in steps(block.counts.shape[0], self.form.piece):
+            self.form.add_square(found, block.X.piece(rows, room), block.counts[rows])
+        return Sums(square=found)
 
 
 @dataclass(frozen=True, eq=False)

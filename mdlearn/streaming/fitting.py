@@ -16,7 +16,7 @@ from mdlearn.plugins.manager import registry
 from mdlearn.solvers.driver import Shortfall
 from mdlearn.solvers.sgd import SGD
 from mdlearn.stages import Call
-from mdlearn.streaming import descent, newton
+from mdlearn.streaming import descent, newton, proximal
 from mdlearn.streaming.beginning import Begun, begin
 from mdlearn.streaming.passes import Passes
 
@@ -54,8 +54,9 @@ def fit_blocks(
     passes = Passes(solver, call.limits, blocks, _head(call, task, given, class_weight, blocks))
     begun = begin(call, task, given, class_weight, passes)
     if stochastic is None:
-        certificates, W = newton.solve(begun, passes)
-        return _model(begun, passes, certificates, W, "sums over row blocks"), passes.shortfalls(certificates)
+        way, told = (proximal, "proximal steps, ") if begun.form.penalty > 0 else (newton, "")
+        certificates, W = way.solve(begun, passes)
+        return _model(begun, passes, certificates, W, f"{told}sums over row blocks"), passes.shortfalls(certificates)
     certificates, W = descent.solve(stochastic, begun, passes)
     # A published end is a normal one.
     shortfalls = passes.shortfalls(certificates) if call.limits.tol_given or passes.stopped else []

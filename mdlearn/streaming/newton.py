@@ -10,6 +10,7 @@ from mdlearn.data import memory
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate
 from mdlearn.forms.rounding import to_type
+from mdlearn.forms.streamed import StreamedForm
 from mdlearn.forms.streamed_proof import certified
 from mdlearn.solvers.block_newton import BlockNewton
 from mdlearn.solvers.block_state import State as Steps
@@ -30,11 +31,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
         When matrices of the size of the columns do not fit.
     """
     form = begun.form
-    memory.require(
-        8.0 * LEVELS * len(form.columns) * form.size**2,
-        f"sums of {form.size} x {form.size} matrices over row blocks",
-        "give fewer columns, or solver='asgd'",
-    )
+    require_squares(form)
     passes.progress.problems = len(form.columns)
     found = passes.resume()
     engine = BlockNewton(form, passes.limits.tol, Steps.read(found) if found else Steps.first(form), passes.blocks.held)
@@ -48,6 +45,15 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
                 return certificates, held
     finally:
         passes.progress.close()
+
+
+def require_squares(form: StreamedForm) -> None:
+    """InsufficientMemory where matrices of the size of the columns do not fit."""
+    memory.require(
+        8.0 * LEVELS * len(form.columns) * form.size**2,
+        f"sums of {form.size} x {form.size} matrices over row blocks",
+        "give fewer columns, or solver='asgd'",
+    )
 
 
 def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:

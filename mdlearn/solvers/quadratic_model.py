@@ -1,0 +1,103 @@
+"""A quadratic with an L1 or L2,1 penalty in memory: steps of a proximal Newton method, and bounds from below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from itertools import islice
+
+import numpy as np
+
+from mdlearn.forms.composite import CLEAN, Composite, Product
+from mdlearn.forms.looks import CompositePoint, Look, lengths
+from mdlearn.solvers.apg_fista import Accelerated
+
+MOST = 20_000
+"""Steps and heartbeats of one minimisation."""
+
+
+class QuadraticModel(Composite):
+    """sum_j [ g_j . (v_j - w_j) + 1/2 (v_j - w_j)' H_j (v_j - w_j) ] + sum_i beta_i |V_i| over V of shape (n, k).
+
+    Parameters
+    ----------
+    H : ndarray of shape (k, n, n)
+    G, W : ndarray of shape (n, k)
+    beta : ndarray of shape (n,)
+    """
+
+    def __init__(self, H: np.ndarray, G: np.ndarray, W: np.ndarray, beta: np.ndarray) -> None:
+        super().__init__(None, "none", G.shape[1], np.zeros_like(beta), beta)  # type: ignore[arg-type]  # no rows here
+        self.H, self.G, self.W, self.first = H, G, W, W
+        self.at_zero = self.objective(self.at(np.zeros_like(W)))
+
+    @property
+    def needs_anchor(self) -> bool:
+        """Nobody asks for bounds of steps."""
+        return False
+
+    def bound(self, look: Look, anchor: Look | None) -> tuple[float, str]:
+        """None: see `lower_bound`."""
+        return -math.inf, "none"
+
+    def at(self, W: np.ndarray) -> Look:
+        """The quadratic and its gradient."""
+        D = W - self.W
+        HD = self._times(D)
+        sizes = lengths(self.G) + lengths(HD)
+        return Look(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
+
+    def lipschitz(self) -> float:
+        """The largest eigenvalue."""
+        return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
+
+    def product(self, look: Look) -> Product | None:
+        """Times H."""
+        return self._times
+
+    def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
+        """A part of H itself."""
+        return self.H[column][np.ix_(rows, rows)]
+
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        return np.column_stack([H @ v for H, v in zip(self.H, V.T, strict=True)])
+
+
+def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
+    """The minimiser of a model, as far as rounding allows.
+
+    Yields None, and returns V of shape (n, k).
+    """
+    best, found = model.objective(model.at(model.W)), model.W
+    for report in islice(Accelerated(model).steps(), MOST):
+        if report is not None and report.objective < best and isinstance(report.point, CompositePoint):
+            best, found = report.objective, report.point.W
+        yield None
+    return found
+
+
+def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
+    """What a model is nowhere below.
+
+    At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
+
+        model >= h(V) - <g, V> + <r, V> - 1/2 sum_j r_j' H_j^+ r_j
+
+    since sum_i beta_i |V'_i| >= <T, V'>; -inf where r leaves the range of H.
+    """
+    V = yield from minimised(model)
+    look = model.at(V)
+    g, size = look.gradient, lengths(look.gradient)
+    r = g * np.maximum(1.0 - np.divide(model.beta, size, out=np.ones_like(size), where=size > 0), 0.0)[:, None]
+    r[lengths(r) <= CLEAN * look.sizes] = 0.0
+    value = look.value - float((g * V).sum()) + float((r * V).sum())
+    for H, own in zip(model.H, r.T, strict=True):
+        if own.any():
+            values, U = np.linalg.eigh(H)
+            held = values > own.shape[0] * np.finfo(float).eps * values[-1]
+            along = U.T @ own
+            if np.abs(along[~held]).max(initial=0.0) > CLEAN * float(look.sizes.sum()):
+                return -math.inf
+            value -= 0.5 * float((along[held] ** 2 / values[held]).sum())
+        yield
+    return value
