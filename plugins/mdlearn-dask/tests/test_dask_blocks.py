@@ -85,12 +85,31 @@ def test_objectives_of_plugins(client):
     )
 
 
-def test_odm(client):
-    pytest.importorskip("mdlearn_odm")
+@pytest.mark.parametrize("name", {"odm"} & set(mdlearn.list_objectives()) or {"svm"})
+def test_odm(client, name):
+    """Where mdlearn-odm is installed, its objective."""
     X, y = rows()
     blocks = cut([0, 700, 1500], X, y)
-    far = mdlearn.fit("odm", DaskBlocks(delayed(blocks)), None, n_threads=1)
-    same(far, mdlearn.fit("odm", blocks, None, n_threads=1))
+    far = mdlearn.fit(name, DaskBlocks(delayed(blocks)), None, n_threads=1)
+    same(far, mdlearn.fit(name, blocks, None, n_threads=1))
+
+
+def test_penalties_and_approximate_kernels(client):
+    X, y = rows(k=3)
+    blocks = cut([0, 700, 1500], X, y)
+    for name, given in (
+        ("mdlm", {"beta": 0.05}),
+        ("svm", {"kernel": "rbf", "approximation": "nystroem", "n_components": 20}),
+    ):
+        far = mdlearn.fit(name, DaskBlocks(delayed(blocks)), None, n_threads=1, **given)
+        same(far, mdlearn.fit(name, blocks, None, n_threads=1, **given))
+
+
+def test_stochastic_epochs_bring_the_blocks_here(client):
+    X, y = rows()
+    blocks = cut([0, 700, 1500], X, y)
+    far = mdlearn.fit("ldm", DaskBlocks(delayed(blocks)), None, solver="asgd")
+    assert np.array_equal(far.coef_, mdlearn.fit("ldm", blocks, None, solver="asgd").coef_)
 
 
 @pytest.mark.parametrize("rows_of_y", [1500, 500, 311])
