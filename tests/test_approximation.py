@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
+from mdlearn.cli import main
 from mdlearn.data import memory
 
 OBJECTIVES = {
@@ -176,6 +177,21 @@ def test_onnx():
     session = runtime.InferenceSession(model.to_onnx().SerializeToString())
     scores = session.run(["scores"], {"X": X})[0]
     assert np.allclose(np.ravel(scores), model.decision_function(X), atol=1e-9)
+
+
+def test_estimators_and_the_command_line(tmp_path, capsys):
+    sklearn = pytest.importorskip("mdlearn.sklearn")
+    X, y = rows()
+    asked = {"approximation": "nystroem", "n_components": 30}
+    model = sklearn.LDMClassifier(kernel="rbf", kernel_params=asked, tol=1e-6).fit(X, y).model_
+    assert model.approximation == "nystroem"
+    assert np.array_equal(model.coef_, mdlearn.fit("ldm", X, y, kernel="rbf", **asked).coef_)
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",")
+    given = [f"--param={name}={value}" for name, value in asked.items()]
+    out = str(tmp_path / "model.npz")
+    assert main(["fit", str(tmp_path / "rows.csv"), "--objective", "ldm", "--kernel", "rbf", *given, "-o", out]) == 0
+    assert "nystroem" in capsys.readouterr().out
+    assert mdlearn.load(out).landmarks_.shape == (30, 4)
 
 
 REFUSED = {

@@ -214,6 +214,8 @@ def test_stochastic_checkpoints_and_limits(tmp_path):
             mdlearn.fit("ldm", mdlearn.RowBlocks(killed, checkpoint=path), None, **given)
         again = mdlearn.fit("ldm", mdlearn.RowBlocks(cut(X, y), checkpoint=path), None, **given)
         assert np.array_equal(again.coef_, whole.coef_) and again.certificate == whole.certificate
+    with pytest.warns(mdlearn.ConvergenceWarning, match="max_iter = 2 reached"):
+        assert mdlearn.fit("ldm", cut(X, y), None, max_iter=2, **given).n_iter == 2
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         stopped = mdlearn.fit("ldm", cut(X, y), None, time_limit=0.0, **given)
     assert stopped.n_iter == 0 and not stopped.coef_.any()

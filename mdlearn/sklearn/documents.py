@@ -18,7 +18,8 @@ degree : int, default 3
 coef0 : float, default 0
     Of "poly", >= 0.
 kernel_params : mapping, optional
-    Parameters of a plugin's kernel; searched over as ``kernel_params__NAME``.
+    Parameters of a plugin's kernel, and `approximation` and `n_components` of `mdlearn.fit`; searched over as
+    ``kernel_params__NAME``.
 """
 
 SHARED = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator
 from dataclasses import replace
@@ -48,11 +49,13 @@ def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate],
     if found:
         walk.read(found)
     try:
+        most = passes.limits.max_iter or math.inf
         while passes.done < options["epochs"] and not passes.stopped:
-            if passes.in_time(walk.epoch(passes.done, passes)) is None:
-                break
-            passes.done += 1
-            passes.keep(walk.arrays())
+            if passes.done >= most:
+                passes.stopped = f"max_iter = {most} reached"
+            elif passes.in_time(walk.epoch(passes.done, passes)) is not None:
+                passes.done += 1
+                passes.keep(walk.arrays())
         return _judged(walk, begun, passes)
     finally:
         passes.progress.close()
