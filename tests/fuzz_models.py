@@ -45,6 +45,8 @@ def originals(folder):
         "landmarks": {"objective": "l3svm", "n_clusters": 3, "n_landmarks": 3},
         "soft": {"objective": "l3svm", "n_clusters": 3, "n_landmarks": 3, "projection": "rbf", "membership": "soft"}
         | {"smoothness": 1.0, "n_levels": 2},
+        "nystroem": {"kernel": "rbf", "approximation": "nystroem", "n_components": 4},
+        "reduced": {"kernel": "poly", "approximation": "landmarks", "n_components": 4, "classes": 3},
         "kernel of landmarks": {"objective": "l3svm", "n_clusters": 2, "n_landmarks": 3, "kernel": "rbf"},
     }
     for i, given in enumerate(cases.values()):

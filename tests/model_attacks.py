@@ -41,6 +41,8 @@ VALUES = [
         "fuzzy-avg",
         "l3svm",
         "uldm",
+        "nystroem",
+        "landmarks",
     ),
     *("mlr", "csr", "dense", "free", "\u00fc\u202e\x00", "x" * 100_000, [0] * 50, [[[[]]]], {"a": {"a": {}}}),
     *("os.system", "__import__('os')", ["coef"], {"__class__": "x"}, {"array": "nowhere"}, 1.0, 7, 60, 4),
@@ -209,7 +211,7 @@ def _raw_text(rng, header, arrays):
         text + " x",
         text[:-1],
         "\ufeff" + text,
-        text.replace('"version": 3', f'"version": {int(rng.integers(0, 6))}'),
+        text.replace('"version": 4', f'"version": {int(rng.integers(0, 7))}'),
     ]
     made = ways[rng.integers(len(ways))]
     coded = made.encode(["utf-8", "utf-8", "utf-8", "utf-16", "latin-1"][rng.integers(5)], "replace")

@@ -200,6 +200,7 @@ def test_plugins_as_json(site, capsys):
             "objectives": ["good"],
             "solvers": [],
             "kernels": [],
+            "sources": [],
             "state": "ok",
             "error": None,
         }
