@@ -26,8 +26,8 @@ PATIENCE = 4
 """Steps without progress after which rounding is taken to be reached."""
 STRICTER, STRICTEST = 1e-2, 1e-7
 """As for `mdlearn.solvers.block_newton`."""
-ENDLESS = 1e9
-"""Value in units of that at w = 0, below which an objective has no optimum."""
+ENDLESS = 1e6
+"""Value in units of that at w = 0, below which an objective that nothing bounds has no optimum."""
 Task = Evaluate | Square
 
 
@@ -128,11 +128,6 @@ class BlockProximal:
                 state.done[t] = state.length[t] < SHORTEST
                 return
         zero = sum(self.form.columns[j].column.at_zero for j in group)
-        if value < -ENDLESS * abs(zero):
-            raise ValueError(
-                "there is no optimum on these row blocks: the loss falls by more than the penalty grows; give the "
-                "penalty a larger weight"
-            )
         better = value < state.best[t] * (1.0 - 1e-12 * math.copysign(1.0, state.best[t]))
         if value < state.best[t]:
             state.best[t], state.best_W[group] = value, W
@@ -140,6 +135,11 @@ class BlockProximal:
         Q = np.array([hessian(self.form, j, state.square) for j in group])
         bound = yield from lower_bound(QuadraticModel(Q, G, W.T, self.beta))
         state.lower[t] = max(float(state.lower[t]), smooth + bound)
+        if value < -ENDLESS * abs(zero) and math.isinf(state.lower[t]):
+            raise ValueError(
+                "there is no optimum on these row blocks: the loss falls by more than the penalty grows; give the "
+                "penalty a larger weight"
+            )
         gap = gap_between(float(state.best[t]), min(float(state.lower[t]), float(state.best[t])), zero, False)
         state.stalled[t] = 0 if better or gap < 0.9 * state.gap[t] else state.stalled[t] + 1
         state.gap[t] = min(gap, float(state.gap[t]))

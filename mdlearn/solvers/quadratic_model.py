@@ -12,7 +12,9 @@ from mdlearn.forms.composite import CLEAN, Composite, Product
 from mdlearn.forms.looks import CompositePoint, Look, lengths
 from mdlearn.solvers.apg_fista import Accelerated
 
-MOST = 20_000
+SAME = 1e-14
+"""Relative difference of two objectives that is rounding."""
+MOST = 10_000
 """Steps and heartbeats of one minimisation."""
 
 
@@ -59,6 +61,16 @@ class QuadraticModel(Composite):
         """A part of H itself."""
         return self.H[column][np.ix_(rows, rows)]
 
+    def scale(self) -> np.ndarray:
+        """Factors of the rows of V that make the diagonals of H about 1, shape (n,): steps are then of one length."""
+        diagonal = np.mean([np.diagonal(H) for H in self.H], axis=0)
+        return np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+
+    def scaled(self, by: np.ndarray) -> QuadraticModel:
+        """The same in units of V / by; the length of a row is that of the penalty's, times its factor."""
+        H = self.H * np.multiply.outer(by, by)
+        return QuadraticModel(H, by[:, None] * self.G, self.W / by[:, None], by * self.beta)
+
     def _times(self, V: np.ndarray) -> np.ndarray:
         return np.column_stack([H @ v for H, v in zip(self.H, V.T, strict=True)])
 
@@ -68,12 +80,16 @@ def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
 
     Yields None, and returns V of shape (n, k).
     """
-    best, found = model.objective(model.at(model.W)), model.W
-    for report in islice(Accelerated(model).steps(), MOST):
-        if report is not None and report.objective < best and isinstance(report.point, CompositePoint):
-            best, found = report.objective, report.point.W
+    by = model.scale()
+    scaled = model.scaled(by)
+    best, found = scaled.objective(scaled.at(scaled.W)), scaled.W
+    for report in islice(Accelerated(scaled).steps(), MOST):
+        # Later points are the better ones as long as rounding cannot tell their objectives apart.
+        if report is not None and report.objective <= best + SAME * abs(best):
+            assert isinstance(report.point, CompositePoint)
+            best, found = min(best, report.objective), report.point.W
         yield None
-    return found
+    return by[:, None] * found
 
 
 def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
