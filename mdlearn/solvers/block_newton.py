@@ -38,8 +38,9 @@ CROWD, FIRM, CROWDED = 0.8, 1e-3, 0.03
 in units of what rounding costs, for the path to be straight; and the factor of h."""
 FRUITLESS = 3
 """Solutions over gathered rows without progress after which no more are gathered."""
-PATIENCE = 8
-"""Passes without progress after which rounding is taken to be reached."""
+PATIENCE, SMOOTH = 8, 40
+"""Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
+hinges make many short steps before the last one meets the optimum."""
 STRICTER, STRICTEST = 1e-2, 1e-7
 """Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
 SHORTEST = 1e-16
@@ -118,13 +119,16 @@ class BlockNewton:
         """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
         state, found = self.state, False
         for j, one in enumerate(certificates):
-            if one.converged or state.strict[j] < STRICTEST or state.stalled[j] >= PATIENCE:
+            if one.converged or state.strict[j] < STRICTEST or state.stalled[j] >= self._patience(j):
                 continue
             found = True
             state.strict[j] *= STRICTER
             state.mode[j], state.stalled[j], state.gap[j] = STEP, 0, math.inf
             state.lower[j] = one.lower_bound / (self.form.unit * self.form.columns[j].column.unit)
         return found
+
+    def _patience(self, j: int) -> int:
+        return PATIENCE if self.form.columns[j].kinked else SMOOTH
 
     def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
         """Everything of the objective but the losses."""
@@ -266,7 +270,7 @@ class BlockNewton:
         onward = onward or gap < 0.9 * state.gap[j]
         state.stalled[j] = 0 if onward else state.stalled[j] + 1
         state.gap[j] = min(gap, state.gap[j])
-        if gap <= self.tol * state.strict[j] or state.stalled[j] >= PATIENCE:
+        if gap <= self.tol * state.strict[j] or state.stalled[j] >= self._patience(j):
             state.mode[j] = DONE
 
     def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:

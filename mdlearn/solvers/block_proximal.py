@@ -121,6 +121,7 @@ class BlockProximal:
         """Judge the point that a step has led to, and plan the next."""
         state, group = self.state, list(self.groups[t])
         smooth, G = smooth_part(self.form, group, W, sums)
+        rounding = sizes_of(self.form, group, state.square)
         value = smooth + float(self.beta @ lengths(W.T))
         if not value <= state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING * abs(state.value[t]):
             if not np.isnan(state.value[t]):
@@ -133,7 +134,7 @@ class BlockProximal:
             state.best[t], state.best_W[group] = value, W
         H = np.array([hessian(self.form, j, state.square, sums["hessian"][i]) for i, j in enumerate(group)])
         Q = np.array([hessian(self.form, j, state.square) for j in group])
-        bound = yield from lower_bound(QuadraticModel(Q, G, W.T, self.beta))
+        bound = yield from lower_bound(QuadraticModel(Q, G, W.T, self.beta, rounding))
         state.lower[t] = max(float(state.lower[t]), smooth + bound)
         if value < -ENDLESS * abs(zero) and math.isinf(state.lower[t]):
             raise ValueError(
@@ -173,7 +174,8 @@ class BlockProximal:
             mine = {name: values[group] for name, values in sums.items()}
             smooth, G = smooth_part(self.form, group, W[group], mine)
             Q = np.array([hessian(self.form, j, square) for j in group])
-            bound = yield from lower_bound(QuadraticModel(Q, G, W[group].T, self.beta))
+            rounding = sizes_of(self.form, group, square)
+            bound = yield from lower_bound(QuadraticModel(Q, G, W[group].T, self.beta, rounding))
             value, zero = smooth + float(self.beta @ lengths(W[group].T)), 0.0
             zero = sum(self.form.columns[j].column.at_zero for j in group)
             unit = self.form.unit
@@ -194,6 +196,16 @@ def smooth_part(
         value += 0.5 * column.kappa * (float(sums["second"][i]) - first * first / total)
         G[:, i] = R * W[i] - sums["element"][i] - column.kappa * first * one.centre
     return value, G
+
+
+def sizes_of(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
+    """What the terms of a feature's slope, the variance's left out, add up to without their signs, roughly."""
+    mass = 0.0
+    for j in group:
+        column = form.columns[j].column
+        losses = sum(min(term.weight, term.steepest) for term in column.terms)
+        mass += column.mean + column.total * losses
+    return mass * np.sqrt(np.diagonal(square) / form.columns[0].column.total)
 
 
 def hessian(form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:

@@ -14,6 +14,8 @@ from mdlearn.solvers.apg_fista import Accelerated
 
 SAME = 1e-14
 """Relative difference of two objectives that is rounding."""
+LIGHTER = 0.9
+"""Share of the penalty whose minimiser has a tangent less steep than the whole of it."""
 MOST = 10_000
 """Steps and heartbeats of one minimisation."""
 
@@ -26,11 +28,15 @@ class QuadraticModel(Composite):
     H : ndarray of shape (k, n, n)
     G, W : ndarray of shape (n, k)
     beta : ndarray of shape (n,)
+    sizes : ndarray of shape (n,) or float, default 0
+        What the terms of G added up to without their signs.
     """
 
-    def __init__(self, H: np.ndarray, G: np.ndarray, W: np.ndarray, beta: np.ndarray) -> None:
+    def __init__(
+        self, H: np.ndarray, G: np.ndarray, W: np.ndarray, beta: np.ndarray, sizes: np.ndarray | float = 0.0
+    ) -> None:
         super().__init__(None, "none", G.shape[1], np.zeros_like(beta), beta)  # type: ignore[arg-type]  # no rows here
-        self.H, self.G, self.W, self.first = H, G, W, W
+        self.H, self.G, self.W, self.first, self.sizes = H, G, W, W, sizes
         self.at_zero = self.objective(self.at(np.zeros_like(W)))
 
     @property
@@ -46,8 +52,22 @@ class QuadraticModel(Composite):
         """The quadratic and its gradient."""
         D = W - self.W
         HD = self._times(D)
-        sizes = lengths(self.G) + lengths(HD)
+        sizes = (
+            self.sizes
+            + lengths(self.G)
+            + lengths(np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(D).T)]))
+        )
         return Look(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
+
+    def settle(self, W: np.ndarray) -> Look:
+        """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
+        look, free = self.at(W), np.flatnonzero(self.beta == 0)
+        for i in free:
+            bend = self.H[:, i, i]
+            W = np.array(W)
+            W[i] -= np.divide(look.gradient[i], bend, out=np.zeros_like(bend), where=bend > 0)
+            look = self.at(W)
+        return look
 
     def lipschitz(self) -> float:
         """The largest eigenvalue."""
@@ -60,6 +80,11 @@ class QuadraticModel(Composite):
     def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
         """A part of H itself."""
         return self.H[column][np.ix_(rows, rows)]
+
+    def share_of(self, G: np.ndarray) -> np.ndarray:
+        """beta_i / |G_i| of every row, 1 where that is larger or G_i is 0."""
+        size = lengths(G)
+        return np.minimum(np.divide(self.beta, size, out=np.ones_like(size), where=size > 0), 1.0)
 
     def scale(self) -> np.ndarray:
         """Factors of the rows of V that make the diagonals of H about 1, shape (n,): steps are then of one length."""
@@ -97,23 +122,42 @@ def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
 
     At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
 
-        model >= h(V) - <g, V> + <r, V> - 1/2 sum_j r_j' H_j^+ r_j
+        model >= h(V) - <g, V> + <r, V> - 1/2 sum_j r_j' H_j^-1 r_j
 
-    since sum_i beta_i |V'_i| >= <T, V'>; -inf where r leaves the range of H.
+    since sum_i beta_i |V'_i| >= <T, V'>. Where some H_j is singular, the tangent at V is mixed, as little as possible,
+    with one at the minimiser for a lighter penalty, so that no row is steeper than its beta_i; -inf where that fails.
     """
     V = yield from minimised(model)
     look = model.at(V)
-    g, size = look.gradient, lengths(look.gradient)
-    r = g * np.maximum(1.0 - np.divide(model.beta, size, out=np.ones_like(size), where=size > 0), 0.0)[:, None]
-    r[lengths(r) <= CLEAN * look.sizes] = 0.0
-    value = look.value - float((g * V).sum()) + float((r * V).sum())
+    r = look.gradient * np.maximum(1.0 - model.share_of(look.gradient), 0.0)[:, None]
+    value = look.value - float((look.gradient * V).sum())
+    spent = 0.0
     for H, own in zip(model.H, r.T, strict=True):
         if own.any():
             values, U = np.linalg.eigh(H)
-            held = values > own.shape[0] * np.finfo(float).eps * values[-1]
-            along = U.T @ own
-            if np.abs(along[~held]).max(initial=0.0) > CLEAN * float(look.sizes.sum()):
-                return -math.inf
-            value -= 0.5 * float((along[held] ** 2 / values[held]).sum())
+            if not values[0] > own.shape[0] * np.finfo(float).eps * values[-1]:
+                return (yield from _mixed(model, look))
+            spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
         yield
-    return value
+    return value + float((r * V).sum()) - spent
+
+
+def _mixed(model: QuadraticModel, look: Look) -> Generator[None, None, float]:
+    """The tangent at a look, less steep than the penalty everywhere by a share of that at another point."""
+    lighter = QuadraticModel(model.H, model.G, model.W, LIGHTER * model.beta, model.sizes)
+    other = model.at((yield from minimised(lighter)))
+    bare = model.beta == 0
+    for one in (look, other):
+        if (lengths(one.gradient)[bare] > CLEAN * one.sizes[bare]).any():
+            return -math.inf
+    steep, less = lengths(look.gradient)[~bare], lengths(other.gradient)[~bare]
+    over = steep > model.beta[~bare]
+    excess, fall = (steep - model.beta[~bare])[over], (steep - less)[over]
+    if not (fall > 0).all():
+        return -math.inf
+    share = min(1.0, float((excess / fall).max(initial=0.0)) * (1.0 + 1e-9))
+    G = (1.0 - share) * look.gradient + share * other.gradient
+    if (lengths(G)[~bare] > model.beta[~bare] * (1.0 + 1e-15)).any():
+        return -math.inf
+    tangents = [one.value - float((one.gradient * one.W).sum()) for one in (look, other)]
+    return (1.0 - share) * tangents[0] + share * tangents[1]
