@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 
 import dask
 import numpy as np
@@ -130,6 +131,14 @@ def test_a_cluster_of_its_own():
         own = blocks.connection.client
         assert len(own.scheduler_info()["workers"]) >= 1
     assert own.status == "closed"
+
+
+def test_a_cluster_of_its_own_goes_with_the_blocks():
+    blocks = DaskBlocks(recipes())
+    own, gone = blocks.connection.client, weakref.ref(blocks)
+    mdlearn.fit("lsvm", blocks, None)
+    del blocks
+    assert gone() is None and own.status == "closed"  # by the last reference, without the garbage collector
 
 
 def test_a_cluster_that_is_lost(client):

@@ -13,7 +13,7 @@ from distributed.comm import CommClosedError
 
 from mdlearn import RowBlocks
 from mdlearn.data.census import Census
-from mdlearn.data.streams import Portion, Tree, plus
+from mdlearn.data.streams import Portion, Tree, paired, plus
 from mdlearn.solvers.threads import blas_threads
 
 from .cluster import WAIT, Connection
@@ -64,7 +64,7 @@ class DaskBlocks(RowBlocks):
 
     def __init__(self, X, y=None, weight=None, *, cluster=None, wait=WAIT, checkpoint=None, held=None):
         recipes = delayed_blocks(X, y, weight)
-        super().__init__(self._fetched, checkpoint=checkpoint, held=held)
+        super().__init__((), checkpoint=checkpoint, held=held)
         self.connection = Connection(cluster, wait)
         self._closing = weakref.finalize(self, self.connection.close)
         self.futures = self.connection.client.compute(recipes)
@@ -87,33 +87,36 @@ class DaskBlocks(RowBlocks):
 
     def reduced(self, make):
         """Add up what a callable makes of every block, on the workers; see `mdlearn.RowBlocks`."""
-        client, address = self.connection.client, self.connection.client.scheduler.address
-        # A task and no scattered data: what died with a worker is sent anew.
-        sent = client.submit(pickle.loads, cloudpickle.dumps(make), pure=False)
-        tree = Tree(lambda one, other: client.submit(plus, one, other, pure=False))
-        where = client.who_has(self.futures)
-        for number, block in enumerate(self.futures):
-            # Where the block is, as long as that worker lives: blocks are large, and Dask moves them to idle workers.
-            near = {"workers": list(where.get(block.key) or ()) or None, "allow_other_workers": True}
-            near = near if near["workers"] else {}
-            tree.push(client.submit(_made, sent, number, block, pure=False, **near))
-        total = tree.total()
-        if total is None:
-            return None
+        address = self.connection.client.scheduler.address
         try:
-            while not total.done():
+            total = self._submitted(make)
+            while total is not None and not total.done():
                 time.sleep(PAUSE)
                 yield
-            return total.result()
+            return None if total is None else total.result()
         except LOST as error:
             raise ConnectionError(
                 f"the Dask cluster at {address} was lost in the middle of a pass ({type(error).__name__}: {error}); "
                 "start it again and fit anew: a checkpoint goes on from the last pass"
             ) from error
 
-    def _fetched(self):
+    def _submitted(self, make):
+        """A future of the sum; None where there are no blocks."""
+        client = self.connection.client
+        # A task and no scattered data: what died with a worker is sent anew.
+        sent = client.submit(pickle.loads, cloudpickle.dumps(make), pure=False)
+        tree = Tree(lambda one, other: client.submit(plus, one, other, pure=False))
+        where = client.who_has(self.futures)
+        for number, block in enumerate(self.futures):
+            # Where the block is, as long as that worker lives: blocks are large, and Dask moves them to idle workers.
+            near = list(where.get(block.key) or ())
+            place = {"workers": near, "allow_other_workers": True} if near else {}
+            tree.push(client.submit(_made, sent, number, block, pure=False, **place))
+        return tree.total()
+
+    def __iter__(self):
         """Blocks in this process, one after the other."""
-        return (future.result() for future in self.futures)
+        return (paired(future.result()) for future in self.futures)
 
 
 @sizeof.register(Census)
