@@ -65,7 +65,7 @@ def test_several_classes_weights_and_sparse_rows():
     same(streamed, mdlearn.fit("l3svm", X, y, sample_weight=w, **given))
 
 
-def test_given_points_need_no_sample(tmp_path):
+def test_given_points(tmp_path):
     X, y = rows()
     given = {"centers": X[:3], "landmarks": X[3:9], "tol": 1e-9}
     streamed = mdlearn.fit("l3svm", cut(X, y), None, **given)

@@ -123,11 +123,11 @@ class BlockProximal:
         smooth, G = smooth_part(self.form, group, W, sums)
         rounding = sizes_of(self.form, group, state.square)
         value = smooth + float(self.beta @ lengths(W.T))
-        if not value <= state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING * abs(state.value[t]):
-            if not np.isnan(state.value[t]):
-                state.length[t] *= 0.5
-                state.done[t] = state.length[t] < SHORTEST
-                return
+        most = state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING * abs(state.value[t])
+        if not (np.isnan(most) or value <= most):
+            state.length[t] *= 0.5
+            state.done[t] = state.length[t] < SHORTEST
+            return
         zero = sum(self.form.columns[j].column.at_zero for j in group)
         better = value < state.best[t] * (1.0 - 1e-12 * math.copysign(1.0, state.best[t]))
         if value < state.best[t]:
@@ -176,7 +176,7 @@ class BlockProximal:
             Q = np.array([hessian(self.form, j, square) for j in group])
             rounding = sizes_of(self.form, group, square)
             bound = yield from lower_bound(QuadraticModel(Q, G, W[group].T, self.beta, rounding))
-            value, zero = smooth + float(self.beta @ lengths(W[group].T)), 0.0
+            value = smooth + float(self.beta @ lengths(W[group].T))
             zero = sum(self.form.columns[j].column.at_zero for j in group)
             unit = self.form.unit
             found.append(judge(unit * value, unit * (smooth + bound), unit * zero, False, self.tol))

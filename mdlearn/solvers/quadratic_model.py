@@ -52,12 +52,13 @@ class QuadraticModel(Composite):
         """The quadratic and its gradient."""
         D = W - self.W
         HD = self._times(D)
-        sizes = (
-            self.sizes
-            + lengths(self.G)
-            + lengths(np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(D).T)]))
-        )
+        sizes = lengths(self.G) + lengths(HD)
         return Look(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
+
+    def rounding(self, W: np.ndarray) -> np.ndarray:
+        """Slopes of rows at W that rounding explains, shape (n,); its products are no part of a step."""
+        terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
+        return np.asarray(CLEAN * (self.sizes + lengths(self.G) + lengths(terms)))
 
     def settle(self, W: np.ndarray) -> Look:
         """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
@@ -148,7 +149,7 @@ def _mixed(model: QuadraticModel, look: Look) -> Generator[None, None, float]:
     other = model.at((yield from minimised(lighter)))
     bare = model.beta == 0
     for one in (look, other):
-        if (lengths(one.gradient)[bare] > CLEAN * one.sizes[bare]).any():
+        if (lengths(one.gradient) > model.rounding(one.W))[bare].any():
             return -math.inf
     steep, less = lengths(look.gradient)[~bare], lengths(other.gradient)[~bare]
     over = steep > model.beta[~bare]
