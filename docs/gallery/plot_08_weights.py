@@ -17,7 +17,7 @@ counts = np.random.default_rng(0).integers(0, 4, len(y))
 X_rep, y_rep = np.repeat(X, counts, axis=0), np.repeat(y, counts)
 
 # %%
-# A tight tolerance, because a gap of g fixes decision values only to about the square root of g.
+# A tight tolerance, because objectives that are close leave room for decision values that are less so.
 
 for objective in ("svm", "ldm", "uldm", "lssvm", "lsldm", "lsvm"):
     settings = {"kernel": "rbf", "tol": 1e-12}

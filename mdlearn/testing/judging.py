@@ -23,7 +23,7 @@ from mdlearn.plugins.manager import find
 from mdlearn.stages import READERS
 
 TOL = 1e-15
-"""Gap asked for, beyond what rounding allows: decision values are only as exact as the square root of the gap."""
+"""Gap asked for, beyond what rounding allows: decision values differ by up to sqrt(2 (P - D)) |phi(x)|."""
 REACHED = 1e-11
 """Gap demanded."""
 CLOSE = 1e-6

@@ -1,0 +1,65 @@
+"""What a certificate proves of decision values: |f - f*| <= sqrt(2 (P - D)) |phi(x)|, given 1/2 |w|^2."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from documents import ROOT
+
+import mdlearn
+from mdlearn.errors import ConvergenceWarning
+
+MACHINES = [("svm", {"C": 10.0}), ("ldm", {"C": 1.0}), ("ldm", {"C": 5.0, "lambda1": 50.0}), ("lsvm", {"nu": 3.0})]
+GAMMA = 0.3
+
+
+def lengths(X, kernel, bias):
+    """|phi(x)| of every row; a regularized bias is a feature of value 1."""
+    squares = (X**2).sum(axis=1) if kernel == "linear" else np.ones(len(X))
+    return np.sqrt(squares + (bias == "regularized"))
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel": "rbf", "gamma": GAMMA}])
+@pytest.mark.parametrize("name, params", MACHINES)
+def test_every_early_end_keeps_the_bound(name, params, kernel, bias):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 4)) * [1.0, 5.0, 0.2, 1.0]
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+    fresh = 3.0 * rng.standard_normal((200, 4))
+    shared = {**params, **kernel, "bias": bias}
+    exact = mdlearn.fit(name, X, y, tol=1e-13, **shared).decision_function(fresh)
+    moved = 0.0
+    for steps in (1, 2, 3, 5, 8):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            early = mdlearn.fit(name, X, y, max_iter=steps, **shared)
+        room = max(early.certificate.objective - early.certificate.lower_bound, 0.0)
+        apart = np.abs(early.decision_function(fresh) - exact)
+        slack = 1e-5 * np.abs(exact).max()
+        assert (apart <= np.sqrt(2.0 * room) * lengths(fresh, kernel["kernel"], bias) + slack).all()
+        moved = max(moved, float(apart.max()))
+    assert moved > 1e-3, "some early end has to be far enough away to tell"
+
+
+def test_the_relative_gap_says_no_such_thing():
+    """The square root of the relative gap bounds nothing: the difference counts, and the length of phi(x)."""
+    rng = np.random.default_rng(0)
+    X = 100.0 * rng.standard_normal((80, 3))
+    y = np.where(X[:, 0] + 100.0 * rng.standard_normal(80) > 0, 1, -1)
+    exact = mdlearn.fit("svm", X, y, bias="none", tol=1e-12).decision_function(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        early = mdlearn.fit("svm", X, y, bias="none", solver="cd", max_iter=3)
+    assert np.abs(early.decision_function(X) - exact).max() > np.sqrt(early.certificate.gap)
+
+
+def test_no_page_claims_it():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.rst"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/gallery/*.py")]
+    pages += [*ROOT.glob("mdlearn/**/*.py")]
+    claims = re.compile(r"square\s+root\s+of\s+(?:the\s+(?:relative\s+)?gap|g\b)")
+    assert len(pages) > 100
+    assert [page.name for page in pages if claims.search(page.read_text(encoding="utf-8"))] == []
