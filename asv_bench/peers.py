@@ -1,6 +1,6 @@
 """The table of peers as Markdown: every fit beside what it is measured against, same data, same objective, one run.
 
-    python asv_bench/peers.py [WORKLOAD ...] [--list] [--strict] [--write README.md]
+    python asv_bench/peers.py [WORKLOAD ...] [--list] [--strict] [--write FILE]
 
 Needs mdlearn[bench]. One BLAS thread on all sides unless OMP_NUM_THREADS says otherwise. A ratio is the median of times
 taken in turn, after every side has run once. See docs/benchmarks.md for what the columns mean.
@@ -21,7 +21,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
 
 from benchmarks.contest import COLUMNS, Case, Line
-from benchmarks.peer_cases import CASES
+from benchmarks.peer_cases import CASES, WORKLOADS
 
 TITLES = ("workload", "objective", *COLUMNS.values(), "mdlearn", "gap", "ratio", "goal", "met")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex")
@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     chosen = [case for case in CASES if not given.workloads or case.workload.startswith(tuple(given.workloads))]
     if given.list or not chosen:
-        print("\n".join(f"{case.workload}: {case.objective}" for case in chosen or CASES))
+        for name in dict.fromkeys(case.workload for case in chosen or CASES):
+            print(f"{name}: {WORKLOADS[name]}")
+            print("\n".join(f"    {case.objective}" for case in chosen or CASES if case.workload == name))
         return 0 if chosen else 1
     if given.write is not None:
         replaced(given.write.read_text(encoding="utf-8"), "")  # before the work: the markers have to be there
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     told = f"{goals - missed} of {goals} goals met."
     print(f"\n{told}")
     if given.write is not None:
-        command = " ".join(["python asv_bench/peers.py", *given.workloads, "--write", given.write.name])
+        command = " ".join(["python asv_bench/peers.py", *given.workloads, "--write", given.write.as_posix()])
         table = f"`{command}`, {machine()}\n\n" + "\n".join([HEAD, *rows]) + f"\n\n{told}"
         given.write.write_text(replaced(given.write.read_text(encoding="utf-8"), table), encoding="utf-8")
     return 1 if given.strict and missed else 0

@@ -254,7 +254,8 @@ def test_the_table_is_put_between_its_markers(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     text = page.read_text()
     assert (
-        text.startswith("above\n<!-- peers -->\n`python asv_bench/peers.py A --write page.md`, ") and "old" not in text
+        text.startswith(f"above\n<!-- peers -->\n`python asv_bench/peers.py A --write {page.as_posix()}`, ")
+        and "old" not in text
     )
     assert text.endswith("<!-- end of peers -->\nbelow\n")
     rows = [line for line in text.splitlines() if line.startswith("| ")]

@@ -170,16 +170,24 @@ def test_what_a_callback_sees():
 
 def test_the_benchmarks_named_exist():
     told = re.search(r"^## Speed\n(.*?)^## ", README, re.MULTILINE | re.DOTALL).group(1)
-    before, table, after = re.split("<!-- (?:end of )?peers -->", told)
-    named, path = re.findall(r"`(\w+)\.(track_\w+)`", after), re.search(r"`(asv_bench/\S+\.py)`", after).group(1)
+    named, path = re.findall(r"`(\w+)\.(track_\w+)`", told), re.findall(r"`(asv_bench/\S+\.py)`", told)[-1]
     assert len(named) == 3
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for title, method in named:
         assert method in {node.name for node in classes[title].body if isinstance(node, ast.FunctionDef)}
-    assert not re.search(r"\d\s*(x|times|seconds|ms|s)\b", before + after), "a figure of speed outside the table"
-    # A figure has its command beside it.
-    assert "|" not in table or "`python asv_bench/peers.py --write README.md`" in table
+    assert not re.search(r"\d\s*(x|times|seconds|ms|s)\b", told), "a figure of speed without its command"
+
+
+def test_the_table_of_peers_explains_itself():
+    """A figure has its command beside it, and every workload its rows."""
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    _, table, _ = re.split("<!-- (?:end of )?peers -->", page)
+    assert "`python asv_bench/peers.py --write docs/benchmarks.md`" in table
+    described = {name for name, *_ in rows(page, "## The workloads")[1:]}
+    assert {line.split(" | ")[0].strip("| ") for line in table.splitlines() if line.startswith("| ")} == described | {
+        "workload"
+    }
 
 
 @pytest.mark.parametrize(
