@@ -15,7 +15,7 @@ from mdlearn.sklearn.params import entries
 @described
 @dataclass(eq=False, repr=False, kw_only=True)
 class MarginClassifier(KernelClassifier):
-    """Classifier of any objective, plugins' ones too.
+    """Classifier of any objective of classes, plugins' ones too.
 
     Parameters
     ----------

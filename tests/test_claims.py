@@ -1,0 +1,84 @@
+"""Sentences of README and guide that no other test holds."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.proof import Certificate
+from mdlearn.objectives.base import Parameter, Terms
+
+SPRING = GivenLoss(
+    value=lambda t: np.sqrt(1.0 + (t - 1.0) ** 2) - 1.0,
+    derivative=lambda t: (t - 1.0) / np.sqrt(1.0 + (t - 1.0) ** 2),
+    second=lambda t: (1.0 + (t - 1.0) ** 2) ** -1.5,
+)
+
+
+class Spring(mdlearn.Objective):
+    """1/2 |w|^2 + C sum (sqrt(1 + (z - 1)^2) - 1)."""
+
+    name = "spring"
+    summary = "margins are drawn to 1 by a bounded force"
+    formula = "1/2 |w|^2 + C sum (sqrt(1 + (z-1)^2) - 1)"
+    parameters: ClassVar = {"C": Parameter(1.0, "weight of the summed loss")}
+
+    def terms(self, params, total):
+        return Terms(loss=SPRING.terms(params["C"]))
+
+
+class RidgeRegression(mdlearn.Objective):
+    """1/2 |w|^2 + C sum (f - y)^2."""
+
+    name = "ridge_regression"
+    summary = "squared residuals"
+    formula = "1/2 |w|^2 + C sum (f-y)^2"
+    task = "regression"
+    parameters: ClassVar = {"C": Parameter(1.0, "weight of the summed loss")}
+
+    def terms(self, params, total):
+        sides = (HingeTerm(params["C"], threshold=0.0, side=side, power=2) for side in (1, -1))
+        return Terms(loss=tuple(sides))
+
+
+def test_kinds_of_certificates():
+    """The docstring names the kinds that fits have, and no other."""
+    told = set(re.findall(r'"([a-z ]+)"', Certificate.__doc__.split("kind : str")[1].split("tol : float")[0]))
+    X, y = mdlearn.datasets.two_gaussians(60, random_state=0)
+    wide = np.random.default_rng(0).standard_normal((20, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+        fits = [
+            mdlearn.fit("svm", X, y),
+            mdlearn.fit("uldm", X, y),
+            mdlearn.fit("mdlm", wide, wide[:, 0] > 0, beta=0.05, bias="none", max_iter=40),
+            mdlearn.fit("mdlm", X, y, ridge=0.0, beta=0.0, bias="none", max_iter=1, solver="apg"),
+        ]
+    kinds = {one.certificate.kind for one in fits}
+    assert {"duality gap"} <= kinds <= told == {"duality gap", "residual", "none"}
+
+
+def test_plugin_losses_over_row_blocks():
+    X, y = mdlearn.datasets.two_gaussians(400, random_state=0)
+    streamed = mdlearn.fit(Spring, [(X[:150], y[:150]), (X[150:], y[150:])], None, tol=1e-9)
+    whole = mdlearn.fit(Spring, X, y, tol=1e-9)
+    assert streamed.certificate.converged
+    assert streamed.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-8)
+    with pytest.raises(ValueError, match="regression, which takes no row blocks"):
+        mdlearn.fit(RidgeRegression, [(X, X[:, 0])], None)
+
+
+def test_regression_has_no_estimator():
+    sklearn = pytest.importorskip("mdlearn.sklearn")
+    pytest.importorskip("sklearn")
+    X, y = mdlearn.datasets.two_gaussians(50, random_state=0)
+    with pytest.raises(ValueError, match="needs an objective of classes"):
+        sklearn.MarginClassifier(RidgeRegression).fit(X, y)
+    assert mdlearn.fit(RidgeRegression, X, X[:, 0]).certificate.converged
