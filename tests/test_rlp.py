@@ -226,3 +226,13 @@ def test_the_simplex_method_where_the_interior_point_fails(monkeypatch):
     monkeypatch.setattr(engine.Program, "call", lambda self, method, seconds: types.SimpleNamespace(status=4))
     with pytest.warns(mdlearn.ConvergenceWarning, match=r"\(it handed in no point\); use another solver$"):
         assert not mdlearn.fit("rlp", X, y).certificate.converged
+
+
+def test_repeated_rows_on_which_the_crossover_goes_round_in_circles():
+    """HiGHS cleans up a vertex of these repeated rows for ever; the simplex method takes its place."""
+    rng = np.random.default_rng(18)
+    X = rng.standard_normal((16, 9)).astype(np.float32) + (1e3 * rng.standard_normal(9)).astype(np.float32)
+    y, counts = np.arange(16) % 2, rng.integers(1, 8, 16)
+    weighted = mdlearn.fit("rlp", X, y, sample_weight=counts, bias="free", time_limit=30)
+    repeated = mdlearn.fit("rlp", np.repeat(X, counts, axis=0), np.repeat(y, counts), bias="free", time_limit=30)
+    assert weighted.certificate.converged and repeated.certificate.converged

@@ -37,8 +37,11 @@ HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
-SOLVED, LATE, INFEASIBLE = 0, 1, 2
+SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
 """Status codes of `scipy.optimize.linprog`."""
+LONGEST_WALK = 20
+"""Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
+crossover does, on repeated rows); HiGHS is given them and a thousand more."""
 
 
 class LinearProgram(Solver):
@@ -132,19 +135,23 @@ class Program:
         """Run HiGHS for so many seconds at most."""
         from scipy.optimize import linprog
 
-        column = self.column
-        return linprog(
+        column, most = self.column, 1000 + LONGEST_WALK * sum(self.A.shape)
+        found = linprog(
             -np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel(),
             A_eq=self.A,
             b_eq=self.rhs,
             bounds=np.column_stack([np.zeros(column.caps.size), column.caps.ravel() / self.unit]),
             method=method,
             options={
+                "maxiter": most,
                 "time_limit": seconds,
                 "primal_feasibility_tolerance": ACCURACY,
                 "dual_feasibility_tolerance": ACCURACY,
             },
         )
+        if found.status == LATE and found.nit >= most:
+            found.status = FAILED  # more time would not help
+        return found
 
     def solution(self, found: Any) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers of the loss, shape (T, m), and w (with b)."""
