@@ -13,9 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.distinct import distinct
 from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, symmetric
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
+
+SOME_ROWS = 64
+"""Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
 
 
 @dataclass(frozen=True)
@@ -236,20 +240,19 @@ class KernelFeatures:
         """Rows whose products with coefficients are the decision values: the Gram matrix."""
         return self._store["gram"]
 
-    def typical_square(self) -> float:
-        """Mean of k(x, x) over the first rows, known before the Gram matrix is."""
+    def typical_square(self, counts: np.ndarray) -> float:
+        """Mean of k(x, x) over rows counted by weight, known before the Gram matrix is; the same for repeated rows."""
         if self._known.typical is None:
-            self._known.typical = self._first_squares()
+            self._known.typical = self._mean_square(counts)
         return self._known.typical
 
-    def _first_squares(self) -> float:
-        n = min(64, self.n_rows)
-        if "gram" in self._store:
-            return float(np.diagonal(self._store["gram"])[:n].mean())
-        first = self.rows.take(slice(0, n))
-        if self.kernel.name == "precomputed":
-            return float(np.diagonal(first.block(slice(None))).mean())
-        return float(np.diagonal(self.kernel.block(first, first)).mean())
+    def _mean_square(self, counts: np.ndarray) -> float:
+        squares = lengths(self.kernel, self.rows)
+        if squares is not None:
+            return float(np.average(squares, weights=counts))
+        found = distinct(self.rows, counts)
+        some = self.rows.take(found.where[np.linspace(0, len(found) - 1, min(SOME_ROWS, len(found))).astype(np.intp)])
+        return float(np.diagonal(self.kernel.block(some, some)).mean())
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return alpha' G alpha; `f` is G alpha, where it is known.

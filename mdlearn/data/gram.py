@@ -27,7 +27,7 @@ class KnownRows:
     eased : (Kernel, Rows) or None
         What values are computed from.
     typical : float or None
-        Mean of k(x, x) over the first rows.
+        Mean of k(x, x).
     """
 
     def __init__(self) -> None:

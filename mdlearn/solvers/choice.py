@@ -107,7 +107,8 @@ def _steepness(form: MarginForm) -> float:
     features = form.features
     if not isinstance(features, KernelFeatures):
         return 0.0
-    return max((t.weight for column in form.columns for t in column.terms), default=0.0) * features.typical_square()
+    weight = max((t.weight for column in form.columns for t in column.terms), default=0.0)
+    return weight * features.typical_square(form.columns[0].counts)
 
 
 def _stiff(form: MarginForm) -> bool:
