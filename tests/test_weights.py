@@ -162,6 +162,57 @@ def test_balanced_class_weight(classes, weighted):
     close(balanced.decision_function(X), explicit.decision_function(X))
 
 
+@pytest.mark.parametrize("objective", ["lssvm", "ldm", "svm"])
+def test_balanced_counts_no_class_of_weight_zero(objective):
+    """The repeated rows have no such class: neither have the weighted ones, in `classes_` and in k."""
+    X, y, counts = problem(3, seed=15)
+    counts = np.where(y == 1, 0, counts)
+    rows = np.repeat(np.arange(len(y)), counts)
+    settings = {"class_weight": "balanced", "tol": 1e-12}
+    weighted = mdlearn.fit(objective, X, y, sample_weight=counts, **settings)
+    repeated = mdlearn.fit(objective, X[rows], y[rows], **settings)
+    blocks = [(X[:31], y[:31], counts[:31]), (X[31:], y[31:], counts[31:])]
+    streamed = mdlearn.fit(objective, blocks, None, class_weight="balanced", tol=1e-10)
+    for model in (weighted, streamed):
+        np.testing.assert_array_equal(model.classes_, repeated.classes_)
+        assert model.certificate.objective == pytest.approx(repeated.certificate.objective, rel=1e-9)
+    close(weighted.decision_function(X), repeated.decision_function(X))
+
+
+def test_fractions_are_labels_where_each_is_repeated():
+    """Numbers that nearly all differ are targets; 45 rows of weight 3 are 135 rows with 45 labels."""
+    rng = np.random.default_rng(16)
+    X, y = rng.standard_normal((45, 3)), 0.5 + np.arange(45)
+    settings = {"tol": 1e-3}
+    repeated = mdlearn.fit("lssvm", np.repeat(X, 3, axis=0), np.repeat(y, 3), **settings)
+    weighted = mdlearn.fit("lssvm", X, y, sample_weight=np.full(45, 3), **settings)
+    np.testing.assert_array_equal(weighted.classes_, repeated.classes_)
+    with pytest.raises(ValueError, match="targets of regression"):
+        mdlearn.fit("lssvm", X, y)
+
+
+@pytest.mark.parametrize("kernel", ["poly", "precomputed", "callable"])
+def test_auto_chooses_by_the_rows_and_not_by_how_often_they_are_repeated(kernel):
+    """Two long rows, repeated often, in front: the choice depends on the typical length of a row, by weight."""
+    rng = np.random.default_rng(17)
+    X = rng.standard_normal((40, 3))
+    X[:2] *= 30.0
+    y, counts = np.arange(40) % 2, np.r_[60, 60, np.ones(38, dtype=int)]
+    rows = np.repeat(np.arange(40), counts)
+    G = (0.3 * X @ X.T + 1.0) ** 3
+    given = {
+        "poly": (X, X[rows], {"kernel": "poly", "gamma": 0.3, "coef0": 1.0, "degree": 3}),
+        "precomputed": (G, G[np.ix_(rows, rows)], {"kernel": "precomputed"}),
+        "callable": (X, X[rows], {"kernel": lambda A, B: (0.3 * A @ B.T + 1.0) ** 3}),
+    }
+    few, many, settings = given[kernel]
+    for C in 10.0 ** np.arange(-8, 3):
+        for order in (slice(None), slice(None, None, -1)):
+            weighted = mdlearn.fit("svm", few, y, sample_weight=counts, C=C, tol=1e9, **settings)
+            there = many[order][:, order] if kernel == "precomputed" else many[order]
+            assert mdlearn.fit("svm", there, y[rows][order], C=C, tol=1e9, **settings).solver == weighted.solver
+
+
 def test_class_weight_with_string_labels_and_partial_mapping():
     X, y, _ = problem(2, seed=12)
     labels = np.where(y == 1, "pos", "neg")

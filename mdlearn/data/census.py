@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.arrays import as_rows, check_rows, only
-from mdlearn.data.checks import MANY, check_labels, check_weights, class_factors, column_names
+from mdlearn.data.checks import check_classes, check_labels, check_weights, class_factors, column_names
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.mapped import MappedRows
 from mdlearn.data.rows import Rows
@@ -201,11 +201,7 @@ class Census:
     def summary(self, class_weight: Any) -> Summary:
         """What is there to learn from; ValueError where that is nothing."""
         classes = self.classes
-        fractions = classes.dtype.kind == "f" and (classes != np.rint(classes)).any()
-        if fractions and 2 * classes.shape[0] > max(self.rows, MANY):
-            raise ValueError(
-                f"y holds {classes.shape[0]} different numbers in {self.rows} rows; give one label per class"
-            )
+        check_classes(classes, self.totals, self.rows)
         factors = class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
         totals = self.totals * factors
         used = totals > 0

@@ -141,6 +141,17 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
+    """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
+    named = classes[totals > 0]
+    size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
+    if named.dtype.kind == "f" and 2 * named.shape[0] > max(size, MANY) and (named != np.rint(named)).any():
+        raise ValueError(
+            f"y holds {named.shape[0]} different numbers in {n_rows} rows, which are targets of regression rather than "
+            "labels of classes; give one label per class"
+        )
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return sample weights as float64 counts; None means one each.
 
@@ -173,7 +184,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
 def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Factor of each class that multiplies sample weights: ones, a mapping's values, or 'balanced'.
 
-    'balanced' is sum(w) / (k * weighted count of the class).
+    'balanced' is sum(w) / (k * weighted count of the class), where k counts the classes of positive weight.
     """
     k = classes.shape[0]
     if class_weight is None:
@@ -182,7 +193,8 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         if class_weight != "balanced":
             raise ValueError(f"class_weight {class_weight!r} is unknown; give 'balanced' or a mapping label -> factor")
         per_class = np.bincount(codes, weights=weights, minlength=k)
-        return np.divide(weights.sum(), k * per_class, out=np.ones(k), where=per_class > 0)
+        there = per_class > 0
+        return np.divide(weights.sum(), np.count_nonzero(there) * per_class, out=np.ones(k), where=there)
     if not hasattr(class_weight, "items"):
         raise TypeError("class_weight needs to be 'balanced' or a mapping label -> factor")
     known = {label: position for position, label in enumerate(classes.tolist())}
@@ -201,12 +213,8 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     names, A = _input(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
-    if classes.dtype.kind == "f" and 2 * classes.shape[0] > max(m, MANY) and (classes != np.rint(classes)).any():
-        raise ValueError(
-            f"y holds {classes.shape[0]} different numbers in {m} rows, which are targets of regression rather than "
-            "labels of classes; give one label per class"
-        )
     weights = check_weights(sample_weight, m)
+    check_classes(classes, np.bincount(codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
     present = np.flatnonzero(np.bincount(codes[rows]))
