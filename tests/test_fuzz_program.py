@@ -1,0 +1,158 @@
+"""What the fuzz program of fits can see: a model with one wrong number is found by the property that owns it."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fuzz import problems, run, runs
+from fuzz.cases import ENGINES, Case
+from fuzz.properties import PROPERTIES
+
+import mdlearn
+
+
+def plain(objective="svm", **changed):
+    """A small problem without anything odd."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 3))
+    codes = (X[:, 0] + 0.5 * rng.standard_normal(30) > 0).astype(int)
+    given = {"labels": "codes", "weight": None, "class_weight": None, "kernel": "linear", "kernel_params": {}}
+    given |= {"params": {"C": 1.0}, "bias": "regularized", "multiclass": "auto", "single": False, "sparse": False}
+    return problems.Problem(0, 0, objective, X, codes, traits=(), **{**given, **changed})
+
+
+def case_of(*models, problem, **lists):
+    """A case that holds these models of a problem."""
+    outcomes = [runs.Outcome(problem, runs.Run(f"run {i}"), model) for i, model in enumerate(models)]
+    empty = {"pairs": [], "efforts": [], "starts": [], "others": [], "weighted": None}
+    return SimpleNamespace(problem=problem, outcomes=outcomes, **{**empty, **lists})
+
+
+def found(name, case):
+    return [text for _, text in PROPERTIES[name](case)]
+
+
+def fitted(problem, **given):
+    return runs.fit(problem, runs.Run("test", given={"tol": 1e-9, **given})).model
+
+
+def with_certificate(model, **changed):
+    return replace(model, certificate=replace(model.certificate, **changed))
+
+
+@pytest.mark.parametrize("objective", sorted(ENGINES))
+def test_a_sound_model_has_no_fault(objective):
+    problem = plain(objective, params={}, bias=None)
+    case = case_of(fitted(problem), fitted(problem, tol=1e-3), problem=problem)
+    for name in ("contradiction", "false bound", "predict", "above zero", "certificate", "finite"):
+        assert found(name, case) == [], name
+    values = case.outcomes[0].values
+    assert values.predicted is not None and (values.exact is not None or objective == "l3svm")
+
+
+def test_every_objective_is_drawn():
+    built_in = {name for name in mdlearn.list_objectives() if name in ENGINES}
+    assert set(problems.OBJECTIVES) == set(ENGINES) == built_in
+    assert {problems.draw(2, i).objective for i in range(200)} == set(ENGINES)
+
+
+def test_a_bound_above_another_engines_objective_is_found():
+    problem = plain()
+    model = fitted(problem)
+    high = model.certificate.objective * (1 + 1e-6)
+    case = case_of(model, with_certificate(model, objective=high, lower_bound=high), problem=problem)
+    assert found("contradiction", case) and found("false bound", case) and found("predict", case)
+
+
+def test_an_answer_worse_than_zero_is_found():
+    problem = plain()
+    model = fitted(problem)
+    model = with_certificate(model, objective=problem.counts.sum() * 1.001)
+    assert found("above zero", case_of(model, problem=problem))
+
+
+def test_an_objective_that_rises_is_found():
+    problem = plain()
+    model = fitted(problem)
+    best = model.certificate
+    worse = with_certificate(model, objective=best.objective * 1.001, lower_bound=best.lower_bound * 0.999)
+    done = [runs.Outcome(problem, runs.Run("effort", given={"max_iter": n}), m) for n, m in ((1, model), (5, worse))]
+    texts = found("effort", case_of(problem=problem, efforts=[done]))
+    assert len(texts) == 2 and "objective" in texts[0] and "bound" in texts[1]
+    assert not found("effort", case_of(problem=problem, efforts=[done[::-1]]))
+
+
+def test_an_answer_worse_than_its_start_is_found():
+    problem = plain()
+    start = fitted(problem)
+    out = runs.Outcome(
+        problem, runs.Run("start"), with_certificate(start, objective=start.certificate.objective + 1e-3)
+    )
+    cold = runs.Outcome(problem, runs.Run("cold"), start)
+    assert found("start", case_of(problem=problem, starts=[(out, start, cold)]))
+
+
+@pytest.mark.parametrize(
+    "spoil, word",
+    [
+        (lambda s: [*s[:-1], replace(s[-1], objective=s[-1].objective * 1.01)], "last entry"),
+        (lambda s: [s[-1], *s], "tol is"),
+        (lambda s: [replace(s[0], objective=s[-1].lower_bound - 1.0), *s], "certified is bound"),
+        (lambda s: [replace(s[0], lower_bound=s[-1].objective + 1.0), *s], "has bound"),
+    ],
+)
+def test_a_history_that_contradicts_is_found(spoil, word):
+    problem = plain()
+    model = fitted(problem)
+    last = replace(model.history[-1], objective=model.certificate.objective, lower_bound=model.certificate.lower_bound)
+    history = spoil([replace(last, iteration=1, gap=model.certificate.gap)])
+    texts = found("history", case_of(replace(model, history=history), problem=problem))
+    assert len(texts) == 1 and word in texts[0]
+
+
+def test_other_bits_are_found():
+    problem = plain()
+    model = fitted(problem)
+    one = runs.Outcome(problem, runs.Run("first"), model)
+    two = runs.Outcome(problem, runs.Run("again"), replace(model, intercept_=model.intercept_ + 1e-15))
+    assert found("bits", case_of(problem=problem, pairs=[(one, two)])) == ["not the same bits: arrays"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), ValueError("array must not contain NaNs")])
+def test_a_foreign_error_is_found(error, monkeypatch):
+    def broken(*_, **__):
+        raise error
+
+    problem = plain()
+    out = runs.fit(problem, runs.Run("broken"), call=broken)
+    assert out.error is error
+    assert found("traceback", SimpleNamespace(problem=problem, outcomes=[out], pairs=[], others=[]))
+
+
+def test_our_own_sentence_is_none():
+    problem = plain(params={"C": -1.0})
+    out = runs.fit(problem, runs.Run("refused"))
+    assert isinstance(out.error, ValueError)
+    assert not found("traceback", SimpleNamespace(problem=problem, outcomes=[out], pairs=[], others=[]))
+
+
+def test_a_weight_that_is_no_repetition_is_found():
+    problem = plain(weight=np.arange(30) % 3 + 1)
+    other, origin = runs.repeated(problem)
+    assert len(other.codes) == problem.weight.sum() and (other.X == problem.X[origin]).all()
+    one = runs.Outcome(problem, runs.Run("first"), fitted(problem))
+    two = runs.Outcome(other, runs.Run("repeated"), with_certificate(fitted(other), converged=False), origin=origin)
+    assert found("weights", case_of(problem=problem, weighted=(one, two)))
+
+
+def test_a_problem_is_the_same_again():
+    for index in range(20):
+        one, two = problems.draw(3, index), problems.draw(3, index)
+        assert str(one) == str(two) and one.X.tobytes() == two.X.tobytes()
+
+
+def test_the_program_counts_and_ends():
+    found, counts = run.judge(1, 4, ["bits", "finite"])
+    assert found == [] and counts["fits"] >= 8 and counts["models"] > 0
+    assert len(Case(1, 4).run().outcomes) >= 6
