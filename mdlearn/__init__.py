@@ -6,12 +6,12 @@ at first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy  # noqa: F401  (measured baseline of the import time; everything below is loaded at first use)
 
 from mdlearn.errors import ConvergenceWarning, InsufficientMemory, PluginWarning
+from mdlearn.lazy import lazy_names
 from mdlearn.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -88,18 +88,5 @@ __all__ = [
     "testing",
 ]
 
-
 if not TYPE_CHECKING:  # so that a misspelt name is an error
-
-    def __getattr__(name: str) -> Any:
-        if name in _LAZY:
-            value = getattr(importlib.import_module(_LAZY[name]), name)
-            globals()[name] = value
-            return value
-        if name in _SUBMODULES:
-            return importlib.import_module(f"mdlearn.{name}")
-        raise AttributeError(f"module 'mdlearn' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    __getattr__, __dir__ = lazy_names(__name__, {**_LAZY, **{name: f"mdlearn.{name}" for name in _SUBMODULES}})

@@ -79,7 +79,7 @@ def test_imports_run_one_way():
 
 def test_the_package_itself_loads_the_last_layer_only():
     eager = [asked for asked in imports(MODULES["mdlearn"].body) if asked.startswith("mdlearn")]
-    assert {component(asked) for asked in eager} == {"errors", "plugins.hookspecs"}
+    assert {component(asked) for asked in eager} == {"errors", "lazy", "plugins.hookspecs"}
 
 
 def test_kernels_import_nothing_of_the_rest():
@@ -126,6 +126,40 @@ def test_every_module_imports_alone():
         waiting = {name: asked for name, asked in waiting.items() if name not in ready}
 
 
+def test_packages_are_entered_from_one_side():
+    """By themselves, where they import their modules: a thread that enters by a module holds its lock meanwhile."""
+    fronts = {
+        package: {one for one in runs_first(package, tree) if one.startswith(f"{package}.")}
+        for package, tree in MODULES.items()
+        if package != "mdlearn"
+    }
+    fronts = {package: own for package, own in fronts.items() if own}
+    assert "mdlearn.streaming" in fronts and "mdlearn.selection" not in fronts
+    sides = [
+        (name, asked)
+        for name, tree in MODULES.items()
+        for asked in imports(ast.walk(tree))
+        for package in packages_of(asked) & fronts.keys()
+        if not f"{name}.".startswith(f"{package}.")
+    ]
+    assert not sides, f"modules of packages that import them themselves: {sides}"
+    deep = [
+        (name, node.module)
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and re.match(r"scipy\.\w+\.", node.module or "")
+    ]
+    assert not deep, f"modules of scipy's packages: {deep}"
+
+
+def test_lazy_names_hide_no_module():
+    """Importing a module makes it an attribute of its package, in the place of a name that has not been loaded yet."""
+    for package in ("mdlearn", "mdlearn.margins", "mdlearn.plotting", "mdlearn.selection"):
+        front = importlib.import_module(package)
+        assert not {name for name in front._LAZY if f"{package}.{name}" in MODULES}
+        assert set(front.__all__) <= set(dir(front)) and all(hasattr(front, name) for name in front.__all__)
+
+
 def test_module_level_imports_are_the_declared_dependencies():
     declared = {re.match(r"[\w-]+", requirement).group() for requirement in PROJECT["dependencies"]}
     assert declared == THIRD_PARTY
@@ -145,7 +179,7 @@ def test_import_mdlearn_loads_numpy_and_pluggy_only():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     packages, ours = done.stdout.splitlines()
     assert packages == "mdlearn"
-    assert ours.split() == ["mdlearn", "mdlearn.errors", "mdlearn.plugins", "mdlearn.plugins.hookspecs"]
+    assert ours.split() == ["mdlearn", "mdlearn.errors", "mdlearn.lazy", "mdlearn.plugins", "mdlearn.plugins.hookspecs"]
 
 
 def test_no_module_hides_a_public_name():

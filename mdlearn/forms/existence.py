@@ -201,15 +201,15 @@ class _Alike:
         return M
 
     def _iterate(self, root: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        from scipy.sparse.linalg import LinearOperator, lsqr
+        from scipy.sparse import linalg
 
-        operator = LinearOperator(
+        operator = linalg.LinearOperator(
             (self.rows.shape[0], self.width),
             matvec=lambda v: self._times((root * v.ravel())[:, None])[:, 0],
             rmatvec=lambda v: root * self._adjoint(v.reshape(-1, 1))[:, 0],
             dtype=np.float64,
         )
-        solved = [lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]
+        solved = [linalg.lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]
         return np.array(solved).T
 
 

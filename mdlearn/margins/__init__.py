@@ -6,18 +6,40 @@ row of weight 3 counts as three equal rows, the number of rows is ``m = sum(samp
 not exist.
 """
 
-from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound
-from mdlearn.margins.loo import lssvm_loo_margins, uldm_loo_margins
-from mdlearn.margins.stability import stability, stability_bound
-from mdlearn.margins.statistics import (
-    MarginDecomposition,
-    cumulative_curve,
-    decomposition,
-    mean,
-    minimum,
-    top_p,
-    variance,
-)
+from typing import TYPE_CHECKING
+
+from mdlearn.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound
+    from mdlearn.margins.loo import lssvm_loo_margins, uldm_loo_margins
+    from mdlearn.margins.stability_bounds import stability, stability_bound
+    from mdlearn.margins.statistics import (
+        MarginDecomposition,
+        cumulative_curve,
+        decomposition,
+        mean,
+        minimum,
+        top_p,
+        variance,
+    )
+
+_LAZY = {
+    "MarginDecomposition": "mdlearn.margins.statistics",
+    "cumulative_curve": "mdlearn.margins.statistics",
+    "decomposition": "mdlearn.margins.statistics",
+    "gao_zhou_bound": "mdlearn.margins.bounds",
+    "hessian_diagonal": "mdlearn.margins.bounds",
+    "loo_error_bound": "mdlearn.margins.bounds",
+    "lssvm_loo_margins": "mdlearn.margins.loo",
+    "mean": "mdlearn.margins.statistics",
+    "minimum": "mdlearn.margins.statistics",
+    "stability": "mdlearn.margins.stability_bounds",
+    "stability_bound": "mdlearn.margins.stability_bounds",
+    "top_p": "mdlearn.margins.statistics",
+    "uldm_loo_margins": "mdlearn.margins.loo",
+    "variance": "mdlearn.margins.statistics",
+}
 
 __all__ = [
     "MarginDecomposition",
@@ -35,3 +57,6 @@ __all__ = [
     "uldm_loo_margins",
     "variance",
 ]
+
+if not TYPE_CHECKING:  # so that a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(__name__, _LAZY)

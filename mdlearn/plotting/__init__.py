@@ -1,8 +1,24 @@
 """Plots of margins, probabilities, progress, boundaries and paths. Need matplotlib, imported at the first call."""
 
-from mdlearn.plotting.boundary import decision_boundary
-from mdlearn.plotting.distributions import cumulative_margins, cumulative_probabilities
-from mdlearn.plotting.paths import path
-from mdlearn.plotting.progress import gap_history
+from typing import TYPE_CHECKING
+
+from mdlearn.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mdlearn.plotting.boundary import decision_boundary
+    from mdlearn.plotting.distributions import cumulative_margins, cumulative_probabilities
+    from mdlearn.plotting.paths import path
+    from mdlearn.plotting.progress import gap_history
+
+_LAZY = {
+    "cumulative_margins": "mdlearn.plotting.distributions",
+    "cumulative_probabilities": "mdlearn.plotting.distributions",
+    "decision_boundary": "mdlearn.plotting.boundary",
+    "gap_history": "mdlearn.plotting.progress",
+    "path": "mdlearn.plotting.paths",
+}
 
 __all__ = ["cumulative_margins", "cumulative_probabilities", "decision_boundary", "gap_history", "path"]
+
+if not TYPE_CHECKING:  # so that a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(__name__, _LAZY)

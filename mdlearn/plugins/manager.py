@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections import deque
@@ -128,43 +127,35 @@ class Registry:
 
 
 class _Once:
-    """The registry of this process, made once: by the first thread that asks, while the others wait."""
+    """The registry of this process: of the threads that ask first, each makes one, and the first that is whole is kept.
+
+    No lock is held meanwhile. Making it imports the plugins, and a thread that waited for a lock could be importing one
+    itself: Python lets no other thread have a module that is being imported, so each would wait for the other.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.busy: int | None = None  # the thread that is making it
-        self.made: Registry | None = None
-
-    def forked(self) -> None:
-        """In a forked child: a thread that was making the registry is not there, nor the one that would let go."""
-        if self.busy != threading.get_ident():
-            self.lock, self.busy = threading.RLock(), None
+        self.local = threading.local()
+        self.made: list[Registry] = []
 
     def __call__(self) -> Registry:
-        if self.made is None:
-            with self.lock:
-                self._make()
-        assert self.made is not None
-        return self.made
+        if not self.made:
+            self.made.append(self._make())  # one operation: whoever comes later finds that of the first
+        return self.made[0]
 
-    def _make(self) -> None:
-        if self.busy is not None:  # the lock let the same thread in again: a plugin asks
+    def _make(self) -> Registry:
+        if getattr(self.local, "busy", False):  # a plugin asks
             raise RuntimeError(
                 "plugins are being loaded; a plugin cannot fit or ask for objectives and solvers while it is imported "
                 "or its hooks are called"
             )
-        if self.made is not None:
-            return
-        self.busy = threading.get_ident()
+        self.local.busy = True
         try:
-            self.made = Registry()
+            return Registry()
         finally:
-            self.busy = None
+            self.local.busy = False
 
 
 _once = _Once()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_once.forked)
 
 
 def registry() -> Registry:

@@ -1,11 +1,28 @@
 """Choosing hyper-parameters: fits along a grid, cross-validation, selection and tests of significance."""
 
-from mdlearn.selection.choosing import select
-from mdlearn.selection.path import fit_path
-from mdlearn.selection.result import Path
-from mdlearn.selection.significance import TTest, paired_test, welch_test
-from mdlearn.selection.validated import CrossValidation, Selection
-from mdlearn.selection.validation import cross_validate
+from typing import TYPE_CHECKING
+
+from mdlearn.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from mdlearn.selection.choosing import select
+    from mdlearn.selection.path import fit_path
+    from mdlearn.selection.result import Path
+    from mdlearn.selection.significance import TTest, paired_test, welch_test
+    from mdlearn.selection.validated import CrossValidation, Selection
+    from mdlearn.selection.validation import cross_validate
+
+_LAZY = {
+    "CrossValidation": "mdlearn.selection.validated",
+    "Path": "mdlearn.selection.result",
+    "Selection": "mdlearn.selection.validated",
+    "TTest": "mdlearn.selection.significance",
+    "cross_validate": "mdlearn.selection.validation",
+    "fit_path": "mdlearn.selection.path",
+    "paired_test": "mdlearn.selection.significance",
+    "select": "mdlearn.selection.choosing",
+    "welch_test": "mdlearn.selection.significance",
+}
 
 __all__ = [
     "CrossValidation",
@@ -18,3 +35,6 @@ __all__ = [
     "select",
     "welch_test",
 ]
+
+if not TYPE_CHECKING:  # so that a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(__name__, _LAZY)

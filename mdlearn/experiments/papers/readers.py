@@ -133,14 +133,13 @@ def _moved(X: Any, by_one: bool) -> Any:
 
 def _matlab(path: Path) -> RealSet:
     """A matrix X or A with labels y or d."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
+    from scipy.io import loadmat, matlab
 
     try:
         held = loadmat(path)
     except NotImplementedError:
         raise ValueError("it is of MATLAB's format 7.3, which is not read; save it with -v7") from None
-    except (MatReadError, TypeError) as error:
+    except (matlab.MatReadError, TypeError) as error:
         raise ValueError(f"it is damaged ({error})") from None
     for rows, labels in (("X", "y"), ("X", "Y"), ("A", "d")):
         if rows in held and labels in held:

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.spatial.distance import cdist
+from scipy.spatial import distance
 
 from mdlearn.experiments.papers.comparing import errors_away, scores
 from mdlearn.experiments.papers.documents import Table
@@ -81,10 +81,12 @@ def by_width(parts: Parts) -> Iterator[Parts]:
     """
     for width in mean_distance(parts.X) * np.array(WIDTHS):
         gamma = 1.0 / (2.0 * width * width)
-        values, vectors = eigh(np.exp(-gamma * cdist(parts.X, parts.X, "sqeuclidean")))
+        values, vectors = eigh(np.exp(-gamma * distance.cdist(parts.X, parts.X, "sqeuclidean")))
         kept = values > values[-1] * parts.y.shape[0] * np.finfo(np.float64).eps
         back = vectors[:, kept] / np.sqrt(values[kept])
-        X, X_test = (np.exp(-gamma * cdist(rows, parts.X, "sqeuclidean")) @ back for rows in (parts.X, parts.X_test))
+        X, X_test = (
+            np.exp(-gamma * distance.cdist(rows, parts.X, "sqeuclidean")) @ back for rows in (parts.X, parts.X_test)
+        )
         yield replace(parts, X=X, X_test=X_test)
 
 

@@ -1,0 +1,39 @@
+"""Public names of a package that are imported at first use.
+
+A package whose own code imports its modules can be entered from two sides: one thread imports the package and holds its
+lock when it comes to a module, another imports the module and holds that one's lock when it comes to the package. Each
+then waits for the other; Python ends it by an error in one of them. Packages that others enter by their modules
+therefore import nothing themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    modules : mapping
+        Public name -> full name of the module that defines it. A module stands for itself.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = importlib.import_module(modules[name])
+        value = found if modules[name] == f"{package}.{name}" else getattr(found, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return load, names
