@@ -3,7 +3,8 @@
 ``MDLEARN_SAFE=1`` in the environment builds the kernels with bounds checks, wraparound,
 initialisation checks and Python's division, slower and for tests. ``MDLEARN_SANITIZE=address,undefined``
 builds them with the sanitizers of gcc or clang, which also see what pointers reach; ``.ci/sanitize`` does
-that and runs tests under them.
+that and runs tests under them. ``MDLEARN_BUILD_JOBS=4`` sets how many processes translate and compile beside
+each other; without it they are as many as the process may use cores.
 """
 
 import os
@@ -17,6 +18,8 @@ ROOT = Path(__file__).resolve().parent
 SAFE = os.environ.get("MDLEARN_SAFE", "0") not in ("", "0")
 SANITIZE = os.environ.get("MDLEARN_SANITIZE", "")
 FLAVOUR = "cython-safe" if SAFE else "cython"
+# What Cython needs for typed memoryviews, once for all modules: most of what each would have to compile.
+SHARED = "mdlearn._solvers._cyutility"
 
 DIRECTIVES = {
     "language_level": 3,
@@ -29,7 +32,8 @@ DIRECTIVES = {
 
 # No -ffast-math: the certificates rely on IEEE arithmetic. No -march=native: wheels travel.
 # -fno-math-errno only drops the writing of errno by sqrt and its like; their values stay the same.
-UNIX_FLAGS = ["-O3", "-fno-math-errno"]
+# -g0: Python's own flags ask for debug information, a quarter of the compiler's time and half of the size.
+UNIX_FLAGS = ["-O3", "-g0", "-fno-math-errno"]
 LINK_ARGS = []
 if SANITIZE:
     LINK_ARGS = [f"-fsanitize={SANITIZE}"]
@@ -38,15 +42,32 @@ COMPILE_ARGS = {"unix": UNIX_FLAGS, "mingw32": UNIX_FLAGS, "cygwin": UNIX_FLAGS,
 
 
 def extensions():
-    """One extension for each .pyx; any change of a .pxd or .pyx rebuilds them all."""
+    """One extension for each .pyx, and one for what they share; any change of a .pxd rebuilds them all."""
     folder = ROOT / "mdlearn" / "_solvers"
     pyx = sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.pyx"))
     pxd = sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.pxd"))
-    return [Extension(f"mdlearn._solvers.{Path(path).stem}", [path], depends=[*pyx, *pxd]) for path in pyx]
+    kernels = [Extension(f"mdlearn._solvers.{Path(path).stem}", [path], depends=pxd) for path in pyx]
+    return [Extension(SHARED, [SHARED.replace(".", "/") + ".c"]), *kernels]
+
+
+def jobs():
+    """Number of processes that may work beside each other."""
+    asked = os.environ.get("MDLEARN_BUILD_JOBS", "")
+    if asked:
+        if not asked.isdecimal() or int(asked) == 0:
+            raise SystemExit(f"MDLEARN_BUILD_JOBS={asked!r} needs to be a whole number of 1 or more")
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class BuildExt(build_ext):
     """Translate at build time only (an sdist needs no C), and build anew when the settings differ."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or jobs()
 
     def run(self):
         super().run()
@@ -59,7 +80,7 @@ class BuildExt(build_ext):
         # The time stamps cannot tell a safe module from a fast one, so the settings that made
         # the present modules are kept on file. (In-place builds pass through build_lib too.)
         stamp = Path("build") / f"settings-{Path(self.build_lib).name}.txt"
-        settings = f"{sorted(DIRECTIVES.items())} {args}\n"
+        settings = f"{sorted(DIRECTIVES.items())} {args} {SHARED}\n"
         if not stamp.is_file() or stamp.read_text() != settings:
             self.force = True
         stamp.unlink(missing_ok=True)  # a build that fails half-way counts for nothing
@@ -67,6 +88,8 @@ class BuildExt(build_ext):
             self.extensions,
             build_dir=str(Path("build") / FLAVOUR),
             compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+            nthreads=self.parallel,
             force=self.force,
         )
         sources = {extension.name: extension.sources for extension in translated}
@@ -78,4 +101,5 @@ class BuildExt(build_ext):
         stamp.write_text(settings)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
+if __name__ == "__main__":  # the processes that translate may load this file, too
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
