@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fuzz import problems, run, runs
 from fuzz.cases import ENGINES, Case
+from fuzz.large import LargeCase
 from fuzz.properties import PROPERTIES
 
 import mdlearn
@@ -156,3 +157,14 @@ def test_the_program_counts_and_ends():
     found, counts = run.judge(1, 4, ["bits", "finite"])
     assert found == [] and counts["fits"] >= 8 and counts["models"] > 0
     assert len(Case(1, 4).run().outcomes) >= 6
+
+
+def test_a_large_problem_is_held_to_its_limit(monkeypatch):
+    case = LargeCase(0, 99)
+    case.problem = plain()
+    out = runs.fit(case.problem, runs.Run("test"), limit=0.1)
+    out.wall = out.cpu = 5.0
+    case.outcomes.append(out)
+    assert not found("late", case), "the second and third time it was not late"
+    monkeypatch.setattr(runs, "ALLOWED", (0.1, -1.0))
+    assert found("late", case)

@@ -123,7 +123,7 @@ class Problem:
         weights = "none" if self.weight is None else f"{self.weight.dtype} to {self.weight.max():g}"
         return (
             f"{self.objective} m={self.X.shape[0]} d={self.X.shape[1]} k={self.k} {self.multiclass} {kind} "
-            f"max|X|={np.abs(self.X).max():.2g} weights={weights} class_weight={self.class_weight} {told} {self.traits}"
+            f"max|X|={abs(self.X).max():.2g} weights={weights} class_weight={self.class_weight} {told} {self.traits}"
         )
 
 

@@ -320,8 +320,8 @@ def voices(case):
 def late(case):
     """A fit ends at its limit, a tenth and 0.3 s more."""
     for out in everything(case):
-        if out.late and out.run.role != "path":
-            again = [runs.fit(out.problem, out.run, limit=out.limit) for _ in range(2)]
+        if out.late:
+            again = [runs.fit(out.problem, out.run, limit=out.limit, call=out.call) for _ in range(2)]
             if all(one.late for one in again):
                 yield out, f"limit {out.limit:g} s, took {out.cpu:.2f} s of CPU, {out.wall:.2f} s"
 

@@ -31,12 +31,14 @@ SECONDS = 900
 
 def judge(seed, index, names=None):
     """(findings, counts) of one problem; a finding is (property, run, sentence, problem)."""
+    from fuzz import large
     from fuzz.cases import Case
     from fuzz.properties import PROPERTIES, everything
 
-    case = Case(seed, index).run()
+    is_large = index % large.EVERY == large.EVERY - 1
+    case = large.LargeCase(seed, index).run() if is_large else Case(seed, index).run()
     found, told = [], str(case.problem)
-    for name in names or PROPERTIES:
+    for name in [name for name in names or PROPERTIES if not is_large or name in large.PROPERTIES]:
         found += [(name, str(out.run), text, told) for out, text in PROPERTIES[name](case)]
     done = everything(case)
     counts = {"fits": len(done), "models": sum(out.model is not None for out in done)}
@@ -58,8 +60,8 @@ def batch(seed, first, last, names, like):
             found, counts = judge(seed, index, names)
         except Exception:
             found, counts = [("the fuzzer", "", traceback.format_exc()[-900:], "")], {}
-        print(json.dumps({"end": index, "found": found, "counts": counts, "seconds": time.perf_counter() - began}))
-    sys.stdout.flush()
+        report = {"end": index, "found": found, "counts": counts, "seconds": time.perf_counter() - began}
+        print(json.dumps(report), flush=True)
 
 
 def batches(seed, numbers, names, jobs, like):
@@ -86,8 +88,8 @@ def batches(seed, numbers, names, jobs, like):
         at = first
         for line in out.splitlines():
             report = json.loads(line)
+            at = report.get("begin", at)
             if "end" in report:
-                at = report["end"] + 1
                 yield report
         if died:
             yield {"end": at, "found": [("process", "", died, "")], "counts": {}, "seconds": 0.0}

@@ -58,12 +58,12 @@ LAYOUTS = {**DENSE, **SPARSE}
 def laid_out(problem, layout):
     """Rows as fit gets them."""
     X = problem.X.astype(np.float32) if problem.single else problem.X
-    return LAYOUTS[layout](X)
+    return LAYOUTS[layout](X) if layout in LAYOUTS else X
 
 
 def blocks_of(problem, n=4):
     """Rows in blocks: a list of (X, y, weight)."""
-    X, y, w = laid_out(problem, "C"), problem.y, problem.weight
+    X, y, w = laid_out(problem, "as it is"), problem.y, problem.weight
     cuts = np.array_split(np.arange(len(y)), n)
     return [(X[cut], y[cut]) if w is None else (X[cut], y[cut], w[cut]) for cut in cuts if len(cut)]
 
@@ -99,6 +99,7 @@ class Outcome:
     cpu: float = 0.0
     limit: float = LIMIT
     origin: np.ndarray | None = None
+    call: Any = None
     _values: Any = None
 
     @property
@@ -119,12 +120,8 @@ class Outcome:
     def values(self):
         if self._values is None:
             with np.errstate(all="ignore"):
-                self._values = values_of(self.problem, self.model, laid_out(self.problem, self._seen))
+                self._values = values_of(self.problem, self.model, laid_out(self.problem, self.run.layout))
         return self._values
-
-    @property
-    def _seen(self):
-        return self.run.layout if self.run.layout in LAYOUTS else "C"
 
     @property
     def key(self):
@@ -149,7 +146,7 @@ def scale_of(objective, lower, at_zero):
 
 def fit(problem, run, origin=None, limit=LIMIT, call=None):
     """Outcome of a run; nothing that a fit raises or warns of is lost."""
-    out = Outcome(problem, run, limit=limit, origin=origin)
+    out = Outcome(problem, run, limit=limit, origin=origin, call=call)
     given = {"n_threads": 1, "random_state": problem.index, "time_limit": limit, **problem.arguments(), **run.given}
     given = {key: value for key, value in given.items() if value is not None}
     if run.layout == "blocks":
