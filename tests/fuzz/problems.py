@@ -316,6 +316,13 @@ def kernels(rng, X, name):
     return "linear", {}, X
 
 
+def approximated(rng, name, kernel, kernel_params, params):
+    """Kernel parameters, now and then those of an approximation."""
+    if kernel not in ("rbf", "poly") or name in ("uldm", "l3svm") or "reduced" in params or rng.random() > 0.12:
+        return kernel_params
+    return {**kernel_params, "approximation": str(rng.choice(["nystroem", "landmarks"])), "n_components": 4}
+
+
 def draw(seed, index, largest=300):
     """The problem of this seed and index."""
     rng = np.random.default_rng([seed, index])
@@ -335,9 +342,13 @@ def draw(seed, index, largest=300):
         X = X.astype(np.float32).astype(float)
     bias = None if rng.random() < 0.2 else str(rng.choice(BIASES[1:] if name == "l3svm" else BIASES))
     params = parameters(rng, name, m, kernel == "linear")
-    if name == "l3svm":
+    kernel_params = approximated(np.random.default_rng([seed, index, 3]), name, kernel, kernel_params, params)
+    if name == "l3svm" or "n_components" in kernel_params:
         distinct = len(np.unique(X if weight is None else X[np.asarray(weight) > 0], axis=0))
-        params = {key: min(v, distinct) if key.startswith("n_") else v for key, v in params.items()}
+        params, kernel_params = (
+            {key: min(v, distinct) if key.startswith("n_") else v for key, v in given.items()}
+            for given in (params, kernel_params)
+        )
     labels = str(rng.choice(["codes", "signs", "text", "floats", "bool"]))
     class_weight = None
     if rng.random() < 0.12:

@@ -212,7 +212,7 @@ def starts(case):
             continue
         with np.errstate(all="ignore"):
             values = values_of(case.problem, _Started(start, out.model))
-        for part, began, scale in zip(out.parts, values.exact or values.predicted, scales(out)):
+        for part, began, scale in zip(out.parts, values.exact or values.predicted or (), scales(out)):
             began = float(began)
             if np.isfinite(began) and not part.objective <= began + values.noise + EQUAL * scale:
                 yield out, f"objective {part.objective:.12g} by {out.model.solver}, its start has {began:.12g}"

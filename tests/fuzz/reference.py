@@ -23,7 +23,7 @@ class Values:
     """Objectives of one model: the printed one at its coefficients, that of what it predicts, that of w = 0.
 
     Each has its parts (classes or pairs; one for a joint problem). `predicted` is None for pairs of classes, whose
-    decision values are votes; `exact` is None where features are made by the library alone (l3svm).
+    decision values are votes; `exact` is None where the library makes the features (l3svm, approximate kernels).
     """
 
     exact: tuple | None
@@ -207,7 +207,13 @@ def values_of(problem, model, X=None):
     pairs = problem.k > 2 and model.multiclass in PAIRWISE
     exact = predicted = None
     noise = 0.0
-    if problem.objective == "l3svm":
+    if "approximation" in model.params:
+        W = model.coef_.astype(LD)
+        F, squares, W = np.zeros((len(W), len(problem.codes)), LD), (W * W).sum(axis=1), None
+        if not pairs:
+            F = _columns(model, problem.X if X is None else X)
+            predicted, _ = objective_at(problem, model, F, squares, W)
+    elif problem.objective == "l3svm":
         F = _columns(model, problem.X if X is None else X)
         squares, W = ridge_of(problem, model, F), None
         predicted, _ = objective_at(problem, model, F, squares, W)

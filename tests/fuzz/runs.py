@@ -127,15 +127,19 @@ class Outcome:
     def key(self):
         """What features were made of the rows: problems that differ here are not the same."""
         extras = self.model.extras
-        if "centers_" in extras:
-            points = [np.asarray(extras[name], dtype=float) for name in ("centers_", "landmarks_")]
+        names = [name for name in ("centers_", "landmarks_") if name in extras]
+        if names:
+            points = [np.asarray(p, dtype=float) for name in names for p in _tuple(extras[name])]
             return tuple(np.round(p / (abs(p).max() or 1.0), 9).tobytes() for p in points)
         if "basis_indices_" in extras:
             indices = extras["basis_indices_"]
-            each = indices if isinstance(indices, tuple) else (indices,)
             origin = np.arange(len(self.problem.codes)) if self.origin is None else self.origin
-            return tuple(tuple(sorted(set(origin[i].tolist()))) for i in each)
+            return tuple(tuple(sorted(set(origin[i].tolist()))) for i in _tuple(indices))
         return ()
+
+
+def _tuple(value):
+    return value if isinstance(value, tuple) else (value,)
 
 
 def scale_of(objective, lower, at_zero):
