@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.edges import COUNTED, at_the_edge
+
 KERNEL_OBJECTIVES = ("ldm", "svm", "lssvm", "lsldm", "lsvm", "uldm")
 PAIRWISE = ("ovo", "fuzzy-min", "fuzzy-avg")
 MULTICLASS = {
@@ -86,6 +88,11 @@ class Problem:
     @property
     def k(self):
         return int(self.codes.max()) + 1
+
+    @property
+    def known(self):
+        """Class of every row among those that have weight, as a model numbers them."""
+        return np.searchsorted(np.unique(self.codes[self.counts > 0]), self.codes)
 
     @property
     def linear(self):
@@ -325,6 +332,10 @@ def approximated(rng, name, kernel, kernel_params, params):
 
 def draw(seed, index, largest=300):
     """The problem of this seed and index."""
+    return at_the_edge(seed, index, _drawn(seed, index, largest))
+
+
+def _drawn(seed, index, largest):
     rng = np.random.default_rng([seed, index])
     name = str(OBJECTIVES[rng.integers(len(OBJECTIVES))])
     k = int(rng.choice([2, 2, 2, 2, 2, 3, 3, 4, 5, 6]))
@@ -346,7 +357,7 @@ def draw(seed, index, largest=300):
     if name == "l3svm" or "n_components" in kernel_params:
         distinct = len(np.unique(X if weight is None else X[np.asarray(weight) > 0], axis=0))
         params, kernel_params = (
-            {key: min(v, distinct) if key.startswith("n_") else v for key, v in given.items()}
+            {key: min(v, distinct) if key in COUNTED else v for key, v in given.items()}
             for given in (params, kernel_params)
         )
     labels = str(rng.choice(["codes", "signs", "text", "floats", "bool"]))

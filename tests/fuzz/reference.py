@@ -64,7 +64,7 @@ def basis_weights(problem, model, indices, c):
 
 def parts_of(problem, model):
     """(rows, signs, indices of the problem) of every binary problem; None for joint ones."""
-    codes, k = problem.codes, problem.k
+    codes, k = problem.known, len(model.classes_)
     known = problem.counts > 0
     if k > 2 and model.multiclass in PAIRWISE:
         for p, (i, j) in enumerate(combinations(range(k), 2)):
@@ -144,14 +144,13 @@ def binary(problem, model, z, square, b, W, c, p):
 
 
 def max_diag(problem, model, p, here, signs, c):
-    """Largest variance of a signed basis column (SPEC's K_ii)."""
+    """Largest variance of a signed basis column (SPEC's K_ii); a repeated row has equal columns, not a longer one."""
     indices = model.extras.get("basis_indices_")
     if indices is None:
         columns = problem.X[here].astype(LD)
     else:
         i = indices[p] if isinstance(indices, tuple) else indices
-        G = gram(problem, model.params.get("gamma"))
-        columns = G[np.ix_(here, i)] * basis_weights(problem, model, i, problem.counts)
+        columns = gram(problem, model.params.get("gamma"))[np.ix_(here, i)]
     columns = signs[:, None] * columns
     mean = c @ columns / c.sum()
     return (c @ (columns - mean) ** 2 / c.sum()).max()
@@ -162,15 +161,15 @@ def objective_at(problem, model, F, squares, W):
     b, name = model.intercept_.astype(LD), problem.objective
     counts = problem.counts.astype(LD)
     p = dict(model.params)
-    if problem.k > 2 and model.multiclass == "joint":
+    if len(model.classes_) > 2 and model.multiclass == "joint":
         here = np.flatnonzero(problem.counts > 0)
-        c, codes = counts[here], problem.codes[here]
+        c, codes = counts[here], problem.known[here]
         whole = squares.sum() + ((b * b).sum() if model.bias == "regularized" else 0)
         given = {key: LD(v) for key, v in p.items() if isinstance(v, (int, float))}
         if name in ("ww", "mmlr"):
             value = getattr(printed, name)(F[:, here], codes, whole, c, given)
             return (value,), (abs(value),)
-        S = np.where(codes == np.arange(problem.k)[:, None], 1.0, -1.0)
+        S = np.where(codes == np.arange(len(F))[:, None], 1.0, -1.0)
         value, size = printed.value(name, F[:, here], S, squares, W, b, c, model.bias, p)
         return (value,), (size,)
     values, sizes = [], []
@@ -204,7 +203,7 @@ def values_of(problem, model, X=None):
     X : array or matrix, optional
         Rows in the layout that `decision_function` is to see; those of the problem by default.
     """
-    pairs = problem.k > 2 and model.multiclass in PAIRWISE
+    pairs = len(model.classes_) > 2 and model.multiclass in PAIRWISE
     exact = predicted = None
     noise = 0.0
     if "approximation" in model.params:
@@ -234,7 +233,7 @@ class _WithoutIntercept:
 
     def __init__(self, model):
         self.params, self.bias, self.multiclass, self.extras = model.params, model.bias, model.multiclass, model.extras
-        self.intercept_ = np.zeros_like(model.intercept_)
+        self.classes_, self.intercept_ = model.classes_, np.zeros_like(model.intercept_)
 
 
 def _columns(model, X):
