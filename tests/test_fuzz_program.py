@@ -26,7 +26,7 @@ def plain(objective="svm", **changed):
 def case_of(*models, problem, **lists):
     """A case that holds these models of a problem."""
     outcomes = [runs.Outcome(problem, runs.Run(f"run {i}"), model) for i, model in enumerate(models)]
-    empty = {"pairs": [], "efforts": [], "starts": [], "others": [], "weighted": None}
+    empty = {"pairs": [], "efforts": [], "starts": [], "others": [], "weighted": None, "tol": 1e-9}
     return SimpleNamespace(problem=problem, outcomes=outcomes, **{**empty, **lists})
 
 
@@ -168,3 +168,13 @@ def test_a_large_problem_is_held_to_its_limit(monkeypatch):
     assert not found("late", case), "the second and third time it was not late"
     monkeypatch.setattr(runs, "ALLOWED", (0.1, -1.0))
     assert found("late", case)
+
+
+def test_a_bad_choice_of_engine_is_found():
+    problem = plain()
+    model = fitted(problem)
+    case = case_of(with_certificate(model, converged=False, gap=1.0), model, problem=problem, tol=1e-6)
+    for out, role in zip(case.outcomes, ("first", "engine")):
+        out.run = replace(out.run, role=role)
+    assert len(found("choice", case)) == 1
+    assert not found("choice", case_of(model, model, problem=problem, tol=1e-6))

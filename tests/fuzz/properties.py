@@ -21,8 +21,8 @@ ZERO = 1e-10
 REACHABLE = 1e-11
 """Smallest gap that float64 is held to; `tol` is honoured down to what rounding allows."""
 STOCHASTIC = ("asgd", "sgd")
-OF_ENGINES = ("cannot take", "row blocks", "give X and y")
-"""Words of sentences about an engine or a layout, not about the problem."""
+OF_ENGINES = ("cannot take", "row blocks", "give X and y", "warm_start")
+"""Words of sentences about an engine, a layout or a start, not about the problem."""
 HOME, OURS = str(Path(mdlearn.__file__).parent), str(Path(__file__).parent)
 
 
@@ -317,6 +317,21 @@ def voices(case):
             yield out, f"{text[:150]}; but [{proved[0].run}] has {proved[0].model!r}"
 
 
+def choices(case):
+    """What "auto" chooses converges where another engine does."""
+    first, *others = [out for out in solved(case.outcomes) if out.run.role in ("first", "engine")] or [None]
+    if first is None or first.run.role != "first" or first.model.certificate.converged or case.tol < REACHABLE:
+        return
+    for out in others:
+        if out.model.certificate.converged and out.key == first.key and 2 * out.cpu < first.limit:
+            gap = first.model.certificate.gap
+            yield (
+                first,
+                f"{first.model.solver} ends at gap {gap:.2g} in {first.cpu:.2f} s, [{out.run}] in {out.cpu:.2f} s",
+            )
+            break
+
+
 def late(case):
     """A fit ends at its limit, a tenth and 0.3 s more."""
     for out in everything(case):
@@ -338,6 +353,7 @@ PROPERTIES = {
     "bits": repeats,
     "weights": weights,
     "one voice": voices,
+    "choice": choices,
     "certificate": certificates,
     "finite": finite,
     "traceback": tracebacks,
