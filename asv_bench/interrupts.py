@@ -18,7 +18,8 @@ import time
 import warnings
 from collections.abc import Sequence
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
 
 import numpy as np
 from benchmarks.interrupt_cases import CASES

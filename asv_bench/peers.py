@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
 
-from benchmarks.contest import COLUMNS, Case, Line
+from benchmarks.contest import COLUMNS, Case, Line, blas_threads
 from benchmarks.peer_cases import CASES, WORKLOADS
 
 TITLES = ("workload", "objective", *COLUMNS.values(), "mdlearn", "gap", "ratio", "goal", "met")
@@ -91,8 +92,8 @@ HEAD = joined(TITLES) + "\n" + "|---" * len(TITLES) + "|"
 def machine() -> str:
     """What the figures depend on, as far as it may be told."""
     packages = ", ".join(f"{name} {number}" for name in PACKAGES if (number := _version(name)))
-    threads, today = os.environ["OMP_NUM_THREADS"], datetime.datetime.now(tz=datetime.UTC).date()
-    return f"{today}, {os.cpu_count()} CPUs, BLAS threads: {threads}, Python {platform.python_version()}, {packages}."
+    today, python = datetime.datetime.now(tz=datetime.UTC).date(), platform.python_version()
+    return f"{today}, {os.cpu_count()} CPUs, BLAS threads: {blas_threads()}, Python {python}, {packages}."
 
 
 def _version(name: str) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: examples are small, threads would only slow them down
 
 from docutils import nodes
 from docutils.utils.math import MathError

@@ -8,6 +8,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from process_settings import FILTERS, Settings
+
 # A shell starts jobs in the background with Ctrl-C ignored, and so do all their children: the tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,3 +29,23 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+
+
+@pytest.fixture(autouse=True)
+def settings_are_left_alone():
+    """Fail a test that leaves a setting of the process changed, and put it back for those that follow."""
+    before = Settings()
+    yield
+    changed = before.put_back()
+    if changed:
+        pytest.fail("the test leaves changed: " + "; ".join(changed), pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settings_are_left_alone_by_fixtures_of_modules():
+    """The same for what fixtures of a wider scope leave, which are up before a test's and go after it."""
+    before = Settings()
+    yield
+    changed = before.put_back(but=[FILTERS])  # which pytest sets for each test anew
+    if changed:
+        pytest.fail("a fixture of a module leaves changed: " + "; ".join(changed), pytrace=False)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,13 @@ def bench():
     sys.path.insert(0, str(FOLDER))
     yield
     sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture
+def process():
+    """What asv gives each benchmark to itself, so that its setup may filter warnings."""
+    with warnings.catch_warnings():
+        yield
 
 
 def module(name):
@@ -70,7 +78,7 @@ def small(shape):
     return SMALL.get(shape.partition(" ")[0], "local 2000")
 
 
-def test_every_engine_on_something_small():
+def test_every_engine_on_something_small(process):
     """Each class of engines: a fit that promises a gap reaches it, and rows are visited where that is told."""
     seen = set()
     for cls in benchmarks("engines"):
@@ -101,7 +109,7 @@ def test_visits_are_counted_and_the_loops_put_back():
     assert count.rows == 4 * 300 and task.walk_dense is before
 
 
-def test_contenders_end_near_the_optimum():
+def test_contenders_end_near_the_optimum(process):
     """The values are of one and the same objective: nobody is below the bound, and none is far above it."""
     for cls in benchmarks("contenders"):
         shape = {"kernel": "kernel 80"}.get(cls.params[1][0].partition(" ")[0], small(cls.params[1][0]))
@@ -237,7 +245,6 @@ def test_all_families_on_something_small():
 def test_the_table_is_put_between_its_markers(tmp_path, monkeypatch, capsys):
     contest, dense = linear()
     peers = importlib.import_module("peers")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def spoilt():
         raise RuntimeError("mdlearn stopped at the gap 1")

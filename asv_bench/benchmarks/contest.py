@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
+
+from threadpoolctl import threadpool_info
 
 from .references import in_turn
 
@@ -17,9 +18,14 @@ SECONDS, TURNS = 6.0, 9
 """Seconds after which a side is not run again, and turns at most."""
 
 
+def blas_threads() -> int:
+    """The number of threads that BLAS takes; of several libraries, the largest."""
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+
 def clock() -> Callable[[], float]:
     """CPU time of the process where BLAS has one thread, else wall time: threads that wait burn CPU time."""
-    return process_time if os.environ.get("OMP_NUM_THREADS") == "1" else perf_counter
+    return process_time if blas_threads() == 1 else perf_counter
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""Settings of the process that all tests share, and how a test is seen to have changed them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+import numpy as np
+import scipy.linalg  # SciPy brings a BLAS of its own
+from threadpoolctl import ThreadpoolController
+
+OF_OTHERS = {"PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "_RJEM_MALLOC_CONF"}
+"""What pytest, and scikit-learn and Polars on their import, set in the environment."""
+OURS = {"mdlearn", *sys.stdlib_module_names}
+FILTERS = "warning filters"
+assert scipy.linalg
+LIBRARIES = ThreadpoolController().select(user_api="blas").lib_controllers
+"""Looked for once: it takes 10 ms, and asking each of them 1 microsecond."""
+
+
+class Settings:
+    """What the settings are when this is made."""
+
+    def __init__(self):
+        self.modules = set(sys.modules)
+        self.found = {
+            "environment": {name: value for name, value in os.environ.items() if name not in OF_OTHERS},
+            "BLAS threads": {library.filepath: library.get_num_threads() for library in LIBRARIES},
+            "working folder": os.getcwd(),
+            "NumPy's error state": {**np.geterr(), "call": np.geterrcall()},
+            FILTERS: list(warnings.filters),
+        }
+
+    def put_back(self, but=()):
+        """Set them again; return what was changed since, in words. Warning filters are pytest's to put back.
+
+        Libraries add warning filters when they are first imported, in whichever test that is.
+        """
+        before, now = self.found, Settings()
+        if any(name.partition(".")[0] not in OURS for name in now.modules - self.modules):
+            but = (*but, FILTERS)
+        names = [name for name in before if before[name] != now.found[name] and name not in but]
+        if names:
+            for variable in now.found["environment"].keys() - before["environment"].keys():
+                del os.environ[variable]
+            os.environ.update(before["environment"])
+            for library in LIBRARIES:
+                library.set_num_threads(before["BLAS threads"][library.filepath])
+            os.chdir(before["working folder"])
+            state = dict(before["NumPy's error state"])
+            np.seterrcall(state.pop("call"))
+            np.seterr(**state)
+        return [f"{name}: {told(before[name], now.found[name])}" for name in names]
+
+
+def told(before, after):
+    """The difference between two values; of dictionaries and lists, between the entries that differ."""
+    if isinstance(before, dict):
+        names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        before, after = ({name: given.get(name) for name in names} for given in (before, after))
+    elif isinstance(before, list):
+        gone, come = ([item for item in one if item not in other] for one, other in ((before, after), (after, before)))
+        before, after = (gone, come) if gone or come else (before, after)
+    return f"{before!r} became {after!r}"
