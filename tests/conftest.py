@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: minutes on one core; run with --slow")
+    config.addinivalue_line("markers", "threads: about threads, BLAS's and our own; also run with one thread of BLAS")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -49,3 +51,25 @@ def settings_are_left_alone_by_fixtures_of_modules():
     changed = before.put_back(but=[FILTERS])  # which pytest sets for each test anew
     if changed:
         pytest.fail("a fixture of a module leaves changed: " + "; ".join(changed), pytrace=False)
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        """Let time pass."""
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock in place of `time.perf_counter`, which time limits go by: the same answer on a busy machine."""
+    found = Clock()
+    monkeypatch.setattr(time, "perf_counter", found)
+    return found

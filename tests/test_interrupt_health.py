@@ -25,12 +25,12 @@ class Late(RuntimeError):
 
 
 def interrupted(call, moment):
-    """Call until SIGINT comes after `moment` seconds; return the seconds from the signal to control."""
+    """Call until SIGINT comes after `moment` seconds; return the processor time from the signal to control."""
     sent, over = [], threading.Event()
 
     def send():
         if not over.wait(moment):
-            sent.append(time.perf_counter())
+            sent.append(time.process_time())
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     sender = threading.Thread(target=send)
@@ -38,7 +38,7 @@ def interrupted(call, moment):
     try:
         call()
     except KeyboardInterrupt:
-        delay = time.perf_counter() - sent[0]
+        delay = time.process_time() - sent[0]
         sender.join()
         return delay
     over.set()

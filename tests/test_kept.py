@@ -19,7 +19,7 @@ class Slow:
         """A value."""
         self.times += 1
         self.began.set()
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         return self.times
 
 
@@ -29,7 +29,7 @@ def at_work():
     slow = Slow()
     thread = threading.Thread(target=lambda: slow.value)
     thread.start()
-    assert slow.began.wait(20)
+    assert slow.began.wait(60)
     yield slow
     slow.go.set()
     thread.join()
@@ -48,7 +48,7 @@ def test_threads_do_not_wait_for_each_other(at_work):
     done = threading.Event()
     thread = threading.Thread(target=lambda: done.set() if other.value else None, daemon=True)
     thread.start()
-    assert done.wait(10)
+    assert done.wait(60)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -58,7 +58,7 @@ def test_a_forked_process_does_not_wait(at_work):
     if not child:
         import signal
 
-        signal.alarm(10)
+        signal.alarm(60)
         other = Slow()
         other.go.set()
         os._exit(0 if other.value == 1 else 1)

@@ -150,7 +150,8 @@ WAITING = """
 import os, signal, threading, time, warnings
 import numpy as np
 import mdlearn
-from mdlearn.solvers.threads import GUARD, PATIENCE
+import mdlearn.solvers.threads as guarding
+from mdlearn.solvers.threads import GUARD
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).standard_normal((30, 2))
@@ -168,22 +169,24 @@ def setting():
 def fork():
     child = os.fork()
     if not child:
-        signal.alarm(30)
+        signal.alarm(60)
         os._exit(0 if mdlearn.fit("svm", X, X[:, 0] > 0, n_threads=1).certificate.converged else 1)
     parted = time.perf_counter()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     return parted
 
 
+patience, guarding.PATIENCE = guarding.PATIENCE, 60.0
 thread = threading.Thread(target=setting)
 thread.start()
 inside.wait()
 parted = fork()
 thread.join()
 assert parted >= out[0], "the fork did not wait"
-assert GUARD.lock.acquire(timeout=1), "the parent has its lock back"
+assert GUARD.lock.acquire(timeout=60), "the parent has its lock back"
+guarding.PATIENCE = patience
 began = time.perf_counter()
-assert fork() - began >= PATIENCE, "a handler of a signal may fork in here"
+assert fork() - began >= patience, "a handler of a signal may fork in here"
 GUARD.lock.release()
 print("right")
 """
@@ -263,7 +266,7 @@ thread.start()
 begun.wait(60)
 child = os.fork()
 if not child:
-    signal.alarm(20)
+    signal.alarm(60)
     manager.Registry = made
     os._exit(0 if "cd" in mdlearn.list_solvers() else 3)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

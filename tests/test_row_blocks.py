@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 import tracemalloc
 import warnings
 from itertools import pairwise
@@ -259,7 +258,7 @@ def test_limits_and_callback():
         assert mdlearn.fit("lsvm", cut(X, y, [300]), None, time_limit=0.0).n_iter == 0
 
 
-def test_a_time_limit_ends_a_pass():
+def test_a_time_limit_ends_a_pass(clock):
     X, y = rows()
     read = []
 
@@ -267,7 +266,7 @@ def test_a_time_limit_ends_a_pass():
         for start in range(0, 600, 60):
             read.append(start)
             if len(read) > 20:  # in the second pass of the steps
-                time.sleep(0.2)
+                clock.sleep(0.2)
             yield X[start : start + 60], y[start : start + 60]
 
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):

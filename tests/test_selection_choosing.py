@@ -1,7 +1,6 @@
 """select: the scores of every point, the point that is chosen, ties, and the last fit."""
 
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -140,9 +139,9 @@ def test_points_are_compared_by_folds_that_all_have():
 # ---------------------------------------------------------------- limits, tables, errors
 
 
-def test_time_limit_keeps_some_for_the_last_fit():
+def test_time_limit_keeps_some_for_the_last_fit(clock):
     def slow(A, B):
-        time.sleep(0.2)  # 20 folds take far longer than the limit, and one of them far less
+        clock.sleep(0.2)  # 20 folds take far longer than the limit, and one of them far less
         return A @ B.T
 
     X, y = sample(60, 5)

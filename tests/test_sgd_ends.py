@@ -62,11 +62,12 @@ def test_callback_stops_after_an_epoch():
     assert all(s.lower_bound <= s.objective and s.gap >= 0 for s in seen)
 
 
-def test_time_limit():
+def test_time_limit(clock):
     X, y = points(m=2000, d=50, seed=26)
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
-        model = mdlearn.fit("ldm", X, y, solver="asgd", time_limit=0.3, solver_options={"epochs": 10**9})
-    assert 1 <= model.n_iter < 10**6 and np.isfinite(model.certificate.gap)
+        slow = {"callback": lambda state: clock.sleep(0.1), "time_limit": 0.25, "solver_options": {"epochs": 10**9}}
+        model = mdlearn.fit("ldm", X, y, solver="asgd", **slow)
+    assert model.n_iter == len(model.history) == 3 and np.isfinite(model.certificate.gap)
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         model = mdlearn.fit("ldm", X, y, solver="asgd", time_limit=0.0)
     assert model.n_iter == 0 and model.certificate.objective <= 2000.0  # the value at w = 0

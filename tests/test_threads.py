@@ -89,7 +89,7 @@ def test_what_is_no_number_of_threads(wrong):
 
 def test_columns_are_solved_at_the_same_time():
     X, y = data()
-    engine = Watched(threading.Barrier(2, timeout=30))
+    engine = Watched(threading.Barrier(2, timeout=60))
     mdlearn.fit("ldm", X, y, solver=engine, n_threads=2)
     assert engine.most == engine.asked == 2 and engine.begun == 4
     assert threading.get_ident() not in {ident for ident, _ in engine.seen}

@@ -149,7 +149,7 @@ def test_a_fork_while_the_guard_is_at_work(tmp_path):
         "with GUARD.lock:\n"
         "    child = os.fork()\n"
         "    if not child:\n"
-        "        signal.alarm(20)\n"
+        "        signal.alarm(60)\n"
         "        with blas_threads(1):\n"
         "            os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"

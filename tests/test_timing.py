@@ -1,0 +1,113 @@
+"""No test asserts a wall time below 30 seconds or a ratio of times: the machine may have other things to do."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from documents import ROOT
+
+WALL = re.compile(r"\b(perf_counter|monotonic)(_ns)?\(|\btime\.time(_ns)?\(|\.elapsed\b")
+ANY = re.compile(rf"{WALL.pattern}|\b(process|thread)_time(_ns)?\(")
+LEAST = 30.0
+
+
+class Times:
+    """The names of a program that hold times: assigned, appended to, or functions that return them."""
+
+    def __init__(self, tree, clocks):
+        self.clocks, self.names = clocks, set()
+        before = None
+        while before != self.names:
+            before = set(self.names)
+            for node in ast.walk(tree):
+                self.look(node)
+
+    def held(self, node):
+        """Whether an expression asks a clock, or uses a name that holds what one said."""
+        if self.clocks.search(ast.unparse(node)):
+            return True
+        return any(isinstance(part, ast.Name) and part.id in self.names for part in ast.walk(node))
+
+    def look(self, node):
+        """Add the names that a statement gives a time."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            returned = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
+            self.names |= {node.name for value in returned if self.held(value)}
+            return
+        targets = []
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value and self.held(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            targets = [node.func.value] if self.held(node.args[0]) else []
+        self.names |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
+def bounded(comparison):
+    """Pairs (what has to be small, how small) of a comparison."""
+    sides = [comparison.left, *comparison.comparators]
+    for left, operation, right in zip(sides, comparison.ops, sides[1:]):
+        if isinstance(operation, (ast.Lt, ast.LtE)):
+            yield left, right
+        elif isinstance(operation, (ast.Gt, ast.GtE)):
+            yield right, left
+
+
+def faults(text):
+    """Lines of the assertions that a busy machine fails, in a program and in the programs that it holds as strings."""
+    if not ANY.search(text):
+        return []
+    tree = ast.parse(text)
+    wall, times, found = Times(tree, WALL), Times(tree, ANY), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "assert" in node.value:
+            try:
+                found += [node.lineno + line - 1 for line in faults(node.value)]
+            except SyntaxError:
+                continue
+        for part in ast.walk(node.test) if isinstance(node, ast.Assert) else ():
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
+                found += [node.lineno] * (times.held(part.left) and times.held(part.right))
+            elif isinstance(part, ast.Compare):
+                found += [node.lineno for small, limit in bounded(part) if hopes(small, limit, wall, times)]
+    return found
+
+
+def hopes(small, limit, wall, times):
+    """Whether a comparison needs a quick machine: one moment before another is an order, twice as long is a ratio."""
+    if times.held(small) and times.held(limit):
+        return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) for part in ast.walk(limit))
+    return wall.held(small) and not (isinstance(limit, ast.Constant) and limit.value >= LEAST)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("start = time.perf_counter()\nassert time.perf_counter() - start < 3", 1),
+        ("start = time.time()\nseconds = time.time() - start\nassert 0 <= seconds <= limit * 1.1", 1),
+        ("a = monotonic()\nb = monotonic()\nassert b / a < 2", 2),
+        ("a = monotonic()\nb = monotonic()\nassert b < 2 * a", 1),
+        ("def took():\n    return perf_counter() - START\nassert 5 > took()", 1),
+        ("assert model.elapsed < 1.0", 1),
+        ("SCRIPT = '''\nt = time.monotonic()\nassert time.monotonic() - t < 1'''", 1),
+        ("start = time.perf_counter()\nassert time.perf_counter() - start < 60", 0),
+        ("assert time.process_time() - start < 5", 0),
+        ("a = monotonic()\nb = monotonic()\nassert a <= b and b - a >= 0.5", 0),
+        ("assert clock.now - began < 0.5", 0),
+    ],
+)
+def test_what_counts(program, expected):
+    assert len(faults(program)) == expected
+
+
+def test_no_test_hopes_for_a_quick_machine():
+    paths = {*(ROOT / "tests").rglob("*.py"), *(ROOT / "plugins").glob("*/tests/*.py")} - {Path(__file__)}
+    assert len(paths) > 200
+    wrong = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path in paths
+        if (lines := faults(path.read_text(encoding="utf-8")))
+    }
+    assert not wrong
