@@ -14,11 +14,11 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
+from mdlearn.numerics.blas import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Shortfall
-from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Handed
 from mdlearn.streaming import blocks_of, fit_blocks
 
@@ -92,8 +92,10 @@ def fit(
         Seed >= 0; None means 0.
     n_threads : int, optional
         Threads for BLAS and for the problems of several classes, which are then solved at the same time. The same
-        number gives the same bits. None: BLAS as found, one problem after the other. BLAS has one number per process:
-        while fits overlap, the smallest one asked for holds.
+        number gives the same bits. None: one problem after the other, with one BLAS thread for small problems and as
+        many as BLAS is set to for large ones, where the largest product takes 4e9 multiplications; shapes decide that,
+        and BLAS is left as it was. BLAS has one number per process: while fits overlap, the smallest one asked for
+        holds.
     callback : callable, optional
         Called with a State (iteration, objective, lower_bound, gap, elapsed, problem); True stops the fit. Always in
         the calling thread; with `n_threads`, several problems take turns in no fixed order.
@@ -133,8 +135,7 @@ def fit(
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
-        with blas_threads(limits.n_threads):
-            model, shortfalls = fit_blocks(call, params, blocks, class_weight)
+        model, shortfalls = fit_blocks(call, params, blocks, class_weight)
     else:
         model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:
@@ -154,8 +155,8 @@ def certified(
     """The model of a call, and what it fell short of: whoever asked says that in a warning of its own kind."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
-    with blas_threads(call.limits.n_threads):
-        setting = call.read(X, y, sample_weight, class_weight)
+    setting = call.read(X, y, sample_weight, class_weight)
+    with blas_threads(setting.n_threads):
         chosen = setting.kernel(kernel_given)
         handed = Handed()
         if start is not None:

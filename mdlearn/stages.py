@@ -25,6 +25,7 @@ from mdlearn.forms.proof import Solution
 from mdlearn.model.build import Held, build_model, held_values, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE, pairs_of
+from mdlearn.numerics.blas import product_work, threads_for
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
@@ -216,6 +217,19 @@ class Setting:
     call: Call
     data: Data
     pieces: list[Data]
+
+    @property
+    def n_threads(self) -> int | None:
+        """Number of BLAS threads: the one asked for, else by the size of the largest product; None: as found."""
+        asked, widest = self.call.limits.n_threads, max(self.pieces, key=lambda piece: piece.X.shape[0]).X
+        rows, columns = widest.shape
+        if self.call.kernel != "linear":
+            columns = rows
+        elif widest.sparse:
+            rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
+        if self.call.multiclass == "joint":
+            columns *= max(1, self.data.classes.shape[0])
+        return asked or threads_for(product_work(rows, columns))
 
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""

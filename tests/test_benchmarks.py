@@ -151,7 +151,7 @@ sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import numpy as np
 import benchmarks.threads as threads
-from mdlearn.solvers.threads import blas_threads
+from mdlearn.numerics.blas import blas_threads
 
 def woken(call):
     # How often other threads have gone back to sleep during a call; the least of three: one that was at work before

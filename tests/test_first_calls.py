@@ -120,7 +120,7 @@ def test_the_registry_and_a_plugin_from_two_threads(tmp_path):
 LIBRARIES = """
 import threading
 import numpy
-from mdlearn.solvers.threads import BlasGuard
+from mdlearn.numerics.blas import BlasGuard
 
 stop = threading.Event()
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from threading_cases import at_work, data
 
 import mdlearn
-from mdlearn.solvers.threads import GUARD
+from mdlearn.numerics.blas import GUARD
 
 X, Y = data(70, 4, 3)
 SPARSE = scipy.sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))

@@ -150,8 +150,8 @@ WAITING = """
 import os, signal, threading, time, warnings
 import numpy as np
 import mdlearn
-import mdlearn.solvers.threads as guarding
-from mdlearn.solvers.threads import GUARD
+import mdlearn.numerics.blas as guarding
+from mdlearn.numerics.blas import GUARD
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).standard_normal((30, 2))
@@ -176,7 +176,7 @@ def fork():
     return parted
 
 
-patience, guarding.PATIENCE = guarding.PATIENCE, 60.0
+patience, guarding.FORK_PATIENCE = guarding.FORK_PATIENCE, 60.0
 thread = threading.Thread(target=setting)
 thread.start()
 inside.wait()
@@ -184,7 +184,7 @@ parted = fork()
 thread.join()
 assert parted >= out[0], "the fork did not wait"
 assert GUARD.lock.acquire(timeout=60), "the parent has its lock back"
-guarding.PATIENCE = patience
+guarding.FORK_PATIENCE = patience
 began = time.perf_counter()
 assert fork() - began >= patience, "a handler of a signal may fork in here"
 GUARD.lock.release()
@@ -200,7 +200,7 @@ def test_a_fork_waits_for_threads_that_set_the_number_of_blas_threads(tmp_path):
 GUARDED = """
 import os, signal, threading, warnings
 import threadpoolctl
-from mdlearn.solvers.threads import GUARD, blas_threads
+from mdlearn.numerics.blas import GUARD, blas_threads
 
 warnings.simplefilter("ignore")
 

@@ -89,7 +89,7 @@ SCRIPT = """
 import json, os, random, signal, sys, threading, time, warnings
 import numpy as np, scipy.sparse, threadpoolctl
 import mdlearn
-from mdlearn.solvers.threads import GUARD
+from mdlearn.numerics.blas import GUARD
 
 warnings.simplefilter("ignore")
 case = sys.argv[1]

@@ -15,8 +15,8 @@ import scipy.sparse
 import threadpoolctl
 
 import mdlearn
+from mdlearn.numerics.blas import GUARD
 from mdlearn.solvers.interior import Interior
-from mdlearn.solvers.threads import GUARD
 
 FOUND = 3
 PERMUTATIONS = list(itertools.permutations(range(3)))

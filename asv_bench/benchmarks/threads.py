@@ -4,14 +4,22 @@
 has them to spare. `track_elsewhere` is the share of that CPU time that other threads than the caller's have used. With
 one thread it is 0, however busy the machine: anything else comes from a part that works outside the guard. Only the
 linear program runs in a thread of its own by design.
+
+`Busy.track_two_over_one` is the time of a product by two threads of BLAS in units of that by one, while other processes
+keep every core busy: what the size from which `n_threads=None` leaves BLAS alone goes by.
 """
 
+import os
+import subprocess
+import sys
 import warnings
 from contextlib import nullcontext
 from time import perf_counter, process_time, thread_time
 
+import numpy as np
+
 import mdlearn
-from mdlearn.solvers.threads import blas_threads
+from mdlearn.numerics.blas import blas_threads
 
 from .problems import arguments, fitted, rows
 
@@ -89,3 +97,36 @@ class Threads:
         return 1.0 - own / process
 
     track_elsewhere.unit = "share of CPU time"
+
+
+class Busy:
+    """One product beside other processes."""
+
+    params = ["2000 x 100", "8000 x 200", "20000 x 300", "5000 x 1000", "10000 x 1000"]
+    param_names = ["shape"]
+    timeout = 300
+
+    def setup(self, shape):
+        rows, columns = map(int, shape.split(" x "))
+        self.A = np.random.default_rng(0).standard_normal((rows, columns))
+        busy = [sys.executable, "-c", "while True: pass"]
+        self.others = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
+
+    def teardown(self, shape):
+        for one in self.others:
+            one.kill()
+            one.wait()
+
+    def track_two_over_one(self, shape):
+        walls = []
+        for n in (1, 2):
+            with blas_threads(n):
+                self.A.T @ self.A
+                calls, begun = 0, perf_counter()
+                while perf_counter() < begun + LEAST:
+                    self.A.T @ self.A
+                    calls += 1
+                walls.append((perf_counter() - begun) / calls)
+        return walls[1] / walls[0]
+
+    track_two_over_one.unit = "time with one thread"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
+from mdlearn.numerics.blas import blas_threads, threads_for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +181,9 @@ class Model:
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        return values_of_classes(self._scores(A) + self.intercept_, self.classes_.shape[0], self.multiclass)
+        with blas_threads(threads_for(float(math.prod(A.shape)) * self._n_terms)):
+            scores = self._scores(A)
+        return values_of_classes(scores + self.intercept_, self.classes_.shape[0], self.multiclass)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.
@@ -345,6 +349,13 @@ class Model:
             what = "kernel values against all training rows" if self.kernel.name == "precomputed" else "columns"
             raise ValueError(f"X has {A.shape[1]} columns; the model needs {self.n_features_in_} {what}")
         return A
+
+    @property
+    def _n_terms(self) -> int:
+        """Products with a row of which its decision values are made: coefficients, support rows or features."""
+        if self._coef is None:
+            return self.support_.shape[0]
+        return int(self._coef.shape[0] if self._map is None else self._coef.size)
 
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""

@@ -14,13 +14,13 @@ from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
+from mdlearn.numerics.blas import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.judging import judge, warnings_of
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Limits
-from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Handed
 
 TIES = ("C", "lambda2", "lambda1")
@@ -108,8 +108,8 @@ def select(
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
     first, seed = _earlier(limits, SHARE) if refit else limits, seed_of(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
-    with blas_threads(limits.n_threads):
-        study = Study(call, X, y, sample_weight, class_weight, scoring)
+    study = Study(call, X, y, sample_weight, class_weight, scoring)
+    with blas_threads(study.setting.n_threads):
         study.ask(grid, params)
         judged = judge(study, cv, "select")
         best = best_of(judged, study)

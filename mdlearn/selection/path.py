@@ -15,6 +15,7 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form
 from mdlearn.forms.start import Start, starts_of
+from mdlearn.numerics.blas import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.bar import Bar
 from mdlearn.selection.order import Route, grouped, place_of
@@ -22,7 +23,6 @@ from mdlearn.selection.points import asked_of
 from mdlearn.selection.result import Path
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Limits, Prepared, Starts
-from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call, Fitted, Handed, Setting
 
 
@@ -99,8 +99,8 @@ def fit_path(
     own = replace(limits, verbose=limits.verbose if limits.verbose > 1 else 0)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, seed_of(random_state))
     points, asked = asked_of(call, grid, params)
-    with blas_threads(limits.n_threads):
-        setting = call.read(X, y, sample_weight, class_weight)
+    setting = call.read(X, y, sample_weight, class_weight)
+    with blas_threads(setting.n_threads):
         if points is None:
             points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
         assert points is not None

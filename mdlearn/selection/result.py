@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
@@ -13,6 +14,7 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import Held
 from mdlearn.model.model import Model, kernel_values
 from mdlearn.model.pairs import values_of_classes
+from mdlearn.numerics.blas import blas_threads, threads_for
 from mdlearn.selection.scoring import labels, scoring_of
 from mdlearn.stages import Builder, Fitted
 
@@ -119,8 +121,10 @@ class Path(Sequence[Model]):
         out = np.empty((len(self), A.shape[0], k) if k > 2 else (len(self), A.shape[0]))
         for group in self._alike:
             held = [builder.held(self._fits[i]) for i in group]
-            F = self._values(A, self._fits[group[0]], held)
             p = held[0].intercept.shape[0]
+            terms = max(builder.data.X.shape[0], p * len(group))
+            with blas_threads(threads_for(float(math.prod(A.shape)) * terms)):
+                F = self._values(A, self._fits[group[0]], held)
             for j, (i, one) in enumerate(zip(group, held)):
                 values = F[:, j * p : (j + 1) * p] + one.intercept
                 out[i] = values_of_classes(values, k, builder.call.multiclass)

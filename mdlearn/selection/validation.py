@@ -12,12 +12,12 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.history import State
+from mdlearn.numerics.blas import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.judging import judge, warnings_of
 from mdlearn.selection.study import Study
 from mdlearn.selection.validated import CrossValidation
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.threads import blas_threads
 from mdlearn.stages import Call
 
 
@@ -114,8 +114,8 @@ def cross_validate(
     """
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
-    with blas_threads(limits.n_threads):
-        study = Study(call, X, y, sample_weight, class_weight, scoring)
+    study = Study(call, X, y, sample_weight, class_weight, scoring)
+    with blas_threads(study.setting.n_threads):
         study.ask([{}], params)
         judged = judge(study, cv, "cross_validate")
     for text in warnings_of(judged):

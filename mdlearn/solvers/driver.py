@@ -43,7 +43,7 @@ END = object()
 class Limits:
     """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
 
-    `n_threads` is what columns and BLAS may use together; None: columns one by one, BLAS as found.
+    `n_threads` is what columns and BLAS may use together; None: columns one by one, BLAS by the size of the work.
     """
 
     tol: float

@@ -11,6 +11,7 @@ from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
+from mdlearn.numerics.blas import blas_threads, product_work, threads_for
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.driver import Shortfall
@@ -52,14 +53,24 @@ def fit_blocks(
     stochastic = call.engine if isinstance(call.engine, SGD) else None
     solver = "newton" if stochastic is None else stochastic.name
     passes = Passes(solver, call.limits, blocks, _head(call, task, given, class_weight, blocks))
-    begun = begin(call, task, given, class_weight, passes)
+    n_threads = call.limits.n_threads
+    with blas_threads(n_threads or 1):  # how many rows there are is known afterwards
+        begun = begin(call, task, given, class_weight, passes)
+    summary = begun.summary
+    with blas_threads(n_threads or threads_for(product_work(summary.n_rows, summary.n_features))):
+        return _solved(stochastic, begun, passes)
+
+
+def _solved(stochastic: SGD | None, begun: Begun, passes: Passes) -> tuple[Model, list[Shortfall]]:
+    """The passes of the engine, and the model of what they find."""
+    limits = begun.call.limits
     if stochastic is None:
         way, told = (proximal, "proximal steps, ") if begun.form.penalty > 0 else (newton, "")
         certificates, W = way.solve(begun, passes)
         return _model(begun, passes, certificates, W, f"{told}sums over row blocks"), passes.shortfalls(certificates)
     certificates, W = descent.solve(stochastic, begun, passes)
     # A published end is a normal one.
-    shortfalls = passes.shortfalls(certificates) if call.limits.tol_given or passes.stopped else []
+    shortfalls = passes.shortfalls(certificates) if limits.tol_given or passes.stopped else []
     return _model(begun, passes, certificates, W, "asked for, over row blocks"), shortfalls
 
 

@@ -14,7 +14,7 @@ from distributed.comm import CommClosedError
 from mdlearn import RowBlocks
 from mdlearn.data.census import Census
 from mdlearn.data.streams import Portion, Tree, paired, plus
-from mdlearn.solvers.threads import blas_threads
+from mdlearn.numerics.blas import blas_threads
 
 from .cluster import WAIT, Connection
 from .inputs import delayed_blocks, known

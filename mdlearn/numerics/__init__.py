@@ -1,0 +1,1 @@
+"""Numerics below everything else."""

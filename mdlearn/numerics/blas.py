@@ -1,0 +1,190 @@
+"""The number of threads that BLAS uses: chosen by the size of the work, held while a fit runs, put back afterwards.
+
+Most BLAS libraries keep that number once per process, so the guard is the one thing that all fits of a process share.
+While fits overlap, the smallest number that any of them asked for holds; the last one to end puts back what the first
+one found. Other libraries (MKL, OpenMP builds) keep it once per thread: there, the same goes for every thread apart.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+PROCESS = 0
+"""Key of what all threads share, beside the identifiers of threads, which are never 0."""
+FORK_PATIENCE = 1.0
+"""Seconds that a fork waits for a thread that sets the number of BLAS threads; that takes microseconds."""
+
+
+SINGLE_THREAD_WORK = 4e9
+"""Multiplications of the largest product or factorisation up to which one thread serves best: about 0.2 s of it.
+
+Where other processes are at work, a call of BLAS with two threads waits for the slower one: below this, products take
+5 to 200 times as long as with one thread, above it about as long (asv_bench/benchmarks/threads.py, `Busy`).
+"""
+
+
+def threads_for(work: float) -> int | None:
+    """Number of BLAS threads for work of a size, in multiplications; None: as many as BLAS is set to.
+
+    It depends on shapes alone, never on the load of the machine: the same call gives the same bits.
+    """
+    return 1 if work < SINGLE_THREAD_WORK else None
+
+
+def product_work(rows: int, columns: int) -> float:
+    """Multiplications of the smaller of A A' and A'A, for A of the shape (rows, columns)."""
+    return float(rows) * float(columns) * float(min(rows, columns))
+
+
+def _set(library: Any, n: int) -> None:
+    # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves that
+    # purpose here, and the number has to follow whichever fit ends last.
+    free = getattr(library, "clear_controlling_thread", None)
+    if free is not None:
+        free(force=True)
+    library.set_num_threads(n)
+    if free is not None:
+        free(force=True)
+
+
+def _elsewhere(library: Any) -> int:
+    """The number that another thread sees."""
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.append(library.get_num_threads()))
+    thread.start()
+    thread.join()
+    return seen[0]
+
+
+def _per_thread(library: Any) -> bool:
+    """Whether a number set here is not seen elsewhere."""
+    found, probe = library.get_num_threads(), 2 if _elsewhere(library) == 1 else 1
+    try:
+        _set(library, probe)
+        return _elsewhere(library) != probe
+    finally:
+        _set(library, found)
+
+
+@dataclass(eq=False)
+class _Scope:
+    """Libraries with what they were set to when found, and the requests for them."""
+
+    found: list[tuple[Any, int]]
+    requests: dict[object, int] = field(default_factory=dict)
+
+    def apply(self) -> None:
+        smallest = min(self.requests.values(), default=None)
+        for library, number in self.found:
+            _set(library, number if smallest is None else smallest)
+
+
+class BlasGuard:
+    """The requests in force: of the process, and of every thread for the libraries that tell threads apart."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.scopes: dict[int, _Scope] = {}
+        self.libraries: list[Any] = []
+        self.n_modules = 0  # imported when the libraries were listed
+        self.kinds: dict[str, bool] = {}
+        self.forks = 0  # the thread that is forking, while it holds the lock
+
+    def forking(self) -> None:
+        """Before a fork: wait until no thread is setting a number.
+
+        BLAS holds a lock of its own meanwhile, and a child that is forked then waits for it forever. Not longer than
+        FORK_PATIENCE: a signal's handler may fork in the very thread that is setting one.
+        """
+        if self.lock.acquire(timeout=FORK_PATIENCE):
+            self.forks = threading.get_ident()
+
+    def parted(self) -> None:
+        """In the parent, after a fork."""
+        if self.forks == threading.get_ident():
+            self.forks = 0
+            self.lock.release()
+
+    def forked(self) -> None:
+        """In a forked child: the other threads are gone, with the lock that one may have held and with their requests.
+
+        What BLAS was set to when found is kept; the child's next request, or its end, sets the number anew.
+        """
+        self.lock, self.forks = threading.Lock(), 0
+        me = threading.get_ident()
+        mine = self.scopes[me].requests if me in self.scopes else {}
+        for key, scope in list(self.scopes.items()):
+            if key == PROCESS:
+                scope.requests = {token: n for token, n in scope.requests.items() if token in mine}
+            elif key != me:
+                del self.scopes[key]
+
+    def enter(self, token: object, n: int) -> None:
+        """Add a request of the calling thread."""
+        keys = (PROCESS, threading.get_ident())
+        with self.lock:
+            if PROCESS not in self.scopes:
+                self._look()
+            for key in keys:
+                if key not in self.scopes:
+                    mine = [library for library in self.libraries if self.kinds[library.filepath] == (key != PROCESS)]
+                    self.scopes[key] = _Scope([(library, library.get_num_threads()) for library in mine])
+                self.scopes[key].requests[token] = n
+                self.scopes[key].apply()
+
+    def leave(self, token: object) -> None:
+        """Take a request of the calling thread back; a second call changes nothing."""
+        with self.lock:
+            for key in (PROCESS, threading.get_ident()):
+                if key in self.scopes:
+                    self.scopes[key].requests.pop(token, None)
+                    self.scopes[key].apply()
+                    if not self.scopes[key].requests:
+                        del self.scopes[key]
+
+    def _look(self) -> None:
+        """List the loaded libraries and find their kinds, where modules were imported since the last time.
+
+        Listing takes a millisecond, as long as a small fit.
+        """
+        from threadpoolctl import ThreadpoolController
+
+        n_modules = len(sys.modules)
+        if n_modules == self.n_modules:
+            return
+        loaded = ThreadpoolController().select(user_api="blas").lib_controllers
+        self.libraries = [library for library in loaded if library.get_num_threads() is not None]
+        for library in self.libraries:
+            if library.filepath not in self.kinds:
+                self.kinds[library.filepath] = _per_thread(library)
+        self.n_modules = n_modules
+
+
+GUARD = BlasGuard()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=GUARD.forking, after_in_parent=GUARD.parted, after_in_child=GUARD.forked)
+
+
+@contextmanager
+def blas_threads(n: int | None) -> Iterator[None]:
+    """Hold BLAS to at most `n` threads, for the calling thread at least; None leaves it alone."""
+    if n is None:
+        yield
+        return
+    token = object()
+    try:
+        GUARD.enter(token, n)
+        yield
+    finally:
+        try:
+            GUARD.leave(token)
+        except KeyboardInterrupt:
+            # Ctrl-C in the middle of it: once more, then let it through.
+            GUARD.leave(token)
+            raise
