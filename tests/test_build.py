@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 from documents import PACKAGE, ROOT
+
+# setup.py as a module, and the command that setuptools makes ready. In a process of its own: setuptools replaces
+# distutils for everybody.
+BEGIN = """
+import importlib.util, json, os
 from setuptools import Distribution
 
-
-def settings(monkeypatch, jobs=None):
-    """setup.py as a module, run anew: it reads its settings from the environment."""
-    monkeypatch.delenv("MDLEARN_BUILD_JOBS", raising=False)
-    if jobs is not None:
-        monkeypatch.setenv("MDLEARN_BUILD_JOBS", jobs)
-    monkeypatch.chdir(ROOT)
-    spec = importlib.util.spec_from_file_location("mdlearn_setup", ROOT / "setup.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+spec = importlib.util.spec_from_file_location("mdlearn_setup", "setup.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
 
 
-def command(module, **options):
-    """The build command as setuptools makes it ready."""
+def command(**options):
     built = module.BuildExt(Distribution({"name": "mdlearn", "ext_modules": module.extensions()}))
     for name, value in options.items():
         setattr(built, name, value)
@@ -33,58 +29,81 @@ def command(module, **options):
     return built
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not tell which cores may be used")
-@pytest.mark.parametrize("cores", [{0}, {0, 2, 5}])
-def test_a_build_uses_the_cores_that_the_process_may_use(monkeypatch, cores):
-    module = settings(monkeypatch)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores)
-    assert command(module).parallel == len(cores)
+def tell(answer):
+    print(json.dumps(answer))
+"""
 
 
-def test_a_build_has_at_least_one_job_where_cores_are_unknown(monkeypatch):
-    module = settings(monkeypatch)
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert command(module).parallel == 1
+def run(program, jobs=None):
+    environment = {name: value for name, value in os.environ.items() if name != "MDLEARN_BUILD_JOBS"}
+    if jobs is not None:
+        environment["MDLEARN_BUILD_JOBS"] = jobs
+    code = [sys.executable, "-c", BEGIN + program]
+    return subprocess.run(code, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_the_environment_sets_the_number_of_jobs_and_the_command_line_wins(monkeypatch):
-    module = settings(monkeypatch, "3")
-    assert command(module).parallel == 3
-    assert command(module, parallel="5").parallel == 5
+def answer(program, jobs=None):
+    done = run(program, jobs)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("asked", ["0", "-1", "two", "1.5"])
-def test_a_number_of_jobs_that_is_none_is_refused(monkeypatch, asked):
-    module = settings(monkeypatch, asked)
-    with pytest.raises(SystemExit, match=f"MDLEARN_BUILD_JOBS='{asked}' needs to be a whole number"):
-        command(module)
+def test_a_build_uses_the_cores_that_the_process_may_use():
+    program = """
+told = []
+for cores in ({0}, {0, 2, 5}):
+    os.sched_getaffinity = lambda pid, cores=cores: cores
+    told.append(command().parallel)
+del os.sched_getaffinity  # as on a system that does not tell
+for number in (4, None):
+    os.cpu_count = lambda number=number: number
+    told.append(command().parallel)
+tell(told)
+"""
+    assert answer(program) == [1, 3, 4, 1]
 
 
-def test_translation_and_compiler_share_the_number_of_jobs(monkeypatch, tmp_path):
-    module = settings(monkeypatch, "2")
-    seen = []
+def test_the_environment_sets_the_number_of_jobs_and_the_command_line_wins():
+    assert answer("tell([command().parallel, command(parallel='5').parallel])", "3") == [3, 5]
 
-    def translate(extensions, **options):
-        seen.append(options)
-        return extensions
 
-    built = command(module, build_lib=str(tmp_path / "lib"), build_temp=str(tmp_path / "temp"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "cythonize", translate)
-    monkeypatch.setattr(module.build_ext, "build_extensions", lambda self: seen.append({"parallel": self.parallel}))
-    built.compiler = type("Compiler", (), {"compiler_type": "unix"})()
+@pytest.mark.parametrize("asked", ["0", "1.5"])
+def test_a_number_of_jobs_that_is_none_is_refused(asked):
+    assert f"MDLEARN_BUILD_JOBS='{asked}' needs to be a whole number" in run("command()", asked).stderr
+
+
+def test_translation_and_compiler_share_the_number_of_jobs():
+    program = """
+import tempfile
+from types import SimpleNamespace
+
+seen = []
+
+
+def translate(extensions, **options):
+    seen.append(options["nthreads"])
+    return extensions
+
+
+with tempfile.TemporaryDirectory() as folder:
+    built = command(build_lib=folder)
+    os.chdir(folder)
+    module.cythonize = translate
+    module.build_ext.build_extensions = lambda self: seen.append(self.parallel)
+    built.compiler = SimpleNamespace(compiler_type="unix")
     built.build_extensions()
-    assert seen[0]["nthreads"] == seen[1]["parallel"] == 2
+    os.chdir(os.pardir)
+tell(seen)
+"""
+    assert answer(program, "2") == [2, 2]
 
 
-def test_what_typed_memoryviews_need_is_compiled_once(monkeypatch):
-    names = [extension.name for extension in settings(monkeypatch).extensions()]
+def test_what_typed_memoryviews_need_is_compiled_once():
+    names = answer("tell([extension.name for extension in module.extensions()])")
     assert names.count("mdlearn._solvers._cyutility") == 1
     assert len(names) == len(set(names)) == 1 + len(list((ROOT / "mdlearn" / "_solvers").glob("*.pyx")))
     # An installed kernel takes it from there.
     program = "import sys, mdlearn._solvers.apg; print('mdlearn._solvers._cyutility' in sys.modules)"
-    told = subprocess.run(
-        [sys.executable, "-c", program], cwd=PACKAGE.parent, capture_output=True, text=True, timeout=120
-    )
+    code = [sys.executable, "-c", program]
+    told = subprocess.run(code, cwd=PACKAGE.parent, capture_output=True, text=True, timeout=120)
     assert told.stdout.strip() == "True", told.stderr
