@@ -98,7 +98,7 @@ def run(*command, folder=None):
     done = subprocess.run(
         list(map(str, command)),
         cwd=folder,
-        env={**kept, "PYTHONNOUSERSITE": "1", "OMP_NUM_THREADS": "1"},
+        env={**kept, "PYTHONNOUSERSITE": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

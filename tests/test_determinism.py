@@ -18,6 +18,8 @@ from judging import engine_names
 
 import mdlearn
 
+pytestmark = pytest.mark.threads
+
 
 def data(seed=0, m=200, d=5, classes=2):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,8 @@ from plugin_cases import offering
 
 import mdlearn
 
+pytestmark = pytest.mark.threads
+
 HANG = 60
 """Seconds after which a process is taken to hang; it needs about one."""
 

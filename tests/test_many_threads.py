@@ -15,6 +15,8 @@ from threading_cases import at_work, data
 import mdlearn
 from mdlearn.numerics.blas import GUARD
 
+pytestmark = pytest.mark.threads
+
 X, Y = data(70, 4, 3)
 SPARSE = scipy.sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
 FITS = [

@@ -13,6 +13,8 @@ from threading_cases import bits, data, run
 import mdlearn
 from mdlearn.errors import InsufficientMemory
 
+pytestmark = pytest.mark.threads
+
 COMMON = """
 import os
 

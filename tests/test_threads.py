@@ -24,7 +24,7 @@ from mdlearn.solvers.cd import CoordinateDescent
 from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.threads import one_by_one, side_by_side
 
-pytestmark = pytest.mark.usefixtures(left_as_found.__name__)
+pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 
 
 # ---------------------------------------------------------------- results

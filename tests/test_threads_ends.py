@@ -20,7 +20,7 @@ from threading_cases import (
 
 import mdlearn
 
-pytestmark = pytest.mark.usefixtures(left_as_found.__name__)
+pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 
 
 # ---------------------------------------------------------------- early ends

@@ -29,7 +29,7 @@ from mdlearn.numerics.blas import GUARD, blas_threads
 from mdlearn.solvers import threads
 from mdlearn.solvers.threads import side_by_side
 
-pytestmark = pytest.mark.usefixtures(left_as_found.__name__)
+pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 
 
 # ---------------------------------------------------------------- the guard
