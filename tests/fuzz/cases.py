@@ -31,9 +31,9 @@ TOLS = (1e-6, 1e-6, 1e-6, 1e-3, 1e-9, 1e-12, 0.0)
 
 
 def options(rng, solver):
-    """Now and then, settings of the engine's own."""
+    """Now and then, settings of the engine's own, or two threads."""
     if rng.random() > 0.15:
-        return {}
+        return {"n_threads": 2} if rng.random() < 0.05 else {}
     some = {
         "asgd": {"epochs": int(rng.integers(1, 20))},
         "sgd": {"epochs": int(rng.integers(1, 20))},

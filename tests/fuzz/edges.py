@@ -63,8 +63,7 @@ def at_the_edge(seed, index, p):
     edge = EDGES[rng.integers(len(EDGES))]
     changed = edge(rng, p)
     if p.single:
-        with np.errstate(all="ignore"):
-            changed = replace(changed, X=changed.X.astype(np.float32).astype(float))
+        changed = replace(changed, X=changed.X.astype(np.float32).astype(float))
     if not np.isfinite(changed.X).all():
         return p
     distinct = len(np.unique(changed.X[changed.counts > 0], axis=0))

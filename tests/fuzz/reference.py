@@ -244,6 +244,5 @@ def _columns(model, X):
 def _noise(problem, model, F, size, squares, W, exact):
     """How far rounding of extended precision may move the objective: it is asked for values moved by as much."""
     step = 8 * EPS * size * problem.X.shape[1]
-    with np.errstate(all="ignore"):
-        moved = [objective_at(problem, model, F + s * step, squares, W)[0] for s in (1, -1)]
+    moved = [objective_at(problem, model, F + s * step, squares, W)[0] for s in (1, -1)]
     return float(max(abs(sum(v) - sum(exact)) for v in moved) + EPS * 1e2 * abs(sum(exact)))

@@ -105,7 +105,7 @@ class Outcome:
     @property
     def complete(self):
         """Whether time did not end it: only then it is the same again."""
-        return min(self.wall, self.cpu * 1.2) < 0.8 * self.limit and not any("time" in w[1] for w in self.warned)
+        return self.wall < 0.8 * self.limit and not any("time_limit" in text for _, text, _ in self.warned)
 
     @property
     def late(self):
@@ -119,8 +119,7 @@ class Outcome:
     @property
     def values(self):
         if self._values is None:
-            with np.errstate(all="ignore"):
-                self._values = values_of(self.problem, self.model, laid_out(self.problem, self.run.layout))
+            self._values = values_of(self.problem, self.model, laid_out(self.problem, self.run.layout))
         return self._values
 
     @property
@@ -158,7 +157,7 @@ def fit(problem, run, origin=None, limit=LIMIT, call=None):
         given.pop("sample_weight", None)
     else:
         X, y = laid_out(problem, run.layout), problem.y
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as seen, np.errstate(divide="warn", over="warn", invalid="warn"):
         warnings.simplefilter("always")
         began = time.perf_counter(), time.process_time()
         try:
