@@ -1,18 +1,15 @@
 """Margin-distribution classifiers with certified solvers.
 
-``mdlearn.fit("ldm", X, y)`` returns a `Model`. Importing this package imports numpy and pluggy only; the rest follows
-at first use.
+``mdlearn.fit("ldm", X, y)`` returns a `Model`. Importing this package imports neither numpy nor anything else that
+takes time: that follows at first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy  # noqa: F401  (measured baseline of the import time; everything below is loaded at first use)
-
 from mdlearn.errors import ConvergenceWarning, InsufficientMemory, PluginWarning
 from mdlearn.lazy import lazy_names
-from mdlearn.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     # What `__getattr__` finds at run time, for type checkers: the same names as in _LAZY and _SUBMODULES.
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
     from mdlearn.plugins.files import load
+    from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.manager import list_plugins
     from mdlearn.selection.choosing import select
     from mdlearn.selection.path import fit_path
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {
+    "hookimpl": "mdlearn.plugins.hookspecs",
     "fit": "mdlearn.api",
     "fit_path": "mdlearn.selection.path",
     "cross_validate": "mdlearn.selection.validation",

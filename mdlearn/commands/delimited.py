@@ -138,8 +138,10 @@ class Reader:
                     usecols=None if whole else order,
                     converters=None if target is None else {target: self.labels.code},
                 )
-            except ValueError:
-                pass
+            except ValueError as error:
+                # loadtxt makes a ValueError of whatever `code` raises.
+                if isinstance(error.__cause__, KeyboardInterrupt):
+                    raise error.__cause__ from None
         if A is None or A.shape != (len(lines), len(order)):
             A = self._careful(numbers, lines, order, target)
         elif whole and target is not None:

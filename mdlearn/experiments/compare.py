@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import re
-import signal
 import sys
 import time
 import warnings
@@ -20,6 +18,7 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.data.checks import check_number
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
@@ -158,19 +157,12 @@ def _results(work: Sequence[Callable[[], Cell]], jobs: int) -> Iterator[Iterator
     if jobs == 1:
         yield (one() for one in work)
         return
-    # Processes begun afresh, because a forked one would inherit BLAS in the middle of something.
-    pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_leave_interrupts)
-    with pool:
+    with worker_pool(jobs) as pool:
         yield pool.imap(_call, work)
 
 
 def _call(one: Callable[[], Cell]) -> Cell:
     return one()
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is the business of the process that collects the results."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from functools import lru_cache
 
 from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.store import Store
 from mdlearn.experiments.papers.studies import Record, Settings, Unit
+from mdlearn.experiments.processes import worker_pool
 from mdlearn.selection.bar import Bar
 
 
@@ -48,10 +47,7 @@ def _results(
     if jobs == 1 or len(work) < 2:
         yield from map(_done, work)
         return
-    # Processes begun afresh: a forked one would inherit BLAS in the middle of something.
-    with _interrupts_wait():
-        pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_leave_interrupts)
-    with pool:
+    with worker_pool(jobs) as pool:
         yield from pool.imap_unordered(_done, work)
 
 
@@ -68,24 +64,3 @@ def _done(work: tuple[str, Unit, str | None, Settings]) -> tuple[Unit, list[Reco
 def _sets(folder: str | None) -> Sets:
     """A process reads every data set once."""
     return Sets(folder)
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C is seen afterwards; processes started within never see it, not even while they import."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # its start would let signals through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is the business of the process that collects the records."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,35 @@
+"""Processes that work for a command, and never see the Ctrl-C that is meant for it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.pool import Pool
+
+
+def worker_pool(jobs: int) -> Pool:
+    """Return a pool of processes begun afresh, because a forked one would inherit BLAS in the middle of something."""
+    with _interrupts_wait():
+        return multiprocessing.get_context("spawn").Pool(jobs, initializer=_ignore_interrupts)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is seen afterwards; processes started within never see it, not even while they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start would let signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
