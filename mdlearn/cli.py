@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from mdlearn.commands.parsers import add_compare, add_fit, add_predict, add_reproduce
+from mdlearn.commands.parsers import add_compare, add_demo, add_fit, add_predict, add_reproduce
 from mdlearn.data.kernels import ARGUMENTS, DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
@@ -25,8 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mdlearn", description="Margin-distribution classifiers.")
     parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    demo = commands.add_parser("demo", help="fit SVM and LDM on real data, print a table and draw the margins")
-    demo.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")
+    add_demo(commands)
     add_fit(commands)
     add_predict(commands)
     add_compare(commands)
@@ -53,7 +52,7 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if given.command == "demo":
         from mdlearn.experiments.demo import main as run_demo
 
-        return run_demo(given.output)
+        return run_demo(given.output, given.force)
     if given.command in ("fit", "predict", "compare", "reproduce"):
         return _on_files(given, parser)
     if given.command == "plugins":

@@ -192,7 +192,7 @@ def judge(path, content, model, fitted):
     if fitted:
         code, told = run(main, "fit", path, "-o", path.parent / "new.npz", "--max-iter", 3, "--time-limit", 2)
         assert code == 1 or outcome != "refused", told
-    code, told = run(main, "predict", model, path, "-o", path.parent / "out")
+    code, told = run(main, "predict", model, path, "-o", path.parent / "out", "--force")
     return f"{outcome}, predicted" if code == 0 else outcome
 
 

@@ -66,7 +66,7 @@ def test_bad_files_and_places(place, run):
     run("fit", "a.svm", "-o", "m.npz")
     fails(run("predict", "m.npz", "none.svm"), "none.svm")
     fails(run("predict", "m.npz", "m.npz"), "svmlight")
-    fails(run("predict", "m.npz", "a.svm", "-o", "nowhere/out"), "nowhere/out")
+    fails(run("predict", "m.npz", "a.svm", "-o", "nowhere/out"), "no folder", "nowhere")
     content = Path("m.npz").read_bytes()
     Path("m.npz").write_bytes(content[:-100])
     fails(run("predict", "m.npz", "a.svm"), "m.npz cannot be loaded")
@@ -163,7 +163,7 @@ def test_ctrl_c_ends_a_fit(place):
     X = rng.normal(size=(3000, 20)).round(2)
     write(folder / "large.svm", X, np.where(rng.random(3000) < 0.5, 1, -1))
     (folder / "m.npz").write_text("as it was")
-    command = [sys.executable, "-m", "mdlearn", "fit", "large.svm", "-o", "m.npz", "--kernel", "rbf", "-vv"]
+    command = [sys.executable, "-m", "mdlearn", "fit", "large.svm", "-o", "m.npz", "--force", "--kernel", "rbf", "-vv"]
     with subprocess.Popen(
         [*command, "--tol", "0", "--param", "C=1e6", "--max-iter", "1000000000"],
         stdout=subprocess.PIPE,

@@ -45,11 +45,11 @@ def test_predict_finds_columns_by_their_names(model, run):
     said = f"accuracy: {right / 50:.6g} ({right} of 50 rows)\n"
     table("b.csv", order=(2, 0, 1), delimiter=";")
     for name in ("a.csv", "b.csv"):
-        assert run("predict", "m.npz", name, "-o", "out") == (0, said, "")
+        assert run("predict", "m.npz", name, "-o", "out", "--force") == (0, said, "")
         assert Path("out").read_text().split() == model.predict(X).tolist()
     surplus = [f"n{i},{line}" for i, line in enumerate(Path("a.csv").read_text().splitlines())]
     Path("c.csv").write_text("\n".join(surplus))
-    assert run("predict", "m.npz", "c.csv", "-o", "out") == (0, said, "")
+    assert run("predict", "m.npz", "c.csv", "-o", "out", "--force") == (0, said, "")
     Path("d.csv").write_text(Path("a.csv").read_text().replace("a,b", "a,B", 1))
     fails(run("predict", "m.npz", "d.csv"), "d.csv lacks the column 'b', which the model needs")
 
@@ -102,7 +102,7 @@ def test_labels_of_text_that_look_like_numbers(place, run):
     Path("b.csv").write_text("\n".join(row for row in rows if row.endswith("01")))
     assert "not known" not in run("predict", "m.npz", "b.csv", "-o", "out")[1]
     Path("b.csv").write_text("1,1\n2,1\n")
-    assert "accuracy: not known" in run("predict", "m.npz", "b.csv", "-o", "out")[1]
+    assert "accuracy: not known" in run("predict", "m.npz", "b.csv", "-o", "other")[1]
 
 
 def test_models_and_files_of_different_kinds(model, run):

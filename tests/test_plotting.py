@@ -234,4 +234,4 @@ def test_demo_names_the_extra_when_a_package_is_missing(demo, monkeypatch, tmp_p
 def test_demo_refuses_a_missing_directory_before_any_work(demo, tmp_path, capsys):
     assert demo.main(tmp_path / "nowhere") == 1
     shown, error = capsys.readouterr()
-    assert "there is no directory" in error and not shown
+    assert "there is no folder" in error and not shown

@@ -99,10 +99,10 @@ def test_an_existing_folder_is_left_alone(tmp_path, capsys):
     (tmp_path / "band").mkdir()
     (tmp_path / "band" / "mine.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    for arguments in (["band", "--dir", str(tmp_path)], ["file", "--dir", str(tmp_path)]):
-        assert main(["new-plugin", *arguments]) == 1
-        target = tmp_path / arguments[0]
-        assert capsys.readouterr().err == f"error: {target} exists already; give another NAME or --dir, or remove it\n"
+    for name, what in (("band", "not empty"), ("file", "no folder")):
+        assert main(["new-plugin", name, "--dir", str(tmp_path)]) == 1
+        said = capsys.readouterr().err
+        assert f"{tmp_path / name} exists already" in said and f"{what}; give another NAME or --dir" in said
     assert main(["new-plugin", "band", "--dir", str(tmp_path / "file")]) == 1
     assert str(tmp_path / "file") in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["band", "file", "mine.txt"]

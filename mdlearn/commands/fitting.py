@@ -14,13 +14,15 @@ from mdlearn.api import fit
 from mdlearn.commands.reading import Options, read_for_fit
 from mdlearn.commands.tables import Table
 from mdlearn.model.model import Model
-from mdlearn.model.persistence import check_target, save
+from mdlearn.model.persistence import is_model, save
+from mdlearn.outputs import Output
 from mdlearn.selection.validation import cross_validate
 
 
 def run_fit(given: argparse.Namespace) -> int:
     """Fit a model on a file, print what it is worth, save it."""
-    check_target(given.output)  # before the work, not after
+    # Before the work, not after.
+    Output(given.output, reads=[given.data], replaces=is_model, force=given.force)
     options = Options(given.data_format, given.delimiter, given.header, given.target, given.features)
     table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
     if given.verbose:

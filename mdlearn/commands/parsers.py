@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 WORDS = {"true": True, "false": False, "none": None}
 FIT_EXAMPLES = """\
 examples:
-  python -m mdlearn fit heart.csv -o heart.npz --target disease
-  python -m mdlearn fit a9a.svm.bz2 -o a9a.npz --objective svm --param C=0.1 --kernel rbf --param gamma=0.05
+  %(prog)s heart.csv -o heart.npz --target disease
+  %(prog)s a9a.svm.bz2 -o a9a.npz --objective svm --param C=0.1 --kernel rbf --param gamma=0.05
 
 exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage, 130 Ctrl-C"""
 PREDICT_EXAMPLES = """\
 examples:
-  python -m mdlearn predict heart.npz patients.csv -o diagnoses.txt
-  python -m mdlearn predict a9a.npz a9a.t --data-format svmlight --scores"""
+  %(prog)s heart.npz patients.csv -o diagnoses.txt
+  %(prog)s a9a.npz a9a.t --data-format svmlight --scores"""
+
+
+def add_demo(commands: Any) -> None:
+    """Add the arguments of `demo`."""
+    one = commands.add_parser("demo", help="fit SVM and LDM on real data, print a table and draw the margins")
+    one.add_argument("--output", default=None, metavar="DIR", help="folder of the plot (default: the current one)")
+    add_force(one, "a picture of the same name that is not of an earlier demo")
 
 
 def add_fit(commands: Any) -> None:
@@ -33,6 +41,7 @@ def add_fit(commands: Any) -> None:
         help="CSV file, or svmlight file (its columns count from 1, or from 0 if index 0 occurs)",
     )
     one.add_argument("-o", "--output", required=True, metavar="MODEL", help="file of the model, for example m.npz")
+    add_force(one, "MODEL even if it exists and is no model of mdlearn")
     one.add_argument("--objective", default="ldm", help="see `objectives` (default: %(default)s)")
     one.add_argument(
         "--param",
@@ -83,6 +92,7 @@ def add_predict(commands: Any) -> None:
     one.add_argument("model", metavar="MODEL", help="file that `fit` or Model.save wrote")
     one.add_argument("data", metavar="DATA", help="CSV or svmlight file, with labels or (CSV) without")
     one.add_argument("-o", "--output", metavar="FILE", help="file of the predictions (default: standard output)")
+    add_force(one, "FILE if it exists")
     one.add_argument(
         "--scores", action="store_true", help="write decision values instead: one, or one per class in sorted order"
     )
@@ -95,7 +105,9 @@ def _add_file_options(one: argparse.ArgumentParser, target: str) -> None:
         "how DATA is read", "By default found out from the file. gzip and bzip2 are unpacked, whatever the name is."
     )
     file.add_argument("--data-format", choices=("csv", "svmlight"), help="default: by the name, else by the content")
-    file.add_argument("--target", metavar="COLUMN", help=f"CSV: name or number (from 1) of the labels ({target})")
+    file.add_argument(
+        "--target", type=_column, metavar="COLUMN", help=f"CSV: name or number (from 1) of the labels ({target})"
+    )
     file.add_argument("--delimiter", type=_delimiter, metavar="CHAR", help="CSV: comma, semicolon or tab")
     file.add_argument("--header", type=_yes, metavar="yes|no", help="CSV: whether the first line names the columns")
 
@@ -127,6 +139,7 @@ def add_compare(commands: Any) -> None:
     one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
     one.add_argument("--format", default="text", choices=("text", "csv", "json"), help="default: %(default)s")
     one.add_argument("--out", metavar="FILE", help="file of the table (default: standard output)")
+    add_force(one, "FILE if it exists")
 
 
 def add_reproduce(commands: Any) -> None:
@@ -142,10 +155,23 @@ def add_reproduce(commands: Any) -> None:
     one.add_argument(
         "--output", default="reproduction", metavar="DIR", help="folder of records and reports (default: %(default)s)"
     )
+    add_force(one, "files of that folder that are not of an earlier run")
     one.add_argument("--quick", action="store_true", help="a smoke run: few sets, splits and grid points")
     one.add_argument("--report", action="store_true", help="write the report of what has been run, and run nothing")
     one.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (default: %(default)s)")
     one.add_argument("--seed", type=_seed, default=0, help="seed of splits and fits (default: %(default)s)")
+
+
+def add_force(one: argparse.ArgumentParser, what: str) -> None:
+    """Add `--force`, which overwrites `what`; files that the command reads are never written to."""
+    one.add_argument("--force", action="store_true", help=f"overwrite {what}; never what the command reads")
+
+
+def _column(text: str) -> str:
+    """Name or number of a column; numbers count from 1."""
+    if re.fullmatch(r"-[0-9]+", text):
+        raise argparse.ArgumentTypeError(f"{text} is no column; they count from 1, and the last one is the default")
+    return text
 
 
 def _names(text: str) -> list[str]:

@@ -10,11 +10,15 @@ import numpy as np
 
 from mdlearn.commands.reading import Options, read_for_model
 from mdlearn.model.model import Model
+from mdlearn.outputs import Output
 from mdlearn.plugins.files import load_with_notes
 
 
 def run_predict(given: argparse.Namespace) -> int:
     """Predict the rows of a file with a saved model; one line per row."""
+    reads, out = (given.model, given.data), None
+    if given.output is not None:
+        out = Output(given.output, reads, force=given.force, streams=True)
     model, notes = load_with_notes(given.model)
     options = Options(given.data_format, given.delimiter, given.header, given.target)
     table = read_for_model(given.data, options, model, notes)
@@ -26,14 +30,13 @@ def run_predict(given: argparse.Namespace) -> int:
     else:
         lines = [str(label) for label in predicted.tolist()]
     text = "\n".join(lines) + "\n"
-    if given.output is None:
+    if out is None:
         sys.stdout.write(text)
         sys.stdout.flush()
     else:
-        with open(given.output, "w", encoding="utf-8") as file:
-            file.write(text)
+        out.write(text.encode())
     # On standard output, lines of predictions stay alone.
-    print(quality(model, X, table.y, predicted), file=sys.stderr if given.output is None else sys.stdout)
+    print(quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
     return 0
 
 

@@ -22,6 +22,7 @@ from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
+from mdlearn.outputs import Output
 from mdlearn.plugins.manager import find, registry
 from mdlearn.selection.scores import accuracy, auc, f1_macro
 
@@ -30,7 +31,8 @@ def main(given: argparse.Namespace) -> int:
     """Compare, and print or write the table; after Ctrl-C that of what there is, then KeyboardInterrupt goes on."""
     check_number(given.seed, "--seed", low=0)
     check_number(given.time_limit, "--time-limit", low=0.0)
-    sets = _chosen(find_sets(given.data), given.sets, "data set")
+    there = find_sets(given.data)
+    sets = _chosen(there, given.sets, "data set")
     chosen = _chosen(registry().objectives, given.objectives, "objective")
     objectives = [name for name, cls in chosen.items() if cls.task == "classification"]
     if given.objectives is not None and len(objectives) < len(chosen):
@@ -39,9 +41,7 @@ def main(given: argparse.Namespace) -> int:
     find("kernel", given.kernel)
     threads = None if given.jobs == 1 else 1
     settings = Settings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
-    out = None if given.out is None else Path(given.out)
-    if out is not None and not out.resolve().parent.is_dir():
-        raise ValueError(f"there is no folder {out.resolve().parent}; make it, or give another --out")
+    out = None if given.out is None else Output(given.out, there.values(), force=given.force, streams=True)
     found = Comparison(settings)
     work = [
         partial(evaluate, name, path, objective, settings) for name, path in sets.items() for objective in objectives
@@ -56,8 +56,8 @@ def main(given: argparse.Namespace) -> int:
         if out is None:
             print(text, end="", flush=True)
         else:
-            out.write_text(text, encoding="utf-8")
-            print(f"table of {len(found.cells)} of {len(work)} results: {out}", file=sys.stderr)
+            out.write(text.encode())
+            print(f"table of {len(found.cells)} of {len(work)} results: {out.path}", file=sys.stderr)
     return 0
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import numpy as np
 from mdlearn import margins
 from mdlearn.api import fit
 from mdlearn.model.model import Model
+from mdlearn.outputs import Output
 from mdlearn.plotting import cumulative_margins
 
 PICTURE = "mdlearn-demo-margins.png"
+WRITER = "mdlearn demo"
+"""What the picture says that it was written by."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,15 @@ class Halves:
     y_test: np.ndarray
 
 
-def main(output_directory: str | os.PathLike[str] | None = None) -> int:
+def main(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
     """Fit, print a table, and write the plot of cumulative training margins.
 
     Parameters
     ----------
     output_directory : path, optional
         Where ``mdlearn-demo-margins.png`` goes. Default: the current directory.
+    force : bool, default False
+        Whether a file of this name is overwritten that is not of an earlier demo.
 
     Returns
     -------
@@ -77,11 +83,10 @@ def main(output_directory: str | os.PathLike[str] | None = None) -> int:
         from sklearn import datasets
     except ImportError as error:
         return _fail(f'the demo needs scikit-learn and matplotlib ({error}); run: pip install "mdlearn[demo]"')
-    path = Path(output_directory or ".").resolve() / PICTURE
-    if not path.parent.is_dir():
-        return _fail(f"there is no directory {path.parent}; make it, or give another one")
-    if not os.access(path.parent, os.W_OK):
-        return _fail(f"the directory {path.parent} cannot be written to; give another one")
+    try:
+        picture = Output(Path(output_directory or ".").resolve() / PICTURE, replaces=_is_ours, force=force)
+    except (OSError, ValueError) as error:
+        return _fail(str(error))
 
     halves = {}
     for name in dict.fromkeys(task.data for task in TASKS):
@@ -103,9 +108,16 @@ def main(output_directory: str | os.PathLike[str] | None = None) -> int:
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = cumulative_margins(curves, ax=figure.add_subplot())
     ax.set_title(f"Training margins, {TASKS[0].data.replace('_', ' ')}")
-    figure.savefig(path, dpi=150)
-    print(f"Cumulative margins: {path}")
+    picture.write(partial(figure.savefig, format="png", dpi=150, metadata={"Software": WRITER}))
+    print(f"Cumulative margins: {picture.path}")
     return 0
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a file is a picture that this demo wrote."""
+    with open(path, "rb") as file:
+        head = file.read(200)
+    return head.startswith(b"\x89PNG") and WRITER.encode() in head
 
 
 def split(X: np.ndarray, y: np.ndarray) -> Halves:

@@ -6,12 +6,10 @@ header lists with dtype and shape, in this order (`mdlearn.model.archive`).
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from typing import Any
@@ -23,9 +21,14 @@ from mdlearn.model.archive import Members, Unreadable
 from mdlearn.model.decoding import Lookup, decode
 from mdlearn.model.encoding import FORMAT, VERSION, encode
 from mdlearn.model.model import Model
+from mdlearn.outputs import check_target, replace
 
 SHOWN = 600
 """Characters of an error that may come from a file."""
+
+
+class FutureFormat(Unreadable):
+    """A model file that a later version of mdlearn wrote."""
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -53,7 +56,8 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
     target = check_target(path)
     header, arrays = encode(model, dict(notes or {}))
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
-    _write(target, {"header": text, "digest": _digest(text, arrays), **arrays})
+    members = {"header": text, "digest": _digest(text, arrays), **arrays}
+    replace(target, lambda file: archive.write(file, members))
 
 
 def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
@@ -89,48 +93,16 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
             ) from error
 
 
-def check_target(path: str | os.PathLike[str]) -> str:
-    """Return the file that `path` stands for (links followed); OSError when no file can be put there."""
-    target = os.path.realpath(_shown(path))
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"there is no folder {folder}; make it, or give another path")
-    if os.path.lexists(target) and not os.path.isfile(target):
-        # Renaming would replace a device, a pipe or a link in a circle by a file.
-        raise OSError(f"{target} is not a regular file; give another path")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"the folder {folder} cannot be written to; give another path")
-    return target
-
-
-def _write(target: str, members: dict[str, np.ndarray]) -> None:
-    folder = os.path.dirname(target)
-    draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as the model files of mdlearn do, of whatever format version."""
     try:
-        with open(draft, "xb", opener=_private if os.path.exists(target) else None) as file:
-            archive.write(file, members)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(target):
-            os.chmod(draft, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(draft, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
-    if os.name == "posix":
-        # The new name, too, has to reach the disk. Some file systems refuse; the file itself is safe by now.
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
-def _private(name: str, flags: int) -> int:
-    """What replaces a file is for its owner alone, until it has the mode of that file."""
-    return os.open(name, flags, 0o600)
+        with _opened(path) as file:
+            _header(Members(file).take("header"))
+    except FutureFormat:
+        return True
+    except (Unreadable, KeyError, OSError, ValueError):
+        return False
+    return True
 
 
 def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
@@ -182,7 +154,7 @@ def _header(text: np.ndarray) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise Unreadable(f"its format version is {version!r}")
     if version > VERSION:
-        raise Unreadable(
+        raise FutureFormat(
             f"it has format {version}, and this version reads formats up to {VERSION}; upgrade mdlearn (the file was "
             f"written by mdlearn {header.get('written_by')})"
         )

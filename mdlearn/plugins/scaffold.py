@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from string import Template
 
+from mdlearn.outputs import check_folder
 from mdlearn.plugins.discovery import normalized
 from mdlearn.plugins.manager import registry
 from mdlearn.plugins.templates import FILES
@@ -41,16 +42,12 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
     ------
     ValueError
         For a name that cannot be used.
-    FileExistsError
-        When the folder `name` exists.
+        Or when the folder `name` exists and is not empty.
     """
     values = _values(name)
     target = Path(folder) / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        target.mkdir()
-    except FileExistsError:
-        raise FileExistsError(f"{target} exists already; give another NAME or --dir, or remove it") from None
+    check_folder(target, "give another NAME or --dir, or remove it")
+    target.mkdir(parents=True, exist_ok=True)
     try:
         for path, text in (NATIVE_FILES if native else FILES).items():
             file = target / Template(path).substitute(values)

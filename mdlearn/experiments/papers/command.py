@@ -10,8 +10,9 @@ from mdlearn.experiments.papers.documents import write
 from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.running import run
 from mdlearn.experiments.papers.sources import Sets
-from mdlearn.experiments.papers.store import Store
+from mdlearn.experiments.papers.store import RECORDS, Store
 from mdlearn.experiments.papers.studies import Settings
+from mdlearn.outputs import check_folder
 
 DEFAULT_DATA = "data"
 """Folder of data sets that is looked for in the current one."""
@@ -30,8 +31,10 @@ def main(given: argparse.Namespace) -> int:
     experiment, settings = EXPERIMENTS[given.name], Settings(given.quick, given.seed)
     sets = Sets(given.data or DEFAULT_DATA)
     folder = Path(given.output) / (experiment.study.name + ("-quick" if given.quick else ""))
-    if given.report and not (folder / "records.jsonl").is_file():
+    begun = (folder / RECORDS).is_file()
+    if given.report and not begun:
         raise ValueError(f"nothing of {given.name} has been run in {given.output}; without --report it is run")
+    check_folder(folder, "give another --output, or --force to overwrite files there", own=begun, force=given.force)
     store = Store(folder, experiment.study, settings)
     try:
         if not given.report:

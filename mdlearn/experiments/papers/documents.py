@@ -6,8 +6,11 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from mdlearn.outputs import replace
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,7 @@ def write(report: Report, folder: Path, name: str) -> list[Path]:
             if drawn[block.name]:
                 files.append(folder / drawn[block.name])
     for path, written in zip(files, (_markdown(report, drawn), _html(report, drawn))):
-        draft = path.with_name(path.name + ".part")
-        draft.write_text(written, encoding="utf-8")
-        draft.replace(path)
+        replace(str(path), written.encode())
     return files
 
 
@@ -88,7 +89,7 @@ def _save(picture: Picture, path: Path) -> str:
     figure = Figure(figsize=picture.size, layout="constrained")
     FigureCanvasAgg(figure)
     picture.draw(figure)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    replace(str(path), partial(figure.savefig, format="png", dpi=120, metadata={"Software": None}))
     return path.name
 
 

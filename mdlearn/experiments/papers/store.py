@@ -12,6 +12,9 @@ import numpy as np
 
 from mdlearn.experiments.papers.studies import Record, Settings, Study, Unit
 
+RECORDS = "records.jsonl"
+"""File of the records in the folder of a study."""
+
 
 class Store:
     """Records of a study by unit.
@@ -30,7 +33,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, study: Study, settings: Settings) -> None:
-        self.path = folder / "records.jsonl"
+        self.path = folder / RECORDS
         self.head = {"study": study.name, "version": study.version, **asdict(settings)}
         self.found: dict[Unit, list[Record]] = {}
         folder.mkdir(parents=True, exist_ok=True)

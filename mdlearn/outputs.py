@@ -1,0 +1,153 @@
+"""Files that are written: beside the file that they replace, then renamed, and never over something else.
+
+The rule of all commands, checked before their work:
+
+* what a command reads is never written to, whatever the name or link it is reached by;
+* a file that exists is replaced only by a newer one of the kind that mdlearn recognises there (a model by a model, the
+  demo's picture by the demo's picture), or when the user says so (``--force``); an empty file holds nothing to keep;
+* a folder that is written to is new, empty, or one that the command has filled before, or the user says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable
+from typing import IO
+
+Path = str | os.PathLike[str]
+Content = bytes | Callable[[IO[bytes]], object]
+"""Bytes, or a function that writes them to an open file."""
+
+
+class Output:
+    """A file that a command is going to write.
+
+    Parameters
+    ----------
+    path : path
+    reads : iterable of path
+        Files that the command reads.
+    replaces : callable, optional
+        replaces(path) tells whether an existing file is an older one of the same kind.
+    force : bool, default False
+        Whether any other existing file is overwritten, too.
+    streams : bool, default False
+        Whether a device or a pipe will do; it is written to as it is.
+
+    Raises
+    ------
+    ValueError
+        For a file that the command reads, or that exists and is of another kind.
+    OSError
+        When no file can be put there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        reads: Iterable[Path] = (),
+        replaces: Callable[[str], bool] | None = None,
+        force: bool = False,
+        streams: bool = False,
+    ) -> None:
+        self.path = os.fsdecode(os.fspath(path))
+        self._streams = streams and _is_stream(self.path)
+        if self._streams:
+            return
+        target = check_target(self.path)
+        if not os.path.exists(target):
+            return
+        for read in reads:
+            if os.path.exists(read) and os.path.samefile(read, target):
+                raise ValueError(f"{self.path} is {_another_name(self.path, read)}; give another path")
+        if not (force or os.path.getsize(target) == 0 or (replaces is not None and replaces(target))):
+            raise ValueError(f"{self.path} exists already; give another path, or --force to overwrite it")
+
+    def write(self, content: Content) -> None:
+        """Write the file, as a whole or not at all; OSError when that fails."""
+        if self._streams:
+            with open(self.path, "wb") as file:
+                _fill(file, content)
+        else:
+            replace(check_target(self.path), content)
+
+
+def check_folder(path: Path, instead: str, own: bool = False, force: bool = False) -> None:
+    """Raise ValueError unless a folder may be filled: new, empty, `own` work that goes on, or by `force`.
+
+    `instead` ends the sentence: what else can be done.
+    """
+    if own or force or not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        raise ValueError(f"{os.fsdecode(path)} exists already and is no folder; {instead}")
+    if os.listdir(path):
+        raise ValueError(f"the folder {os.fsdecode(path)} exists already and is not empty; {instead}")
+
+
+def check_target(path: Path) -> str:
+    """Return the file that `path` stands for (links followed); OSError when no file can be put there."""
+    target = os.path.realpath(os.fsdecode(os.fspath(path)))
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"there is no folder {folder}; make it, or give another path")
+    if os.path.lexists(target) and not os.path.isfile(target):
+        # Renaming would replace a device, a pipe or a link in a circle by a file.
+        raise OSError(f"{target} is not a regular file; give another path")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder} cannot be written to; give another path")
+    return target
+
+
+def replace(target: str, content: Content) -> None:
+    """Put a file in place that is complete or not there: an older one of that name is left as it was by a crash."""
+    folder = os.path.dirname(target)
+    draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(draft, "xb", opener=_private if os.path.exists(target) else None) as file:
+            _fill(file, content)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(target):
+            os.chmod(draft, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+    if os.name == "posix":
+        # The new name, too, has to reach the disk. Some file systems refuse; the file itself is safe by now.
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _fill(file: IO[bytes], content: Content) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content)
+
+
+def _private(name: str, flags: int) -> int:
+    """What replaces a file is for its owner alone, until it has the mode of that file."""
+    return os.open(name, flags, 0o600)
+
+
+def _is_stream(path: str) -> bool:
+    """Whether a path leads to a device or a pipe, such as /dev/stdout."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _another_name(path: str, read: Path) -> str:
+    return "a file that is read" if path == os.fspath(read) else f"another name of {os.fspath(read)}, which is read"
