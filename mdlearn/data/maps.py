@@ -14,6 +14,7 @@ from mdlearn.data.checks import check_number
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.feature_map import FeatureMap, array_of
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, steps
 from mdlearn.data.tied import TiedRows
 
@@ -204,19 +205,20 @@ class ClusterKernel(Kernel):
     Attributes
     ----------
     map : LandmarkMap
-    plain : Kernel
+    compared : Kernel
         kappa.
     """
 
     map: Any = None
-    plain: Any = None
+    compared: Any = None
 
     def block(self, A: Any, B: Any) -> np.ndarray:
         """Kernel values between rows, given as they are or placed; shape (n, m)."""
         P, Q = (rows if isinstance(rows, Placed) else self.map.placed(rows) for rows in (A, B))
-        K = self.plain.block(DenseRows(P.mu), DenseRows(Q.mu))
-        # A callable may keep what it returns.
-        return np.asarray(K * (P.weights @ Q.weights.T))
+        K = self.compared.block(DenseRows(P.mu), DenseRows(Q.mu))
+        with overflowing():  # infinite values of rows in different clusters
+            # A callable may keep what it returns.
+            return np.asarray(K * (P.weights @ Q.weights.T))
 
     def mapping(self) -> Any:
         """What places rows on the landmark space."""

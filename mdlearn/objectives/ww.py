@@ -57,10 +57,11 @@ class WestonWatkins(Objective):
             raise ValueError(
                 f"objective {self.name!r} has no free bias for {k} classes; give bias='regularized' or bias='none'"
             )
+        assert isinstance(features, LinearFeatures)
         rows = contrasts(features.rows, data.codes, k, bias == "regularized")
         loss = (HingeTerm(params["C"], threshold=2.0),)
         column = Column(np.ones(rows.shape[0]), data.counts[rows.index], 0.0, 0.0, loss)
-        return MarginForm(LinearFeatures(rows), (column,), "none")
+        return MarginForm(replace(features, rows=rows), (column,), "none")
 
     def arranged(self, solution: Solution, form: Form) -> Solution:
         """Coefficients (k, d), intercepts (k,), dual coefficients and multipliers (k, 1, m); those of own classes 0."""
