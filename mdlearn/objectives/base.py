@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +13,12 @@ from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.forms.streamed import StreamedForm, refusal
 from mdlearn.objectives.parameters import Parameter, Setting, one_of
+from mdlearn.objectives.terms import Terms, checked_terms
 
 __all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
@@ -33,34 +32,6 @@ TASKS = ("classification", "regression")
 
 RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
 """Weights of a margin variance in default grids, in units of C m: only there do they act."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """One binary problem: v Var(z) - a mean(z) + sum of declared loss terms.
-
-    Attributes
-    ----------
-    variance : float
-        v >= 0.
-    mean : float
-        a >= 0.
-    loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.forms.given.GivenLoss.terms`)
-        Summed over rows, each row counted by its weight.
-    ridge : float
-        1, or 0 for an objective without 1/2 |w|^2.
-    unit : float
-        Factor > 0 of the whole objective: other weights of 1/2 |w|^2 are written as unit * (1/2 |w|^2 + rest / unit).
-    penalty : float
-        Factor of the sum over features of the length of their coefficients (L1 for one column, else L2,1).
-    """
-
-    variance: float = 0.0
-    mean: float = 0.0
-    loss: tuple[Term, ...] = ()
-    ridge: float = 1.0
-    unit: float = 1.0
-    penalty: float = 0.0
 
 
 class Objective:
@@ -312,7 +283,7 @@ class Objective:
         -------
         MarginForm or Problem
         """
-        terms = self.terms(params, data.total)
+        terms = checked_terms(self, params, data.total)
         columns = []
         for y in data.signs():
             columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets))
@@ -363,7 +334,7 @@ class Objective:
         ValueError
             For losses and penalties that sums will not do for.
         """
-        terms = self.terms(params, summary.total)
+        terms = checked_terms(self, params, summary.total)
         self.check_blocks(refusal(terms))
         form = StreamedForm.of(terms, summary, bias)
         for one in form.columns:

@@ -18,6 +18,7 @@ from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernels import Kernel
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+from mdlearn.objectives.terms import checked_terms
 
 SMALLEST = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""
@@ -152,7 +153,7 @@ class ULDM(Objective):
         C = params["C"] * largest
         if not C > 0:
             raise ValueError("c_scaling='max_diag' needs a basis column that varies: here all of K_ii are 0")
-        terms = self.terms({**params, "C": C}, column.total)
+        terms = checked_terms(self, {**params, "C": C}, column.total)
         return replace(column, variance=terms.variance, mean=terms.mean, unit=terms.unit)
 
 
