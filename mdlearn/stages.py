@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import one_of
+from mdlearn.data.arrays import LARGEST
 from mdlearn.data.checks import Data, check_data, check_regression
 from mdlearn.data.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernel_map import approximated, check_asked
 from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
+from mdlearn.data.quiet import without_warnings
+from mdlearn.data.rows import Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
@@ -125,12 +128,17 @@ class Call:
             rule = choose(form)
             engine, reason = solver_of(find("solver", rule.solver)), rule.reason
         runner = Supervised(engine, origin(engine))
-        refusal = runner.refusal(form)
-        if refusal is not None:
-            able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
-            instead = f"use one of {', '.join(able)}" if able else "no other engine can"
-            raise ValueError(f"solver {engine.name!r} cannot take this problem: {refusal}; {instead}")
+        check_taken(runner, form)
         return runner, reason
+
+
+def check_taken(runner: Supervised, form: Form) -> None:
+    """Raise ValueError that lists the engines which can where this one cannot take the form."""
+    refusal = runner.refusal(form)
+    if refusal is not None:
+        able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
+        instead = f"use one of {', '.join(able)}" if able else "no other engine can"
+        raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
 
 
 @dataclass(eq=False)
@@ -256,6 +264,7 @@ class Setting:
         def driven(form: Form, later: Sequence[Maker], starts: Starts | None, known: Prepared) -> Any:
             runner, reason = call.runner(form)
             options = runner.solver.check_options(call.options)
+            later = [_checked(make, runner) for make in later]
             outcome = Driver(runner, options, limits, call.seed, starts, known).run(form, later)
             if outcome.shortfall is not None:
                 shortfalls.append(outcome.shortfall)
@@ -278,7 +287,7 @@ class Setting:
                 task.check_form(form, filled)
                 return form
 
-            return make
+            return lambda late: without_warnings(make(late))
 
         form = _finish(maker(0)(time.perf_counter() >= limits.deadline), limits.deadline)
         outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], handed.starts, handed.prepared)
@@ -330,18 +339,40 @@ class Builder:
         return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
 
 
+def _checked(make: Maker, runner: Supervised) -> Maker:
+    """What makes a form that the engine can take: a pair of classes may have other features than the first."""
+
+    def made(late: bool) -> Generator[None, Any, Form]:
+        form = yield from make(late)
+        check_taken(runner, form)
+        return form
+
+    return made
+
+
 def _featured(
     task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
 ) -> Generator[None, Any, Features]:
     """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
     place = kernel.explicit
     if place is None:
-        return (yield from task.features(data, kernel, params, rng))
+        made = yield from task.features(data, kernel, params, rng)
+        if isinstance(made, LinearFeatures) and made.rows is not data.X:
+            _check_size(made.rows)
+        return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = yield from task.features(mapped, Kernel("linear"), params, rng)
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
+    _check_size(features.rows)
     return MappedFeatures(features.rows, features.ridge, place)
+
+
+def _check_size(rows: Rows) -> None:
+    """Raise ValueError for features made of X whose squares would overflow, as X itself is refused for."""
+    largest = rows.largest()
+    if not largest <= LARGEST:
+        raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
 
 
 def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:

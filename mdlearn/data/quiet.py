@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import numpy as np
 
 
@@ -12,3 +15,17 @@ def overflowing() -> np.errstate:
         over="ignore" if now["over"] == "warn" else now["over"],
         invalid="ignore" if now["invalid"] == "warn" else now["invalid"],
     )
+
+
+def without_warnings(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The same work, `overflowing` while it is done and not between its steps."""
+    given: Any = None
+    try:
+        while True:
+            with overflowing():
+                step = work.send(given)
+            given = yield step
+    except StopIteration as done:
+        return done.value
+    finally:
+        work.close()

@@ -23,6 +23,7 @@ import numpy as np
 
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features import Features
+from mdlearn.data.quiet import overflowing
 from mdlearn.forms.looks import CompositePoint, Look, lengths
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.problem import Problem
@@ -267,8 +268,9 @@ class Composite(Problem):
 
     def certify(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""
-        look = self.settle(point.W)
-        return self._solution(look, look, point.anchor, tol)
+        with overflowing():
+            look = self.settle(point.W)
+            return self._solution(look, look, point.anchor, tol)
 
     def certify_best(self, point: CompositePoint, tol: float) -> Solution:
         """The same: there is no other candidate."""
@@ -276,7 +278,8 @@ class Composite(Problem):
 
     def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point as they stand."""
-        return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
+        with overflowing():
+            return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
 
     def _solution(self, look: Look, proof: Look, anchor: np.ndarray | None, tol: float) -> Solution:
         dtype = self.features.dtype

@@ -131,7 +131,7 @@ class Scores(Composite):
         most, share = self.steepest * float(self.counts.sum()), 0.0
         for _ in range(SHIFTS):
             slope = A.sum(axis=0)
-            if np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
+            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
             bends = self.intercept_bends(W, F)
@@ -275,6 +275,8 @@ def largest(times: Callable[[np.ndarray], np.ndarray], n: int) -> float:
             for u in V:
                 w = w - float(u @ w) * u
         size = float(np.linalg.norm(w))
+        if not np.isfinite(size + diagonal[-1]):
+            raise OverflowError("second derivatives beyond float64")
         values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
         top, error = float(values[-1]), size * abs(float(vectors[-1, -1]))
         if error <= 1e-2 * top:

@@ -147,7 +147,7 @@ class Accelerated:
         problem, anchor, self.last = self.problem, self.anchor, look
         point = problem.point(look.W, None if anchor is None else anchor.W, look)
         lower, residual = problem.estimate(look, anchor)
-        return Report(problem.objective(look), lower, point, residual)
+        return Report.estimated(problem.objective(look), lower, point, residual)
 
     def _advance(self, look: Look) -> None:
         """Take a step from a look at Q (its intercepts settled)."""

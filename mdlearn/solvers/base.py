@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,6 +34,12 @@ class Report:
     point: Any
     residual: float | None = None
     row_dots: int | None = None
+
+    @classmethod
+    def estimated(cls, objective: float, lower_bound: float, point: Any, residual: float | None = None) -> Report:
+        """A report in which estimates that overflowed say nothing."""
+        upper = math.inf if math.isnan(objective) else objective
+        return cls(upper, -math.inf if math.isnan(lower_bound) else lower_bound, point, residual)
 
 
 @dataclass(frozen=True, eq=False)

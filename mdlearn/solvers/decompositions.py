@@ -101,7 +101,7 @@ class Decompositions:
         point = known.point(form, column)
         assert point.coef is not None
         value = primal(form, column, point.coef, point.intercept)[0]
-        return Report(value, dual(form, column, point.beta, point.sigma).lower, point)
+        return Report.estimated(value, dual(form, column, point.beta, point.sigma).lower, point)
 
     def _spectrum(self, column: Column) -> Spectrum | None:
         for other, most, spectrum in self.rows:

@@ -168,9 +168,9 @@ class Driver:
         reason, advice = "rounding allows no better", "raise tol or scale the features"
         if not exact:
             advice = "raise tol or give float64 rows"
-        if self.stopped or self.reason:
-            reason = self.stopped or self.reason
-            advice = "use another solver" if reason == NOTHING else "allow more"
+        if self.stopped or self.reason or self.engine.broke:
+            reason = self.stopped or self.engine.broke or self.reason
+            advice = "use another solver" if reason in (NOTHING, self.engine.broke) else "allow more"
         elif at_its_end:
             reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
         unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)

@@ -223,9 +223,9 @@ class CentredDual:
         if self.form.bias == "free" and not self.quiet:
             # No bound without sum alpha = 0, and what its repair costs no sweep can tell: both values exactly.
             lower = dual(self.form, column, self.beta, self.s)[0]
-            return Report(primal(self.form, column, w, intercept)[0], lower, point)
+            return Report.estimated(primal(self.form, column, w, intercept)[0], lower, point)
         gap = p.gap + 0.5 * self.bias.weight * (p.total - intercept) ** 2
-        return Report(objective, objective - gap, point)
+        return Report.estimated(objective, objective - gap, point)
 
     def run(self, rng: np.random.Generator) -> Reports:
         """Full sweeps with a report each; after the first few, cheap sweeps over what still moves in between.

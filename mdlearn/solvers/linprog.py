@@ -37,6 +37,8 @@ HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
+SMALLEST_COLUMN = 1e-300
+"""Largest entry of a column below which it counts as zeros: its inverse overflows."""
 SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
 """Status codes of `scipy.optimize.linprog`."""
 LONGEST_WALK = 20
@@ -124,7 +126,7 @@ class Program:
             yield
         whole = vstack(pieces, format="csr")
         sizes = abs(whole).max(axis=0).toarray().ravel()
-        sizes[sizes == 0] = 1.0
+        sizes[sizes < SMALLEST_COLUMN] = 1.0
         unit = float(column.caps.max())
         rhs = -(whole.T @ column.pull) / (sizes * unit)
         one = (whole @ diags(1.0 / sizes)).T.tocsc()

@@ -139,7 +139,7 @@ class SMW(Solver):
                     turn = 4 * k if published else k + min(1 + k // 4, SPARING)
                 coef, intercept = state.coefficients(walk.element)
                 point = Point(beta, nothing, coef, intercept, signed if published else None)
-                yield Report(walk.objective, lower, point)
+                yield Report.estimated(walk.objective, lower, point)
         except NotPositiveDefinite:
             return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -112,7 +111,7 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
     """Estimate objective and bound of a point whose margins z are known."""
     assert point.coef is not None
     objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
-    return _told(objective, dual(form, column, point.beta, point.sigma)[0], point)
+    return Report.estimated(objective, dual(form, column, point.beta, point.sigma)[0], point)
 
 
 def report_without_pass(
@@ -135,9 +134,4 @@ def report_without_pass(
     assert point.coef is not None
     objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
     bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
-    return _told(objective, bound, point)
-
-
-def _told(objective: float, bound: float, point: Point) -> Report:
-    """A report in which estimates that overflowed say nothing."""
-    return Report(math.inf if math.isnan(objective) else objective, -math.inf if math.isnan(bound) else bound, point)
+    return Report.estimated(objective, bound, point)

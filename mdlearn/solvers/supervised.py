@@ -21,10 +21,15 @@ class Supervised:
     solver : Solver
     origin : str or None
         The distribution that brings it; None for a built-in engine, or where that is not known.
+
+    Attributes
+    ----------
+    broke : str
+        The error in its arithmetic that ended its work on some problem; empty if there was none.
     """
 
     def __init__(self, solver: Solver, origin: str | None) -> None:
-        self.solver, self.origin = solver, origin
+        self.solver, self.origin, self.broke = solver, origin, ""
         self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
 
     def refusal(self, form: Form) -> str | None:
@@ -88,6 +93,13 @@ class Supervised:
                 yield step
         except StopIteration as done:
             return done.value
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            told = f"ended by {type(error).__name__}: {error}"
+            if method == "prepare":  # iterate relies on what this returns
+                raise ValueError(f"{self.title} {told}; scale the features, or use another solver") from error
+            # Numbers beyond float64: the best point so far is the answer, and its certificate says how good it is.
+            self.broke = told
+            return None
         except Exception as error:
             self._note(error)
             raise

@@ -124,6 +124,8 @@ class Quadratic:
         if free.any():  # a row far on the wrong side, not yet in any working set, must not move it
             return float(np.median(e[free]))
         up, down = e[self.u < self.high], e[self.u > self.low]
+        if not up.shape[0] and not down.shape[0]:  # all boxes are empty: weights below the smallest number
+            return 0.0
         top = float(up.max()) if up.shape[0] else float(down.min())
         return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
 
@@ -198,7 +200,7 @@ class WorkingSets(Quadratic):
         squares = max(float(alpha @ f), 0.0)
         value = objective_at(self.form, column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
         lower = column.bound(beta, sigma) - 0.5 * squares
-        return Report(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
+        return Report.estimated(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
 
     def improve(self, e: np.ndarray, only: np.ndarray | None = None) -> Generator[None, None, None]:
         """Choose a working set at the gradient e, `only` among some rows, and solve on it."""
