@@ -67,12 +67,12 @@ BAD_Y = {
         r"^y has one class with positive weight \('only'\); .* needs at least two",
     ),
     "empty": (np.array([]), ValueError, "^X has 12 rows but y has 0 labels; give one label per row"),
-    "nan": (changed(Y, 2, NAN), ValueError, "^y contains NaN or infinity; give a label for every row"),
-    "inf": (changed(Y, 2, INF), ValueError, "^y contains NaN or infinity; give a label for every row"),
+    "nan": (changed(Y, 2, NAN), ValueError, "^y contains NaN or infinity in row 2; give a label for every row"),
+    "inf": (changed(Y, 2, INF), ValueError, "^y contains NaN or infinity in row 2; give a label for every row"),
     "missing string": (
         np.array(["a", None] * 6, dtype=object),
         None,
-        "^y contains missing values; give a label for every row",
+        "^y contains missing values in row 1; give a label for every row",
     ),
     "mixed types": (
         np.array(["a", 1] * 6, dtype=object),

@@ -104,6 +104,30 @@ def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
     return given
 
 
+def check_present(y: np.ndarray, what: str) -> None:
+    """Raise ValueError where a label or number is missing, or infinite; it names the row."""
+    if y.dtype.kind == "O":
+        there = np.array([not _missing(one) for one in y.tolist()], dtype=bool)
+    elif y.dtype.kind in "mM":
+        there = ~np.isnat(y)
+    elif y.dtype.kind == "f":
+        there = np.isfinite(y)
+    else:
+        return
+    if not there.all():
+        row = int(there.argmin())
+        kind = "NaN or infinity" if y.dtype.kind == "f" else "missing values"
+        raise ValueError(f"y contains {kind} in row {row}; give a {what} for every row")
+
+
+def _missing(label: Any) -> bool:
+    """Whether a label is None, NaN, NaT or NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
 MANY = 40
 """Rows from which on fractions that are nearly all different are no labels."""
 
@@ -119,12 +143,9 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     labels = _one_per_row(y, n_rows, "label")
     if labels.dtype.kind == "c":
         raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity; give a label for every row")
+    check_present(labels, "label")
     if labels.dtype.kind == "O":
         kinds = {type(label) for label in labels.tolist()}
-        if any(label is None or label != label for label in labels.tolist()):
-            raise ValueError("y contains missing values; give a label for every row")
         if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
             raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
         labels = np.array(labels.tolist())
@@ -249,14 +270,13 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
         When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
     """
     given = _one_per_row(y, n_rows, "number")
+    check_present(given, "finite number")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError
         targets = given.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers") from None
-    if not np.isfinite(targets).all():
-        raise ValueError("y contains NaN or infinity; give a finite number for every row")
     if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
         raise ValueError(f"y holds {np.abs(targets).max():.3g}, whose square overflows; scale the targets")
     return targets

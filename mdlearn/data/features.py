@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.arrays import LARGEST
 from mdlearn.data.distinct import distinct
 from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, symmetric
 from mdlearn.data.kernels import Kernel
@@ -205,8 +206,8 @@ class KernelFeatures:
     def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
         values = np.empty((index.shape[0], self.n_rows))
-        if not self._known.parts and not np.isfinite(self.squares()).all():
-            raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
+        if not self._known.parts:
+            self._check_size(self.squares())
         kernel, rows = self._eased()
         chosen = rows.take(index)
         for own in steps(index.shape[0], THIN):
@@ -217,6 +218,13 @@ class KernelFeatures:
         values = locked(values)
         self._known.parts = (*self._known.parts, (index, values))
         return values
+
+    def _check_size(self, squares: np.ndarray) -> None:
+        """Raise ValueError where sums of squares of kernel values, times weights, would not be finite."""
+        right = squares <= LARGEST
+        if not right.all():
+            row, name = int(right.argmin()), self.kernel.name
+            raise ValueError(f"values of the {name} kernel overflow in row {row}; scale the features")
 
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
@@ -315,8 +323,7 @@ class KernelFeatures:
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
                     check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
-            if not np.isfinite(np.diagonal(self._store["gram"])).all():
-                raise ValueError(f"values of the {self.kernel.name} kernel overflow; scale the features")
+            self._check_size(np.diagonal(self._store["gram"]))
             self._store["gram"] = locked(self._store["gram"])
             self._known.parts = ()
         return self._store["gram"]

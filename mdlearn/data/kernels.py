@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.checks import check_number
+from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -102,14 +103,14 @@ class Kernel:
         return self
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
-        """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m)."""
-        if self.name == "rbf":
-            return self._gaussian(A, B, None if A.sparse or B.sparse else self.centre)
-        K = A.inner(B)
-        if self.name == "poly":
-            K *= self.params["gamma"]
-            K += self.params["coef0"]
-            with np.errstate(over="ignore"):
+        """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m); what overflows is infinite."""
+        with overflowing():
+            if self.name == "rbf":
+                return self._gaussian(A, B, None if A.sparse or B.sparse else self.centre)
+            K = A.inner(B)
+            if self.name == "poly":
+                K *= self.params["gamma"]
+                K += self.params["coef0"]
                 K **= self.params["degree"]
         return K
 
@@ -134,7 +135,7 @@ class Kernel:
         """k(x, x) of every row of a kernel that is `plain`."""
         if self.name == "rbf":
             return np.ones(rows.shape[0])
-        with np.errstate(over="ignore"):
+        with overflowing():
             values: np.ndarray = (self.params["gamma"] * rows.squares() + self.params["coef0"]) ** self.params["degree"]
         return values
 

@@ -147,12 +147,18 @@ def hessian_diagonal(G: Any, y: Any, lambda1: float, sample_weight: Any = None) 
     # M B^-1 + kappa (M B^-1 p)(M B^-1 p)' / (p' B^-1 p), p = sqrt(weights): the paper's rank-one form with its
     # denominator 1 - c e'Re written as a positive number, so that large kappa loses no digits.
     scale = signs * root
-    scaled_gram = G[np.ix_(kept, kept)] * np.outer(scale, scale)
-    kappa = 4.0 * lambda1 / float(root @ root)
-    bracket = np.eye(kept.size) + kappa * scaled_gram
-    solved = np.linalg.solve(bracket, np.column_stack([scaled_gram, root]))
-    pushed = scaled_gram @ solved[:, -1]
-    diagonal = np.diagonal(solved) + kappa * pushed**2 / float(root @ solved[:, -1])
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scaled_gram = G[np.ix_(kept, kept)] * np.outer(scale, scale)
+            kappa = 4.0 * lambda1 / float(root @ root)
+            bracket = np.eye(kept.size) + kappa * scaled_gram
+            solved = np.linalg.solve(bracket, np.column_stack([scaled_gram, root]))
+            pushed = scaled_gram @ solved[:, -1]
+            diagonal = np.diagonal(solved) + kappa * pushed**2 / np.float64(root @ solved[:, -1])
+    except np.linalg.LinAlgError:
+        diagonal = np.full(kept.size, np.nan)
+    if not np.isfinite(diagonal).all():
+        raise ValueError(f"G times lambda1={lambda1:g} is too large for float64; scale the kernel, or lower lambda1")
     result = np.zeros(G.shape[0])
     result[kept] = diagonal / root**2
     return result

@@ -15,8 +15,10 @@ from mdlearn.data.checks import check_labels, check_weights, column_names
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.forms.proof import Certificate
+from mdlearn.forms.rounding import to_type
 from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
 from mdlearn.numerics.blas import blas_threads, threads_for
 
@@ -151,7 +153,7 @@ class Model:
         folded = None if self._map is None or self._coef is None else self._map.folded(self._coef)
         if folded is None or self._coef is None:
             raise AttributeError("folded_coef_ exists for landmark models with dot projections and linear kernel only")
-        return folded.astype(self._coef.dtype)
+        return to_type(folded, self._coef.dtype)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -181,9 +183,12 @@ class Model:
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        with blas_threads(threads_for(float(math.prod(A.shape)) * self._n_terms)):
-            scores = self._scores(A)
-        return values_of_classes(scores + self.intercept_, self.classes_.shape[0], self.multiclass)
+        with overflowing(), blas_threads(threads_for(float(math.prod(A.shape)) * self._n_terms)):
+            scores = self._scores(A) + self.intercept_
+            finite = np.isfinite(scores).all(axis=1)
+            if not finite.all():
+                raise ValueError(f"the decision values of row {int(finite.argmin())} overflow; scale the features")
+            return values_of_classes(scores, self.classes_.shape[0], self.multiclass)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.
@@ -240,6 +245,11 @@ class Model:
         """
         f = self.decision_function(X)
         codes = self._codes(y, f.shape[0])
+        with overflowing():
+            return self._margins(f, codes, normalized, per_class)
+
+    def _margins(self, f: np.ndarray, codes: np.ndarray, normalized: bool, per_class: bool) -> np.ndarray:
+        """Margins of decision values; what overflows is infinite."""
         norms = np.where(self._norms > 0, self._norms, 1.0)
         if f.ndim == 1:
             z = np.where(codes == 1, f, -f) / (norms[0] if normalized else 1.0)
