@@ -109,6 +109,14 @@ def batches(seed, numbers, names, jobs, like):
         del running[first, last]
         at = first
         for line in out.splitlines():
+            if not line.startswith('{"'):
+                yield {
+                    "end": at,
+                    "found": [("output", "", f"printed {line[:200]!r}", "")],
+                    "counts": {},
+                    "seconds": 0.0,
+                }
+                continue
             report = json.loads(line)
             at = report.get("begin", at)
             if "end" in report:
