@@ -15,7 +15,7 @@ from mdlearn.arguments import limits_of
 from mdlearn.numerics import blas as guard
 from mdlearn.stages import Call
 
-pytestmark = pytest.mark.usefixtures(left_as_found.__name__)
+pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 
 X, Y = data(120, 4, 3)
 
