@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import check_number
+from mdlearn.errors import did_you_mean
 from mdlearn.solvers.driver import Limits
 
 MOST_THREADS = 1024
@@ -59,5 +60,6 @@ def seed_of(random_state: Any) -> int:
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """`value`, or the ValueError that lists what the argument `name` can be."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} {value!r} is not possible here; give one of {', '.join(choices)}")
+        told = ", ".join(choices)
+        raise ValueError(f"{name} {value!r} is not possible here; give one of {told}{did_you_mean(value, choices)}")
     return value

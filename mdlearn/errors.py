@@ -1,4 +1,9 @@
-"""Exceptions and warnings that mdlearn raises beside the built-in ones."""
+"""Exceptions and warnings that mdlearn raises beside the built-in ones, and what errors of unknown names end with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 
 class ConvergenceWarning(UserWarning):
@@ -11,3 +16,15 @@ class PluginWarning(UserWarning):
 
 class InsufficientMemory(ValueError, MemoryError):
     """A fit would not fit in memory; raised before anything large is allocated."""
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """The end of a sentence about an unknown name, where a known one is close; else empty."""
+    from difflib import get_close_matches
+
+    names = [one for one in known if isinstance(one, str)]
+    if not isinstance(name, str) or name in names:
+        return ""
+    lowered = {one.lower(): one for one in reversed(names)}
+    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return f"; did you mean {lowered[close[0]]!r}?" if close else ""

@@ -53,19 +53,16 @@ ERRORS = {
     "one value": ({"C": 3.0}, {}, r"^grid\['C'\] needs to be a sequence of values; got 3.0"),
     "a string": ({"C": "12"}, {}, r"^grid\['C'\] needs to be a sequence of values; got '12'"),
     "an array of no dimension": ({"C": np.array(3.0)}, {}, r"^grid\['C'\] needs to be a sequence of values; got array"),
-    "no grid": (7, {}, "^grid needs to be a mapping of names to values, or a sequence of such points; got 7"),
+    "no grid": (7, {}, "^grid needs to be a mapping of names to values, or a sequence of such grids; got 7"),
     "no point": ([3.0], {}, r"^grid\[0\] needs to be a mapping of hyper-parameters to values; got 3.0"),
     "a name of another type": ({3: [1.0]}, {}, "^a grid needs names of hyper-parameters; got 3"),
     "unknown name": ({"nu": [1.0]}, {}, "^objective 'ldm' has no parameter 'nu' here; valid: C, lambda1, lambda2"),
+    "a slip": ({"lamda1": [1.0]}, {}, "has no parameter 'lamda1' here; .*; did you mean 'lambda1'[?]$"),
     "an argument of fit": ({"tol": [1e-3]}, {}, "^objective 'ldm' has no parameter 'tol' here"),
     "a kernel's parameter": ({"gamma": [1.0]}, {}, "^objective 'ldm' has no parameter 'gamma' here"),
     "a value out of range": ({"C": [1.0, -1.0]}, {}, "^C needs to be a number >= 0; got -1.0"),
     "twice": ({"C": [1.0]}, {"C": 2.0}, "^'C' is in the grid and has one value beside it; give it once"),
-    "other names": (
-        [{"C": 1.0}, {"lambda1": 1.0}],
-        {},
-        r"^points of a grid need the same names; grid\[0\] has C and grid\[1\] has lambda1",
-    ),
+    "empty values of several": ([{"C": 1.0}, {"C": []}], {}, r"^grid\[1\]\['C'\] is empty; give at least one value"),
     "an unknown parameter beside": ({"C": [1.0]}, {"nu": 1.0}, "^objective 'ldm' has no parameter 'nu' here"),
     "warm_start": ({"C": [1.0]}, {"warm_start": None}, "^objective 'ldm' has no parameter 'warm_start' here"),
 }
@@ -193,3 +190,66 @@ def test_order_and_neighbours():
     assert Route([None, None]).order == [0, 1]
     a, b = np.arange(3), np.arange(3)
     assert grouped([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
+
+
+def test_a_sequence_of_grids_is_their_union():
+    """As scikit-learn's ParameterGrid has it, names that some grids lack included; there a value may stand alone."""
+    from sklearn.model_selection import ParameterGrid
+
+    X, y, _ = rows()
+    grids = [
+        {"C": [1, 10]},
+        {"C": np.logspace(0, 1, 2), "lambda1": (0.0, 1.0)},
+        {"lambda2": np.array([0.5], dtype="f")},
+    ]
+    found = mdlearn.fit_path("ldm", X, y, grids)
+    want = list(ParameterGrid([{k: list(v) for k, v in grid.items()} for grid in grids]))
+    assert sorted(map(repr, map(sorted, map(dict.items, found.points)))) == sorted(
+        map(repr, map(sorted, map(dict.items, want)))
+    )
+    assert list(found.to_frame().columns[:3]) == ["C", "lambda1", "lambda2"]
+    assert mdlearn.select("ldm", X, y, [{"C": [1, 10]}], cv=2).points == ({"C": 1}, {"C": 10})
+    alone = mdlearn.fit_path("ldm", X, y, [{"C": 2.0, "lambda1": [1.0, 2.0]}, {"C": np.array(3.0)}])
+    assert [point["C"] for point in alone.points] == [2.0, 2.0, 3.0]
+    assert [model.params["C"] for model in alone] == [2.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("value", [np.float32(2.0), np.float64(2.0), np.int64(2), np.array(2.0), np.array(2)])
+def test_scalars_of_numpy_are_numbers(value):
+    X, y, _ = rows()
+    settings = {"random_state": 0, "tol": 1e-6}
+    model = mdlearn.fit("svm", X, y, C=value, max_iter=np.array(500), n_threads=np.int32(1), **settings)
+    plain = mdlearn.fit("svm", X, y, C=2.0, max_iter=500, n_threads=1, **settings)
+    assert model.params == plain.params and (model.coef_ == plain.coef_).all()
+
+
+SLIPS = {
+    "objective": (("lmd",), {}, "ldm"),
+    "solver": (("ldm",), {"solver": "interor"}, "interior"),
+    "kernel": (("ldm",), {"kernel": "RBF"}, "rbf"),
+    "parameter": (("ldm",), {"lamda1": 1.0}, "lambda1"),
+    "argument": (("ldm",), {"max_itr": 1}, "max_iter"),
+    "bias": (("ldm",), {"bias": "fre"}, "free"),
+    "multiclass": (("ldm",), {"multiclass": "ov"}, "ovr"),
+    "option": (("svm",), {"solver": "asgd", "solver_options": {"epoch": 2}}, "epochs"),
+    "option of auto": (("svm",), {"solver_options": {"epoch": 2}}, "epochs"),
+    "basis": (("uldm",), {"basis": "euclidian"}, "euclidean"),
+    "landmarks": (("l3svm",), {"landmark_selection": "kmean"}, "kmeans"),
+    "loss": (("l3svm",), {"loss": "squaredhinge"}, "squared_hinge"),
+    "approximation": (("svm",), {"kernel": "rbf", "approximation": "nystrom"}, "nystroem"),
+    "class weight": (("svm",), {"class_weight": "balance"}, "balanced"),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_unknown_names_come_with_the_nearest_one(name):
+    objective, given, meant = SLIPS[name]
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match=f"; did you mean '{meant}'[?]$"):
+        mdlearn.fit(*objective, X, y, **given)
+
+
+def test_a_slip_in_cv():
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match=r"; did you mean 'pseudo-loo'[?]$"):
+        mdlearn.cross_validate("svm", X, y, cv="pseudo_loo")

@@ -109,8 +109,16 @@ def test_defaults_by_task():
 @pytest.mark.parametrize(
     "given, task, weighted, match",
     [
-        ("acc", "classification", False, "'acc' is unknown for classification; give one of accuracy, auc"),
+        (
+            "acc",
+            "classification",
+            False,
+            "'acc' is unknown for classification; give one of accuracy, balanced",
+        ),
         ("accuracy", "regression", False, "unknown for regression; give one of r2"),
+        ("r2", "classification", False, "unknown for classification"),
+        ("roc_auk", "classification", False, "or a callable; did you mean 'roc_auc'[?]$"),
+        ("precison", "classification", False, "or a callable; did you mean 'precision'[?]$"),
         (3, "classification", False, "scoring needs to be one of"),
         (lambda model, X, y: 1.0, "classification", True, "does not take it"),
     ],
@@ -125,3 +133,36 @@ def test_a_callable_needs_to_return_a_number():
         scoring_of(lambda model, X, y: "good", "classification").call(None, None, None, None)
     # A function that does not say what it takes is called all the same.
     assert scoring_of(max, "classification", True).function is max
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "name", ["accuracy", "balanced_accuracy", "roc_auc", "f1", "f1_macro", "f1_micro", "neg_log_loss", "precision"]
+)
+def test_names_are_those_of_scikit_learn(name, weighted):
+    """The same held-out rows, models and weights, scored by scikit-learn's own scorer."""
+    from sklearn.metrics import get_scorer
+
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0.3, "yes", "no") == "yes"
+    y = y.astype(int)
+    weight = {"sample_weight": rng.integers(1, 4, 60)} if weighted else {}
+    folds = [(np.arange(0, 40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    ours = mdlearn.cross_validate("l2lr", X, y, cv=folds, scoring=name, **weight).scores
+    theirs = []
+    for train, test in folds:
+        part = {key: value[train] for key, value in weight.items()}
+        model = mdlearn.fit("l2lr", X[train], y[train], **part)
+        theirs.append(get_scorer(name)(model, X[test], y[test], **{key: value[test] for key, value in weight.items()}))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+def test_scores_that_models_do_not_have_are_refused_before_any_fit():
+    X, y = np.random.default_rng(4).standard_normal((12, 2)), np.arange(12) % 3
+    with pytest.raises(ValueError, match=r"^scoring='f1' is for two classes and y has 3; give "):
+        mdlearn.select("svm", X, y, cv=2, scoring="f1")
+    with pytest.raises(ValueError, match=r"^scoring='neg_log_loss' needs probabilities, which models of 'svm' with "):
+        mdlearn.cross_validate("svm", X, y, cv=2, scoring="neg_log_loss")
+    with pytest.raises(ValueError, match=r"^scoring='neg_brier_score' cannot judge these models: "):
+        mdlearn.cross_validate("svm", X, y % 2, cv=2, scoring="neg_brier_score")

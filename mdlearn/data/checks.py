@@ -13,6 +13,7 @@ from mdlearn.data.arrays import check_rows, check_symmetric, only
 from mdlearn.data.chosen import ChosenRows
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import DenseRows, Rows, steps
+from mdlearn.errors import did_you_mean
 
 PIECE = 1 << 16
 """Labels that are sorted at once: texts take a second per million."""
@@ -212,7 +213,10 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         return np.ones(k)
     if isinstance(class_weight, str):
         if class_weight != "balanced":
-            raise ValueError(f"class_weight {class_weight!r} is unknown; give 'balanced' or a mapping label -> factor")
+            hint = did_you_mean(class_weight, ["balanced"])
+            raise ValueError(
+                f"class_weight {class_weight!r} is unknown; give 'balanced' or a mapping label -> factor{hint}"
+            )
         per_class = np.bincount(codes, weights=weights, minlength=k)
         there = per_class > 0
         return np.divide(weights.sum(), np.count_nonzero(there) * per_class, out=np.ones(k), where=there)
@@ -321,6 +325,8 @@ def check_number(
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:
         bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     wanted = f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"
     accepted = numbers.Integral if integer else numbers.Real
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):

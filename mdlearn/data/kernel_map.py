@@ -20,6 +20,7 @@ from mdlearn.data.feature_map import FeatureMap, array_of
 from mdlearn.data.kernels import EXPLICIT, Kernel
 from mdlearn.data.landmarks import choose, in_time
 from mdlearn.data.rows import DenseRows, Rows
+from mdlearn.errors import did_you_mean
 
 APPROXIMATIONS = ("nystroem", "landmarks")
 MOST = 500
@@ -142,7 +143,8 @@ def check_asked(kernel: Any, given: Mapping[str, Any]) -> None:
             raise ValueError("n_components is the number of points of an approximation; give approximation='nystroem'")
         return
     if not isinstance(how, str) or how not in APPROXIMATIONS:
-        raise ValueError(f"approximation needs to be one of {', '.join(APPROXIMATIONS)}; got {how!r}")
+        told, hint = ", ".join(APPROXIMATIONS), did_you_mean(how, APPROXIMATIONS)
+        raise ValueError(f"approximation needs to be one of {told}; got {how!r}{hint}")
     if isinstance(kernel, str) and kernel in EXPLICIT:
         raise ValueError(f"an approximation needs a kernel of rows, such as kernel='rbf'; got kernel={kernel!r}")
     if given.get("n_components") is not None:

@@ -14,6 +14,7 @@ from mdlearn.data.distinct import Distinct
 from mdlearn.data.kernels import Kernel, make_kernel
 from mdlearn.data.kmeans import Centres, kmeans
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.errors import did_you_mean
 
 SELECTIONS = ("random", "pca", "kmeans")
 PROJECTIONS = ("dot", "rbf")
@@ -176,6 +177,7 @@ def make_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray)
     if not isinstance(projection, str) or projection not in PROJECTIONS:
         raise (ValueError if isinstance(projection, str) else TypeError)(
             f"projection {projection!r} is unknown; give one of {', '.join(PROJECTIONS)} or a callable k(A, B)"
+            + did_you_mean(projection, PROJECTIONS)
         )
     if projection == "dot":
         return make_kernel("linear", {}, rows, counts)

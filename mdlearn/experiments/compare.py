@@ -17,7 +17,7 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.data.checks import check_number
-from mdlearn.errors import ConvergenceWarning
+from mdlearn.errors import ConvergenceWarning, did_you_mean
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
@@ -65,7 +65,9 @@ def _chosen(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> d
     """The wanted entries, all where None; ValueError lists the known ones."""
     for name in wanted or ():
         if name not in known:
-            raise ValueError(f"{what} {name!r} is unknown; known {what}s: {', '.join(known)}")
+            raise ValueError(
+                f"{what} {name!r} is unknown; known {what}s: {', '.join(known)}{did_you_mean(name, known)}"
+            )
     return known if wanted is None else {name: known[name] for name in wanted}
 
 

@@ -17,6 +17,7 @@ from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.proof import Certificate
 from mdlearn.forms.rounding import to_type
 from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
@@ -218,7 +219,11 @@ class Model:
             raise AttributeError(f"predict_proba does not exist: scores of {self.objective!r} are no probabilities")
         if self.classes_.shape[0] > 2 and self.multiclass in PAIRWISE:
             raise AttributeError(f"predict_proba needs one score per class; this model has {self.multiclass!r}")
-        return lambda X: class_probabilities(self.decision_function(X))
+
+        def predict_proba(X: Any) -> np.ndarray:  # scikit-learn's scorers ask for its name
+            return class_probabilities(self.decision_function(X))
+
+        return predict_proba
 
     def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
         """Return margins: y f for two classes, f_y - max of the others for more.
@@ -353,7 +358,8 @@ class Model:
     def _check(self, X: Any) -> Rows:
         names = column_names(X)
         if self._names is not None and names is not None and names != self._names:
-            raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}")
+            hint = next((told for name in names if (told := did_you_mean(name, self._names))), "")
+            raise ValueError(f"X has the columns {list(names)}; the model was fitted on {list(self._names)}{hint}")
         A = check_rows(X)
         if A.shape[1] != self.n_features_in_:
             what = "kernel values against all training rows" if self.kernel.name == "precomputed" else "columns"

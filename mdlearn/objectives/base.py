@@ -13,6 +13,7 @@ from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -90,9 +91,8 @@ class Objective:
             )
         for key in given:
             if key not in self.parameters:
-                raise ValueError(
-                    f"objective {self.name!r} has no parameter {key!r}; valid: {', '.join(self.parameters) or 'none'}"
-                )
+                valid, hint = ", ".join(self.parameters) or "none", did_you_mean(key, self.parameters)
+                raise ValueError(f"objective {self.name!r} has no parameter {key!r}; valid: {valid}{hint}")
         self.given = {key: self.parameters[key].check(key, value) for key, value in given.items()}
 
     def resolve(self, total: float) -> dict[str, Any]:

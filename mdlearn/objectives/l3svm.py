@@ -17,6 +17,7 @@ from mdlearn.data.kernels import Kernel
 from mdlearn.data.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.tied import smoothing
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -52,7 +53,8 @@ def _named(*names: str) -> Callable[[str, Any], Any]:
         if callable(value):
             return value
         if not isinstance(value, str) or value not in names:
-            raise ValueError(f"{name} needs to be one of {', '.join(names)}, or a callable; got {value!r}")
+            hint = did_you_mean(value, names)
+            raise ValueError(f"{name} needs to be one of {', '.join(names)}, or a callable; got {value!r}{hint}")
         return value
 
     return allowed

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checks import check_number
+from mdlearn.errors import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ def one_of(*names: str) -> Callable[[str, Any], str]:
 
     def allowed(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            raise ValueError(f"{name} needs to be one of {', '.join(names)}; got {value!r}")
+            told = ", ".join(names)
+            raise ValueError(f"{name} needs to be one of {told}; got {value!r}{did_you_mean(value, names)}")
         return value
 
     return allowed

@@ -16,6 +16,7 @@ from mdlearn.data.checks import Data
 from mdlearn.data.distinct import distinct
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.objectives.terms import checked_terms
@@ -28,7 +29,8 @@ BASES = ("auto", "all", "euclidean", "cholesky")
 def _basis(name: str, value: Any) -> Any:
     if isinstance(value, str):
         if value not in BASES:
-            raise ValueError(f"{name} needs to be one of {', '.join(BASES)}, or an array of row numbers; got {value!r}")
+            told, hint = ", ".join(BASES), did_you_mean(value, BASES)
+            raise ValueError(f"{name} needs to be one of {told}, or an array of row numbers; got {value!r}{hint}")
         return value
     return check_indices(name, value)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
 from mdlearn.plotting.style import MARKERS, add_legend, new_axes, style
 from mdlearn.plotting.support import support_rows
 
@@ -137,7 +138,8 @@ def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
             )
         return changing[0]
     if any(name not in point for point in points):
-        raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}")
+        hint = did_you_mean(name, known)
+        raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
     return name
 
 
@@ -147,7 +149,7 @@ def _lines(
     """Label of the vertical axis, the lines, and the best point of a selection."""
     X, y, scoring = judged
     if value is not None and value not in VALUES:
-        raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}")
+        raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}{did_you_mean(value, VALUES)}")
     groups: dict[str, list[int]] = {}
     for i, point in enumerate(points):
         groups.setdefault(", ".join(f"{key}={_short(point[key])}" for key in point if key != name), []).append(i)

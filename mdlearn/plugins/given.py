@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from mdlearn.data.kernels import DEFAULTS
+from mdlearn.errors import did_you_mean
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
@@ -17,18 +17,12 @@ def instance_of(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) 
     unknown = [name for name in own if name not in found.parameters]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
-        hint = _hint(unknown[0], (*found.parameters, *kernel_names, *FIT_ARGUMENTS.difference(DEFAULTS)))
+        hint = did_you_mean(unknown[0], (*found.parameters, *kernel_names, *FIT_ARGUMENTS.difference(DEFAULTS)))
         raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}{hint}")
     if isinstance(found, type):
         task: Objective = found(**own)
         return task
     return type(found)(**{**found.given, **own})
-
-
-def _hint(name: str, known: tuple[str, ...]) -> str:
-    """The end of an error, where a known name is close."""
-    close = [] if name in known else get_close_matches(name, known, n=1, cutoff=0.75)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def solver_of(found: Any) -> Solver:
@@ -48,5 +42,7 @@ def options_of(given: Any, engine: Solver | None) -> dict[str, Any]:
     known = {name for cls in registry().solvers.values() for name in cls.options}
     unknown = [name for name in given if engine is None and name not in known]
     if unknown:
-        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {', '.join(sorted(known))}")
+        hint = did_you_mean(unknown[0], sorted(known))
+        told = ", ".join(sorted(known))
+        raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {told}{hint}")
     return dict(given)

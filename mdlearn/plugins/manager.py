@@ -12,7 +12,7 @@ import pluggy
 
 from mdlearn.data.kernels import PARAMETERS, KernelFunction
 from mdlearn.data.streams import RowBlocks
-from mdlearn.errors import PluginWarning
+from mdlearn.errors import PluginWarning, did_you_mean
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.discovery import DISABLE, disabled, sources
 from mdlearn.plugins.loading import KINDS, Plugin, load
@@ -123,7 +123,7 @@ class Registry:
         known = (", ".join(self.known(kind)) or "none") + (" or a callable k(A, B)" if kind == "kernel" else "")
         refused = [str(record) for record in self.records if record.state != "ok"]
         plugins = f"; plugins with something missing: {'; '.join(refused)}" if refused else ""
-        return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}"
+        return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}{did_you_mean(name, self.known(kind))}"
 
 
 class _Once:

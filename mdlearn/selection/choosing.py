@@ -67,7 +67,7 @@ def select(
         As for `mdlearn.fit`. With ``kernel="precomputed"`` X is the Gram matrix of all rows.
     grid : mapping or sequence of mappings, optional
         As for `mdlearn.fit_path`: names of hyper-parameters to values, of which all combinations are taken, or a
-        sequence of points. Default: the objective's own grid.
+        sequence of such grids. Default: the objective's own grid.
     cv, scoring
         As for `mdlearn.cross_validate`.
     refit : bool, default True

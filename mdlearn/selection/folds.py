@@ -18,6 +18,7 @@ import numpy as np
 from mdlearn.data.checks import Data, check_number
 from mdlearn.data.distinct import in_order
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.errors import did_you_mean
 
 LEVELS = 4
 """Smallest values that rows of a Gram matrix are told apart by before all of them are looked at."""
@@ -174,7 +175,10 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
         For what makes no folds, or folds without training rows of every class.
     """
     if isinstance(cv, str):
-        raise ValueError(f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter")
+        hint = did_you_mean(cv, ("loo", "pseudo-loo"))
+        raise ValueError(
+            f"cv {cv!r} is unknown; give a number of folds, 'loo', 'pseudo-loo', pairs or a splitter{hint}"
+        )
     if isinstance(cv, type):
         raise TypeError(f"cv needs a splitter, not its class; got {cv.__name__}, give {cv.__name__}()")
     if hasattr(cv, "split"):

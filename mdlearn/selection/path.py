@@ -63,7 +63,8 @@ def fit_path(
         As for `fit`.
     grid : mapping or sequence of mappings, optional
         Names of hyper-parameters of the objective or the kernel to sequences of values, of which all combinations are
-        taken (the last name varies fastest); or the points themselves, as mappings of the same names to values.
+        taken (the last name varies fastest); or a sequence of such grids, of which the union is taken. There a value
+        may stand alone: a mapping of names to single values is a point.
         Default: the objective's own grid (`Objective.grid`), for the parameters that `params` leaves open.
     solver, solver_options, kernel, bias, multiclass, sample_weight, class_weight
         As for `fit`; the same for all points.

@@ -23,59 +23,53 @@ def asked_of(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dic
 
 
 def points_of(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Points of a grid as the user gives it: all combinations of a mapping, or a sequence of mappings.
+    """Points of a grid as the user gives it: all combinations of a mapping, or the union of several grids.
 
     Raises
     ------
     TypeError, ValueError
-        For anything else, for a grid without points, for points with different names, and for a name that `params`
-        has as well.
+        For anything else, for a grid without points, and for a name that `params` has as well.
     """
-    points = _combined(grid) if isinstance(grid, Mapping) else _listed(grid)
-    names = list(points[0])
-    both = [name for name in names if name in params]
+    points = _combined(grid) if isinstance(grid, Mapping) else _united(grid)
+    both = [name for name in names_of(points) if name in params]
     if both:
         raise ValueError(f"{both[0]!r} is in the grid and has one value beside it; give it once")
     return points
 
 
-def _combined(grid: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """All combinations of the values; the last name varies fastest."""
-    if not grid:
-        raise ValueError("grid is empty; give a mapping of hyper-parameters to values")
+def names_of(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names that some point has, in the order in which they come first."""
+    return list(dict.fromkeys(name for point in points for name in point))
+
+
+def _combined(grid: Mapping[Any, Any], title: str = "grid", alone: bool = False) -> list[dict[str, Any]]:
+    """All combinations of the values; the last name varies fastest. `alone`: a value may stand without a sequence."""
+    if not grid and not alone:
+        raise ValueError(f"{title} is empty; give a mapping of hyper-parameters to values")
     values = []
     for name, given in grid.items():
-        _check_name(name)
-        single = isinstance(given, (str, bytes, Mapping)) or getattr(given, "ndim", 1) == 0
-        if single or not isinstance(given, Iterable):
-            raise TypeError(f"grid[{name!r}] needs to be a sequence of values; got {given!r}")
+        if not isinstance(name, str):
+            raise TypeError(f"a grid needs names of hyper-parameters; got {name!r}")
+        single = isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable)
+        if single or getattr(given, "ndim", 1) != 1:
+            if not alone:
+                raise TypeError(f"{title}[{name!r}] needs to be a sequence of values; got {given!r}")
+            given = [given]
         values.append(list(given))
         if not values[-1]:
-            raise ValueError(f"grid[{name!r}] is empty; give at least one value")
+            raise ValueError(f"{title}[{name!r}] is empty; give at least one value")
     return [dict(zip(grid, one)) for one in product(*values)]
 
 
-def _listed(grid: Any) -> list[dict[str, Any]]:
+def _united(grid: Any) -> list[dict[str, Any]]:
+    """Points of several grids, one grid after the other; a point whose values stand alone is a grid of one point."""
     if isinstance(grid, (str, bytes)) or not isinstance(grid, Sequence):
-        raise TypeError(f"grid needs to be a mapping of names to values, or a sequence of such points; got {grid!r}")
+        raise TypeError(f"grid needs to be a mapping of names to values, or a sequence of such grids; got {grid!r}")
     if not grid:
         raise ValueError("grid is empty; give at least one point")
-    for i, point in enumerate(grid):
-        if not isinstance(point, Mapping):
-            raise TypeError(f"grid[{i}] needs to be a mapping of hyper-parameters to values; got {point!r}")
-        for name in point:
-            _check_name(name)
-        if set(point) != set(grid[0]):
-            raise ValueError(
-                f"points of a grid need the same names; grid[0] has {_told(grid[0])} and grid[{i}] has {_told(point)}"
-            )
-    return [{name: point[name] for name in grid[0]} for point in grid]
-
-
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"a grid needs names of hyper-parameters; got {name!r}")
-
-
-def _told(point: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, point)) or "none"
+    points = []
+    for i, one in enumerate(grid):
+        if not isinstance(one, Mapping):
+            raise TypeError(f"grid[{i}] needs to be a mapping of hyper-parameters to values; got {one!r}")
+        points += _combined(one, f"grid[{i}]", alone=True)
+    return points

@@ -15,6 +15,7 @@ from mdlearn.model.build import Held
 from mdlearn.model.model import Model, kernel_values
 from mdlearn.model.pairs import values_of_classes
 from mdlearn.numerics.blas import blas_threads, threads_for
+from mdlearn.selection.points import names_of
 from mdlearn.selection.scoring import labels, scoring_of
 from mdlearn.stages import Builder, Fitted
 
@@ -63,7 +64,7 @@ class Path(Sequence[Model]):
 
     def __repr__(self) -> str:
         one = self._fits[0]
-        names = ", ".join(self.points[0])
+        names = ", ".join(names_of(self.points))
         return f"Path({one.task.name!r}, {len(self)} points of {names}, largest gap={self.gap.max():.2g})"
 
     def _model(self, i: int) -> Model:
@@ -175,15 +176,16 @@ class Path(Sequence[Model]):
             Rows with their labels, or numbers for regression.
         sample_weight : array-like of shape (n,), optional
         scoring : str or callable, optional
-            "accuracy" (default), "auc", "f1_macro", "f1_micro"; "r2" for regression; or scoring(model, X, y), which is
-            called with ``sample_weight=`` where there are weights.
+            As for `mdlearn.cross_validate`; default "accuracy", for regression "r2".
 
         Returns
         -------
         ndarray of shape (p,)
         """
         data = self._builder.data
-        chosen = scoring_of(scoring, self._builder.call.objective.task, sample_weight is not None)
+        call = self._builder.call
+        chosen = scoring_of(scoring, call.objective.task, sample_weight is not None)
+        chosen.check(call.objective, call.multiclass, data.classes.shape[0])
         if chosen.values is None:
             return np.array([chosen.call(model, X, y, sample_weight) for model in self])
         F = self.decision_function(X)
@@ -212,7 +214,7 @@ class Path(Sequence[Model]):
             import pandas
         except ImportError:
             raise ImportError("Path.to_frame needs pandas; install it, or read points, gap and the others") from None
-        told = {name: [point[name] for point in self.points] for name in self.points[0]}
+        told = {name: [point.get(name) for point in self.points] for name in names_of(self.points)}
         for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
             told[name] = getattr(self, name)
         return pandas.DataFrame(told)

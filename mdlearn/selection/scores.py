@@ -79,6 +79,45 @@ def f1_micro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
     return float(2.0 * right.sum() / (given.sum() + told.sum()))
 
 
+def f1(positive: np.ndarray, told: np.ndarray, weights: Weights = None) -> float:
+    """F1 = 2 TP / (2 TP + FP + FN) of one class; 0 where no row is of it and none is labelled with it.
+
+    Parameters
+    ----------
+    positive, told : ndarray of shape (n,), bool
+        Rows of the class, and rows labelled with it.
+    weights : ndarray of shape (n,), optional
+    """
+    counts = np.ones(positive.shape[0]) if weights is None else weights
+    both = float(counts[positive].sum() + counts[told].sum())
+    return 2.0 * float(counts[positive & told].sum()) / both if both > 0 else 0.0
+
+
+def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
+    """Mean over the classes in y of the share of their rows that are labelled right.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Labels, n >= 1.
+    weights : ndarray of shape (n,), optional
+    """
+    right, given, _ = _counts(y, predicted, weights)
+    return float(np.mean(right[given > 0] / given[given > 0]))
+
+
+def neg_log_loss(own: np.ndarray, weights: Weights = None) -> float:
+    """Mean logarithm of the probability of the right label, at least that of the rounding of 1.
+
+    Parameters
+    ----------
+    own : ndarray of shape (n,)
+        Probability of every row's own label.
+    weights : ndarray of shape (n,), optional
+    """
+    return float(np.average(np.log(np.maximum(own, np.finfo(float).eps)), weights=weights))
+
+
 def r2(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
     """R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0.
 

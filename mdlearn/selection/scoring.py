@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
+from mdlearn.model.pairs import class_probabilities
 from mdlearn.selection import scores
+
+WHOLE = ("ovr", "joint")
+"""Ways of several classes with one score per class, of which probabilities are made."""
 
 Score = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 """score(classes, f, y, weights) from decision values f of shape (n,) or (n, k)."""
@@ -32,12 +37,26 @@ def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray)
     return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
 
 
+def _f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """That of the second of two classes."""
+    return scores.f1(y == classes[1], f >= 0, weights)
+
+
+def _neg_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    place = np.searchsorted(classes, y)
+    return scores.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
+
+
 NAMED: dict[str, dict[str, Score]] = {
     "classification": {
         "accuracy": _from_labels(scores.accuracy),
+        "balanced_accuracy": _from_labels(scores.balanced_accuracy),
         "auc": _auc,
+        "roc_auc": _auc,
+        "f1": _f1,
         "f1_macro": _from_labels(scores.f1_macro),
         "f1_micro": _from_labels(scores.f1_micro),
+        "neg_log_loss": _neg_log_loss,
     },
     "regression": {"r2": lambda classes, f, y, weights: scores.r2(y, f, weights)},
 }
@@ -55,21 +74,39 @@ class Scoring:
         Score from decision values.
     function : callable or None
         The caller's function(model, X, y), if there is one instead.
+    borrowed : bool
+        Whether it is scikit-learn's, found by its name.
     """
 
     name: str
     values: Score | None
     function: Callable[..., Any] | None = None
+    borrowed: bool = False
 
     @property
     def all_classes(self) -> bool:
         """Whether held-out rows need to be of every class."""
         return self.values is _auc
 
+    def check(self, objective: Any, multiclass: str, n_classes: int) -> None:
+        """Raise ValueError before any fit where the models will not have what is scored."""
+        if self.values is _neg_log_loss and not (objective.probabilities and (n_classes < 3 or multiclass in WHOLE)):
+            raise ValueError(
+                f"scoring={self.name!r} needs probabilities, which models of {objective.name!r} with multiclass="
+                f"{multiclass!r} do not have; give another scoring, or an objective such as 'l2lr'"
+            )
+        if self.values is _f1 and n_classes > 2:
+            raise ValueError(f"scoring='f1' is for two classes and y has {n_classes}; give 'f1_macro' or 'f1_micro'")
+
     def call(self, model: Any, X: Any, y: Any, weights: np.ndarray | None) -> float:
         """What the caller's function says; it is given weights where there are some."""
         assert self.function is not None
-        told = self.function(model, X, y) if weights is None else self.function(model, X, y, sample_weight=weights)
+        try:
+            told = self.function(model, X, y) if weights is None else self.function(model, X, y, sample_weight=weights)
+        except AttributeError as error:
+            if self.borrowed:
+                raise ValueError(f"scoring={self.name!r} cannot judge these models: {error}") from error
+            raise
         try:
             return float(told)
         except (TypeError, ValueError):
@@ -90,7 +127,14 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
     if isinstance(given, str):
         if given in known:
             return Scoring(given, known[given])
-        raise ValueError(f"scoring {given!r} is unknown for {task}; give one of {', '.join(known)}, or a callable")
+        elsewhere = any(given in names for names in NAMED.values())
+        found, others = _of_sklearn(given) if not elsewhere else (None, [])
+        if found is not None:
+            return Scoring(given, None, found, borrowed=True)
+        raise ValueError(
+            f"scoring {given!r} is unknown for {task}; give one of {', '.join(known)}, a name that scikit-learn has, "
+            f"or a callable{did_you_mean(given, [*known, *others])}"
+        )
     if not callable(given):
         raise TypeError(f"scoring needs to be one of {', '.join(known)}, or a callable(model, X, y); got {given!r:.60}")
     if weighted and not _takes_weights(given):
@@ -99,6 +143,16 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
             "so that weights count in scores too"
         )
     return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
+
+
+def _of_sklearn(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
+    """The scorer of a name, and the names that there are; nothing where scikit-learn is not installed."""
+    try:
+        from sklearn.metrics import get_scorer, get_scorer_names
+    except ImportError:
+        return None, []
+    names: list[str] = get_scorer_names()
+    return (get_scorer(name) if name in names else None), names
 
 
 def _takes_weights(function: Callable[..., Any]) -> bool:

@@ -95,6 +95,7 @@ class Study:
         self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
         self.scoring: Scoring = scoring_of(scoring, call.objective.task, sample_weight is not None)
         self.setting = self.call.read(X, y, sample_weight, class_weight)
+        self.scoring.check(call.objective, call.multiclass, self.setting.data.classes.shape[0])
         if hasattr(X, "tocsr"):
             X = X.tocsr()
         elif not hasattr(X, "to_numpy"):

@@ -9,6 +9,7 @@ import numpy as np
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
+from mdlearn.selection.points import names_of
 from mdlearn.selection.scoring import labels
 from mdlearn.selection.study import Judged, Study
 
@@ -182,7 +183,7 @@ class Selection:
         ImportError
             Without pandas.
         """
-        table: dict[str, Any] = {name: [point[name] for point in self.points] for name in self.points[0]}
+        table: dict[str, Any] = {name: [point.get(name) for point in self.points] for name in names_of(self.points)}
         table |= {"mean_score": self.mean_scores, "std_score": self.std_scores}
         table |= {f"score_{j}": column for j, column in enumerate(self.scores.T)}
         return frame(table, "point")

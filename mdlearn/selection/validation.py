@@ -60,11 +60,13 @@ def cross_validate(
         - An iterable of pairs (train, test) of row numbers or masks. Parts may overlap, and a row number that comes
           twice counts twice, as in scikit-learn.
         - An object with ``split(X, y)``, as scikit-learn's splitters are.
-    scoring : {"accuracy", "auc", "f1_macro", "f1_micro", "r2"} or callable, optional
-        Larger is better. "auc": area under the ROC curve, for several classes the mean over classes, each by its own
-        decision values against the rest. "r2" is for regression. A callable is called with (model, X, y) of the
-        held-out rows, and with ``sample_weight=`` where weights were given: scikit-learn's scorers will do. Default:
-        "accuracy", for regression "r2".
+    scoring : str or callable, optional
+        Larger is better. "accuracy", "balanced_accuracy" (mean over classes), "auc" or "roc_auc" (area under the ROC
+        curve, for several classes the mean over classes, each by its own decision values against the rest), "f1" (of
+        the second of two classes), "f1_macro", "f1_micro", "neg_log_loss" (objectives with probabilities); "r2" is for
+        regression. Where scikit-learn is installed, any other name of its scorers will do. A callable is called with
+        (model, X, y) of the held-out rows, and with ``sample_weight=`` where weights were given: scikit-learn's scorers
+        will do. Default: "accuracy", for regression "r2".
     solver, solver_options, kernel, bias, multiclass, class_weight, tol, max_iter
         As for `mdlearn.fit`, for every fit. "balanced" class weights are those of the training rows.
     sample_weight : array-like of shape (m,), optional

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.margin import Column, MarginForm
 
 
@@ -171,7 +172,8 @@ class Solver:
         for name in given:
             if name not in self.options:
                 valid = ", ".join(self.options) or "none"
-                raise ValueError(f"solver {self.name!r} has no option {name!r}; valid solver_options: {valid}")
+                hint = did_you_mean(name, self.options)
+                raise ValueError(f"solver {self.name!r} has no option {name!r}; valid solver_options: {valid}{hint}")
         return {**self.options, **given}
 
     def ends_itself(self, options: dict[str, Any]) -> bool:
