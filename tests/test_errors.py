@@ -18,8 +18,8 @@ def changed(array, place, value):
 # ---------------------------------------------------------------- X
 
 
-NOT_FINITE = "^X contains NaN or infinity; remove or impute such values first"
-NO_NUMBERS = "^X holds values that are not numbers; encode them as numbers first"
+NOT_FINITE = "^X contains NaN or infinity in row [0-9]+, column [0-9]; remove or impute such values first"
+NO_NUMBERS = "^X holds values that are not numbers.*; encode them as numbers first"
 BAD_X = {
     "nan": (changed(X, (3, 1), NAN), ValueError, NOT_FINITE),
     "inf": (changed(X, (3, 1), INF), ValueError, NOT_FINITE),
@@ -98,11 +98,14 @@ def test_bad_labels(name):
 BAD_WEIGHTS = {
     "negative": (
         changed(np.ones(12), 4, -1.0),
-        "^sample_weight contains the negative value -1; weights count repetitions",
+        "^sample_weight contains the negative value -1 in row 4; weights count repetitions",
     ),
-    "minus a little": (changed(np.ones(12), 4, -1e-300), "^sample_weight contains the negative value -1e-300;"),
-    "nan": (changed(np.ones(12), 4, NAN), "^sample_weight contains NaN or infinity; give finite numbers >= 0"),
-    "inf": (changed(np.ones(12), 4, INF), "^sample_weight contains NaN or infinity; give finite numbers >= 0"),
+    "minus a little": (
+        changed(np.ones(12), 4, -1e-300),
+        "^sample_weight contains the negative value -1e-300 in row 4;",
+    ),
+    "nan": (changed(np.ones(12), 4, NAN), "^sample_weight contains NaN or infinity in row 4; give finite numbers >= 0"),
+    "inf": (changed(np.ones(12), 4, INF), "^sample_weight contains NaN or infinity in row 4; give finite numbers >= 0"),
     "all zero": (np.zeros(12), "^sample_weight is zero everywhere; .* needs a positive weight"),
     "too short": (np.ones(11), r"^sample_weight has shape \(11,\); give one number per row, shape \(12,\)"),
     "too long": (np.ones(13), r"^sample_weight has shape \(13,\); give one number per row, shape \(12,\)"),

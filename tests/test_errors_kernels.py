@@ -122,7 +122,7 @@ def test_margins_and_score_check_their_labels():
     model = mdlearn.fit("ldm", X, Y)
     for call, labels, sentence in (
         (model.margins, Y[:-1], "^X has 12 rows but y has 11 labels"),
-        (model.margins, np.full(12, 7), "^y holds the label 7, which the model does not know"),
+        (model.margins, np.full(12, 7), "^y holds the label 7 in row 0, which the model does not"),
         (model.score, Y[:-1], "^X has 12 rows but y has 11 labels"),
     ):
         with pytest.raises(ValueError) as caught:

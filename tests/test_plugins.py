@@ -73,7 +73,7 @@ def test_a_plugin_adds_names(site):
     same = mdlearn.fit("svm", X, y, C=1.0, solver="interior", tol=1e-12)
     assert (model.objective, model.solver, model.params) == ("mean_hinge", "renamed", {"c": 30.0})
     assert model.decision_function(X) == pytest.approx(same.decision_function(X), abs=1e-9)
-    with pytest.raises(ValueError, match=r"no parameter 'C' here; valid: c$"):
+    with pytest.raises(ValueError, match=r"no parameter 'C' here; valid: c; did you mean 'c'[?]$"):
         mdlearn.fit("mean_hinge", X, y, C=1.0)
 
 

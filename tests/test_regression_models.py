@@ -52,7 +52,11 @@ def test_integers_frames_and_one_row():
         (np.array([object()] * 50), TypeError, "y holds values of dtype object"),
         (np.r_[np.nan, np.zeros(49)], ValueError, "y contains NaN or infinity"),
         (np.r_[-np.inf, np.zeros(49)], ValueError, "y contains NaN or infinity"),
-        (np.r_[1e200, np.zeros(49)], ValueError, "y holds 1e\\+200, whose square overflows; scale the targets"),
+        (
+            np.r_[1e200, np.zeros(49)],
+            ValueError,
+            "y holds 1e\\+200 in row 0, whose square overflows; scale the targets",
+        ),
     ],
 )
 def test_wrong_targets(y, error, words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -33,7 +34,8 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         For another number of dimensions, no rows, no columns, NaN or infinity.
     """
     if np.ma.is_masked(X):
-        raise ValueError(f"{what} has masked entries; remove or impute such values first")
+        masked = np.argwhere(np.ma.getmaskarray(X))[0].tolist()
+        raise ValueError(f"{what} has masked entries{_place(X, *masked)}; remove or impute such values first")
     rows = as_rows(X, what)
     if rows.shape[0] == 0:
         raise ValueError(f"{what} has 0 rows; give at least one")
@@ -41,10 +43,31 @@ def check_rows(X: Any, what: str = "X") -> Rows:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
     largest = rows.largest()
     if not np.isfinite(largest):
-        raise ValueError(f"{what} contains NaN or infinity; remove or impute such values first")
+        at = _place(X, *_first(rows, lambda values: ~np.isfinite(values)))
+        raise ValueError(f"{what} contains NaN or infinity{at}; remove or impute such values first")
     if largest > LARGEST:
-        raise ValueError(f"{what} holds numbers of size {largest:.3g}, whose squares overflow; scale the features")
+        at = _place(X, *_first(rows, lambda values: np.abs(values) > LARGEST))
+        raise ValueError(f"{what} holds numbers of size {largest:.3g}{at}, whose squares overflow; scale the features")
     return rows
+
+
+def _first(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
+    """Row and column of the first entry that is wrong, where there is one."""
+    for span in rows.spans():
+        bad = wrong(rows.block(span))
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            return span.start + row, column
+    raise AssertionError("no entry is wrong")
+
+
+def _place(X: Any, row: int, column: int | None = None) -> str:
+    """Where an entry is, as errors say it: rows and columns from 0, and the name of a data frame's column."""
+    names = list(getattr(X, "columns", ()))
+    if column is None:
+        return f" in row {row}"
+    told = f"{names[column]!r}" if column < len(names) else f"{column}"
+    return f" in row {row}, column {told}"
 
 
 def as_rows(X: Any, what: str = "X") -> Rows:
@@ -83,7 +106,25 @@ def _check_indices(A: Any, what: str) -> None:
         raise ValueError(f"{what} is a sparse matrix whose indices do not fit its shape {A.shape}; build it again")
 
 
+def _no_number(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
+    """What to say of an array of objects that do not all become numbers."""
+    if A.ndim == 2:
+        for row, column in np.ndindex(*A.shape):
+            value = A[row, column]
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                at = _place(X, row, column)
+                if type(value).__name__ in ("NAType", "NaTType"):
+                    return ValueError(f"{what} contains missing values{at}; remove or impute such values first")
+                return TypeError(
+                    f"{what} holds values that are not numbers{at} ({value!r:.40}); encode them as numbers first"
+                )
+    return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
+
+
 def _dense(X: Any, what: str) -> DenseRows:
+    given = X
     if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
         X = X.to_numpy()
     try:
@@ -94,7 +135,7 @@ def _dense(X: Any, what: str) -> DenseRows:
         try:
             A = A.astype(np.float64)
         except (TypeError, ValueError):
-            raise TypeError(f"{what} holds values that are not numbers; encode them as numbers first") from None
+            raise _no_number(given, A, what) from None
     _check_kind(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")

@@ -163,6 +163,17 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def places_of_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Places among `classes` of what `check_labels` found; ValueError names the first row of another label."""
+    place = {label: i for i, label in enumerate(classes.tolist())}
+    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
+    if (found < 0).any():
+        row = int((found < 0).argmax())
+        strange = labels.tolist()[codes[row]]
+        raise ValueError(f"y holds the label {strange!r} in row {row}, which the model does not know; {list(place)}")
+    return found
+
+
 def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
     """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
     named = classes[totals > 0]
@@ -194,10 +205,15 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         w = np.full(n_rows, float(w))
     if w.shape != (n_rows,):
         raise ValueError(f"sample_weight has shape {w.shape}; give one number per row, shape ({n_rows},)")
-    if not np.isfinite(w).all():
-        raise ValueError("sample_weight contains NaN or infinity; give finite numbers >= 0")
+    finite = np.isfinite(w)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(f"sample_weight contains NaN or infinity in row {row}; give finite numbers >= 0")
     if (w < 0).any():
-        raise ValueError(f"sample_weight contains the negative value {w.min():g}; weights count repetitions, give >= 0")
+        row = int(w.argmin())
+        raise ValueError(
+            f"sample_weight contains the negative value {w[row]:g} in row {row}; weights count repetitions, give >= 0"
+        )
     if not (w > 0).any():
         raise ValueError("sample_weight is zero everywhere; at least one row per class needs a positive weight")
     return w
@@ -282,7 +298,8 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     except (TypeError, ValueError):
         raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers") from None
     if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
-        raise ValueError(f"y holds {np.abs(targets).max():.3g}, whose square overflows; scale the targets")
+        row = int(np.abs(targets).argmax())
+        raise ValueError(f"y holds {targets[row]:.3g} in row {row}, whose square overflows; scale the targets")
     return targets
 
 

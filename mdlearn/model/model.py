@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.arrays import check_rows
-from mdlearn.data.checks import check_labels, check_weights, column_names
+from mdlearn.data.checks import check_labels, check_weights, column_names, places_of_labels
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
@@ -276,7 +276,7 @@ class Model:
         ----------
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
-            Labels; those that the model does not know count as wrong.
+            Labels, all among `classes_`.
         sample_weight : array-like of shape (n,), optional
             Repetition counts. Default: 1 for every row.
 
@@ -286,7 +286,7 @@ class Model:
             Within [0, 1].
         """
         predicted = self.predict(X)
-        codes = self._codes(y, predicted.shape[0], known=False)
+        codes = self._codes(y, predicted.shape[0])
         right = codes == np.searchsorted(self.classes_, predicted)
         return float(np.average(right, weights=check_weights(sample_weight, right.shape[0])))
 
@@ -347,13 +347,9 @@ class Model:
             return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags())
         return Tags("regressor", TargetTags(required=True), regressor_tags=RegressorTags())
 
-    def _codes(self, y: Any, n: int, known: bool = True) -> np.ndarray:
+    def _codes(self, y: Any, n: int) -> np.ndarray:
         labels, codes = check_labels(y, n)
-        place = {label: i for i, label in enumerate(self.classes_.tolist())}
-        strange = [label for label in labels.tolist() if label not in place]
-        if strange and known:
-            raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {list(place)}")
-        return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
+        return places_of_labels(labels, codes, self.classes_)
 
     def _check(self, X: Any) -> Rows:
         names = column_names(X)

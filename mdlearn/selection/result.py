@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mdlearn.data.checks import check_labels, check_targets, check_weights
+from mdlearn.data.checks import check_labels, check_targets, check_weights, places_of_labels
 from mdlearn.data.rows import Rows
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import Held
@@ -191,8 +191,7 @@ class Path(Sequence[Model]):
         F = self.decision_function(X)
         n = F.shape[1]
         if data.targets is None:
-            known, codes = check_labels(y, n)
-            y = known[codes]
+            y = data.classes[places_of_labels(*check_labels(y, n), data.classes)]
         else:
             y = check_targets(y, n)
         weights = check_weights(sample_weight, n)
