@@ -20,6 +20,7 @@ from mdlearn.data.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernel_map import approximated, check_asked
 from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
+from mdlearn.data.memory import worded
 from mdlearn.data.quiet import without_warnings
 from mdlearn.data.rows import Rows
 from mdlearn.forms.margin import BIASES
@@ -113,6 +114,7 @@ class Call:
             raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
         return task, given
 
+    @worded("reading the data")
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
         """Check the data."""
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
@@ -239,6 +241,7 @@ class Setting:
             columns *= max(1, self.data.classes.shape[0])
         return asked or threads_for(product_work(rows, columns))
 
+    @worded("the kernel")
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""
         own = {name: value for name, value in given.items() if name not in ARGUMENTS}
@@ -254,6 +257,7 @@ class Setting:
         """Hyper-parameters of the objective, defaults filled in."""
         return task.complete(task.resolve(self.data.total), self.data)
 
+    @worded("the fit")
     def solve(
         self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: Handed, limits: Limits | None = None
     ) -> Fitted:
@@ -330,6 +334,7 @@ class Builder:
         """What decision values of a fit are made of."""
         return held_values(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
+    @worded("the model")
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""
         task, call = fitted.task, self.call

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 from mdlearn.errors import InsufficientMemory
 
 FEWER = "use fewer rows, kernel='linear', or an approximation of the kernel (approximation='nystroem')"
 """What to do where a matrix over all pairs of rows is too large."""
+ROOT = Path("/")
+CGROUP_FILES = {
+    # Limit, use, and the entry of memory.stat for cached files, which the system gives back.
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""By controller as /proc/self/cgroup names it: version 2 has one hierarchy without a name."""
 
 
 def available_bytes() -> float:
     """Bytes that this process could still take without swapping; infinity when the system does not tell."""
-    limits = []
+    limits = [_address_space(), _cgroups()]
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
@@ -22,7 +32,51 @@ def available_bytes() -> float:
         limits.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         pass
-    return min(limits, default=float("inf"))
+    return min(limits)
+
+
+def _address_space() -> float:
+    """What RLIMIT_AS (``ulimit -v``) leaves; infinity without a limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        used = int((ROOT / "proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, OSError, ValueError):
+        return float("inf")
+    return max(float(limit - used), 0.0)
+
+
+def _cgroups() -> float:
+    """What the control groups of this process leave, in version 1 and 2; infinity without a limit."""
+    room = float("inf")
+    try:
+        entries = (ROOT / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return room
+    for entry in entries:
+        _, controllers, path = entry.split(":", 2)
+        for controller in CGROUP_FILES.keys() & set(controllers.split(",")):
+            top = ROOT / "sys/fs/cgroup" / controller
+            # A limit holds for all groups below. Within a container the path may be one of the host, and is not there.
+            group = top / path.lstrip("/")
+            for folder in (group, *group.parents):
+                room = min(room, _left_in(folder, *CGROUP_FILES[controller]))
+                if folder == top:
+                    break
+    return room
+
+
+def _left_in(folder: Path, limit: str, use: str, cached: str) -> float:
+    try:
+        most, used = (folder / limit).read_text().strip(), float((folder / use).read_text())
+        entries = (folder / "memory.stat").read_text().splitlines()
+        free = sum(float(line.split()[1]) for line in entries if line.startswith(f"{cached} "))
+        return float("inf") if most == "max" else max(float(most) - used + free, 0.0)
+    except (OSError, ValueError):
+        return float("inf")
 
 
 def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
@@ -39,3 +93,18 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
             f"{what} needs {n_bytes / 1e9:.3g} GB but only {room / 1e9:.3g} GB (half of the available memory) may be "
             f"used; {instead}"
         )
+
+
+@contextlib.contextmanager
+def worded(what: str) -> Iterator[None]:
+    """Turn a MemoryError, which may come from anywhere and without a word, into a sentence."""
+    try:
+        yield
+    except InsufficientMemory:
+        raise
+    except MemoryError as error:
+        found = f" ({error})" if str(error) else ""
+        raise InsufficientMemory(
+            f"{what} ran out of memory{found}; use fewer rows or columns, float32 rows or n_threads=1, or end other "
+            "programs"
+        ) from error

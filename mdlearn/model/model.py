@@ -15,6 +15,7 @@ from mdlearn.data.checks import check_labels, check_weights, column_names, place
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.memory import worded
 from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.errors import did_you_mean
@@ -184,7 +185,8 @@ class Model:
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        with overflowing(), blas_threads(threads_for(float(math.prod(A.shape)) * self._n_terms)):
+        threads = threads_for(float(math.prod(A.shape)) * self._n_terms)
+        with worded("the prediction"), overflowing(), blas_threads(threads):
             scores = self._scores(A) + self.intercept_
             finite = np.isfinite(scores).all(axis=1)
             if not finite.all():

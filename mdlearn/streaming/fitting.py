@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.memory import worded
 from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
@@ -44,6 +45,7 @@ def _in_blocks(X: Any) -> bool:
     return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
 
 
+@worded("the fit to row blocks")
 def fit_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[Shortfall]]:

@@ -1,0 +1,122 @@
+"""What bounds the memory of this process, by limits of its own and of its control groups; what is said without any."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.cli import main
+from mdlearn.data import memory
+from mdlearn.model import persistence
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A root folder, and a function that writes files below it."""
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    monkeypatch.setattr(memory, "ROOT", tmp_path)
+    return write
+
+
+def group(write, path, limit, used, cached, version):
+    limit_file, used_file, entry = memory.CGROUP_FILES["" if version == 2 else "memory"]
+    for name, value in ((limit_file, limit), (used_file, used), ("memory.stat", f"anon 5\n{entry} {cached}\n")):
+        write(f"sys/fs/cgroup/{path}/{name}", f"{value}\n")
+
+
+def test_without_limits(root):
+    assert memory._cgroups() == np.inf
+    root("proc/self/cgroup", "0::/\n4:memory:/\n")
+    assert memory._cgroups() == np.inf
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("inside", [True, False])
+def test_control_groups(version, inside, root):
+    """The least of what any group above leaves; files that are cached do not count, because they are given back."""
+    top = "." if version == 2 else "memory"
+    root("proc/self/cgroup", f"1:cpu:/elsewhere\n{'0:' if version == 2 else '7:hugetlb,memory'}:/a/b\n")
+    group(root, f"{top}/a/b", 8_000_000, 3_000_000, 1_000_000, version)
+    if inside:
+        group(root, f"{top}/a", "max" if version == 2 else 2**63 - 4096, 9_000_000, 0, version)
+        group(root, top, 5_000_000, 4_000_000, 0, version)
+    assert memory._cgroups() == (1e6 if inside else 6e6)
+    assert memory.available_bytes() <= memory._cgroups()
+    with pytest.raises(mdlearn.InsufficientMemory, match=r"a matrix needs 0\.004 GB"):
+        memory.require(4e6, "a matrix", "go")
+
+
+def test_a_container_that_sees_the_path_of_its_host(root):
+    root("proc/self/cgroup", "4:memory:/docker/0123\n")
+    group(root, "memory", 7_000_000, 2_000_000, 0, 1)
+    assert memory._cgroups() == 5e6
+
+
+def test_an_exhausted_group(root):
+    root("proc/self/cgroup", "0::/\n")
+    group(root, ".", 1000, 2000, 0, 2)
+    assert memory._cgroups() == 0.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_the_address_space():
+    code = (
+        "import resource, numpy, mdlearn\nfrom mdlearn.data import memory\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 200_000_000, resource.RLIM_INFINITY))\n"
+        "assert 150e6 < memory.available_bytes() <= 200e6, memory.available_bytes()\n"
+        "rng = numpy.random.default_rng(0)\n"
+        "try:\n    mdlearn.fit('uldm', rng.normal(size=(4500, 3)), rng.integers(2, size=4500), kernel='rbf')\n"
+        "except mdlearn.InsufficientMemory as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "half of the available memory" in done.stdout
+
+
+@pytest.mark.parametrize("reason", ["", "Unable to allocate 8 GiB"])
+def test_memory_that_runs_out_has_a_sentence(reason, monkeypatch, tmp_path):
+    """MemoryError comes from anywhere, often without a word."""
+
+    def full(*_, **__):
+        raise MemoryError(reason)
+
+    X = np.c_[np.arange(20.0), np.ones(20)]
+    y = np.arange(20) > 9
+    model = mdlearn.fit("svm", X, y)
+    model.save(tmp_path / "m.npz")
+    calls = {
+        "mdlearn.stages.READERS": lambda: mdlearn.fit("svm", X, y),
+        "mdlearn.stages.Driver": lambda: mdlearn.fit("svm", X, y),
+        "mdlearn.stages.make_kernel": lambda: mdlearn.fit_path("svm", X, y, {"C": [1.0]}),
+        "mdlearn.stages.build_model": lambda: mdlearn.fit("svm", X, y),
+        "mdlearn.streaming.fitting.begin": lambda: mdlearn.fit("svm", [(X, y)], None),
+        "mdlearn.model.model.Model._scores": lambda: model.predict(X),
+    }
+    for place, call in calls.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(place, {"classification": full} if place.endswith("READERS") else full)
+            with pytest.raises(mdlearn.InsufficientMemory, match=r"ran out of memory.*; use fewer rows") as caught:
+                call()
+            assert reason in str(caught.value)
+    monkeypatch.setattr(persistence, "_read", full)
+    with pytest.raises(mdlearn.InsufficientMemory, match=r"m\.npz ran out of memory"):
+        mdlearn.load(tmp_path / "m.npz")
+
+
+def test_the_command_line_tells_it(monkeypatch, tmp_path, capsys):
+    def full(*_, **__):
+        raise MemoryError
+
+    (tmp_path / "a.csv").write_text("".join(f"{i},{i * i},{i > 9}\n" for i in range(20)))
+    monkeypatch.setattr("mdlearn.stages.Driver", full)
+    assert main(["fit", str(tmp_path / "a.csv"), "-o", str(tmp_path / "m.npz")]) == 1
+    assert "the fit ran out of memory; use fewer rows" in capsys.readouterr().err
