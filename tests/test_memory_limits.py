@@ -69,12 +69,11 @@ def test_an_exhausted_group(root):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_the_address_space():
     code = (
-        "import resource, numpy, mdlearn\nfrom mdlearn.data import memory\n"
+        "import resource, mdlearn\nfrom mdlearn.data import memory\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 200_000_000, resource.RLIM_INFINITY))\n"
         "assert 150e6 < memory.available_bytes() <= 200e6, memory.available_bytes()\n"
-        "rng = numpy.random.default_rng(0)\n"
-        "try:\n    mdlearn.fit('uldm', rng.normal(size=(4500, 3)), rng.integers(2, size=4500), kernel='rbf')\n"
+        "try:\n    memory.require(120e6, 'a matrix', 'go')\n"
         "except mdlearn.InsufficientMemory as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

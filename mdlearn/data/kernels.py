@@ -33,6 +33,14 @@ EXPLICIT = ("linear", "precomputed")
 """Kernels that no approximation is for."""
 ARGUMENTS = ("approximation", "n_components")
 """What is asked for beside the parameters of any other kernel: see `mdlearn.data.kernel_map`."""
+LARGEST_NUMBER = float(np.finfo(float).max)
+RANGES: dict[str, dict[str, Any]] = {
+    "gamma": {"low": 0.0, "high": LARGEST_NUMBER, "strict": True},
+    "degree": {"low": 1, "high": 1024, "integer": True},
+    "coef0": {"low": 0.0, "high": LARGEST_NUMBER},
+}
+"""What `check_number` asks of the parameters of built-in kernels. A power of 1024 takes 2 beyond float64; a negative
+constant makes the polynomial kernel indefinite, and the problem non-convex."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
@@ -275,13 +283,9 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
     if callable(kernel):
         return CallableKernel("callable", {}, kernel)
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
-    if "gamma" in params:
-        params["gamma"] = _gamma(params["gamma"], X, counts)
-    if "degree" in params:
-        params["degree"] = check_number(params["degree"], "degree", low=1, integer=True)
-    if "coef0" in params:
-        # A negative constant makes the polynomial kernel indefinite, and the problem non-convex.
-        params["coef0"] = check_number(params["coef0"], "coef0", low=0.0, high=np.finfo(float).max)
+    if isinstance(params.get("gamma"), str):
+        params["gamma"] = _scaled_gamma(params["gamma"], X, counts)
+    params = check_parameters(params)
     centre = X.adjoint(counts) / counts.sum() if kernel == "rbf" and not X.sparse else None
     return Kernel(kernel, params, None, centre)
 
@@ -298,19 +302,22 @@ def _brought(kernel: Any) -> bool:
     return isinstance(kernel, type) and issubclass(kernel, KernelFunction)
 
 
-def _gamma(gamma: Any, X: Rows, counts: np.ndarray) -> float:
-    if isinstance(gamma, str):
-        if gamma != "scale":
-            raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
-        d = X.shape[1]
-        n = float(counts.sum()) * d
-        mean = float(X.adjoint(counts).sum()) / n
-        if X.sparse:
-            variance = float(counts @ X.squares()) - n * mean * mean
-        else:
-            variance = float(counts @ X.squares(centre=np.full(d, mean)))
-        return scale_of(variance / n, mean, d)
-    return check_number(gamma, "gamma", low=0.0, high=np.finfo(float).max, strict=True)
+def check_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a built-in kernel as numbers; one sentence says what is wrong with one."""
+    return {name: check_number(value, name, **RANGES[name]) for name, value in params.items()}
+
+
+def _scaled_gamma(gamma: str, X: Rows, counts: np.ndarray) -> float:
+    if gamma != "scale":
+        raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
+    d = X.shape[1]
+    n = float(counts.sum()) * d
+    mean = float(X.adjoint(counts).sum()) / n
+    if X.sparse:
+        variance = float(counts @ X.squares()) - n * mean * mean
+    else:
+        variance = float(counts @ X.squares(centre=np.full(d, mean)))
+    return scale_of(variance / n, mean, d)
 
 
 def scale_of(variance: float, mean: float, d: int) -> float:

@@ -37,6 +37,9 @@ class Certificate:
         gap <= tol for every part.
     parts : tuple of Certificate
         One per class or pair; empty for a single problem.
+    source : str
+        "fit" where the values were computed with the model, "file" where they were read from a model file, which proves
+        as much as its writer is trusted. Certificates of equal values are equal whatever their source.
     """
 
     objective: float
@@ -46,6 +49,7 @@ class Certificate:
     tol: float
     converged: bool
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
+    source: str = field(default="fit", compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,9 +74,11 @@ class Members:
             raise Unreadable("it is not a model file of mdlearn")
         memory.require(self._size, "this model file", "load it on a machine with more memory")
 
-    def take(self, name: str) -> np.ndarray:
-        """Return the next array, which needs to have this name."""
+    def take(self, name: str, most: int | None = None) -> np.ndarray:
+        """Return the next array, which needs to have this name, and `most` bytes at most."""
         end = self._enter(name)
+        if most is not None and end - self._file.tell() > most:
+            raise Unreadable(f"its array {name!r} takes {end - self._file.tell()} bytes, and {most} at most are read")
         if self._file.read(8) != b"\x93NUMPY\x01\x00":
             raise Unreadable(f"its array {name!r} is not in the npy format 1.0")
         text = self._read(int.from_bytes(self._file.read(2), "little"), end)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_number
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernel_map import KernelMap
-from mdlearn.data.kernels import PARAMETERS, Kernel, brought_kernel
+from mdlearn.data.kernels import PARAMETERS, Kernel, brought_kernel, check_parameters
 from mdlearn.data.maps import LandmarkMap
 from mdlearn.data.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
@@ -23,13 +22,6 @@ from mdlearn.model.reading import Arrays, among, check_type, typed
 from mdlearn.model.regression import RegressionModel
 
 NUMBER = (int, float)
-LARGEST = float(np.finfo(float).max)
-RANGES: dict[str, dict[str, Any]] = {
-    "gamma": {"low": 0.0, "high": LARGEST, "strict": True},
-    "degree": {"low": 1, "integer": True},
-    "coef0": {"low": 0.0, "high": LARGEST},
-}
-"""What `check_number` asks of the parameters of built-in kernels."""
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
 CERTIFICATE = {
     "objective": NUMBER,
@@ -94,9 +86,12 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
         if not linear:
             mapping.over(kernel)
         extras |= mapping.attributes()
+    objective = typed(header, "objective", (str,))
+    params = _params(typed(header, "params", (dict,)), rest)
+    _check_params(objective, params, kernel, lookup)
     model = kind(
-        objective=typed(header, "objective", (str,)),
-        params=_params(typed(header, "params", (dict,)), rest),
+        objective=objective,
+        params=params,
         kernel=kernel,
         bias=among(header["bias"], BIASES),
         multiclass=multiclass,
@@ -144,6 +139,23 @@ def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
         name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
         for name, value in given.items()
     }
+
+
+def _check_params(objective: str, params: dict[str, Any], kernel: Kernel, lookup: Lookup) -> None:
+    """Check hyper-parameters as a fit does, where the objective is known; that of a plugin may not be installed."""
+    for name, value in kernel.params.items():
+        if name in params and params[name] != value:
+            raise Unreadable(f"its header gives {name!r} as {params[name]!r} and as {value!r}")
+    try:
+        declared = lookup("objective", objective).parameters
+    except ValueError:
+        return
+    for name in declared.keys() & params.keys() - kernel.params.keys():
+        if isinstance(params[name], (np.ndarray, list)) or params[name] != declared[name].default:
+            try:
+                declared[name].check(name, params[name])
+            except (TypeError, ValueError) as error:
+                raise Unreadable(f"its objective {objective!r} cannot be: {error}") from None
 
 
 def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any]:
@@ -199,11 +211,10 @@ def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
     params = typed(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
-    for key in params:
-        try:
-            check_number(typed(params, key, NUMBER), key, **RANGES[key])
-        except (TypeError, ValueError, OverflowError) as error:
-            raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
+    try:
+        params = check_parameters(params)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
     centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
     return Kernel(name, params, None, centre)
 
@@ -249,7 +260,7 @@ def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
     fields = {name: typed(given, name, types) for name, types in CERTIFICATE.items()}
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = given["parts"] if nested else ()
-    return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts))
+    return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts), source="file")
 
 
 def _history(given: dict[str, Any]) -> list[Any]:

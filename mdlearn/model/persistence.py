@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data import memory
 from mdlearn.model import archive
 from mdlearn.model.archive import Members, Unreadable
 from mdlearn.model.decoding import Lookup, decode
@@ -23,6 +24,11 @@ from mdlearn.model.encoding import FORMAT, VERSION, encode
 from mdlearn.model.model import Model
 from mdlearn.outputs import check_target, replace
 
+HEADER_BYTES_LIMIT = 1 << 26
+"""Numbers in the header take up to some thirty times as much in memory; a million columns have their names in 64 MB."""
+HEADER_EXPANSION = 32.0
+NPY_HEADER_BYTES = 1024
+"""More than what an .npy member holds beside its content."""
 SHOWN = 600
 """Characters of an error that may come from a file."""
 
@@ -56,6 +62,11 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
     target = check_target(path)
     header, arrays = encode(model, dict(notes or {}))
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    if text.nbytes + NPY_HEADER_BYTES > HEADER_BYTES_LIMIT:
+        raise ValueError(
+            f"a model whose names, parameters and history take {text.nbytes / 1e6:.3g} MB of text cannot be saved "
+            f"({HEADER_BYTES_LIMIT / 1e6:.3g} MB at most); fit with shorter column names or fewer reports (max_iter)"
+        )
     members = {"header": text, "digest": _digest(text, arrays), **arrays}
     replace(target, lambda file: archive.write(file, members))
 
@@ -75,7 +86,7 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
     ValueError, OSError
         As for `mdlearn.load`.
     """
-    with _opened(path) as file:
+    with memory.worded(f"loading {_shown(path)}"), _opened(path) as file:
         try:
             header, arrays = _read(file)
             if not isinstance(header["notes"], dict):
@@ -97,7 +108,7 @@ def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as the model files of mdlearn do, of whatever format version."""
     try:
         with _opened(path) as file:
-            _header(Members(file).take("header"))
+            _header(Members(file).take("header", HEADER_BYTES_LIMIT))
     except FutureFormat:
         return True
     except (Unreadable, KeyError, OSError, ValueError):
@@ -128,8 +139,7 @@ def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     members = Members(file)
-    text = members.take("header")
-    header = _header(text)
+    header = _header(text := members.take("header", HEADER_BYTES_LIMIT))
     listed = header["arrays"]
     if not isinstance(listed, dict):
         raise Unreadable("its header lists no arrays")
@@ -147,6 +157,7 @@ def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray
 def _header(text: np.ndarray) -> dict[str, Any]:
     if text.dtype != np.uint8 or text.ndim != 1:
         raise Unreadable("its header is not text")
+    memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
     header = json.loads(text.tobytes().decode(), object_pairs_hook=_mapping, parse_constant=_no_number)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise Unreadable("it is not a model file of mdlearn")

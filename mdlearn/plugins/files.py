@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from mdlearn.model import persistence
 from mdlearn.model.model import Model
+from mdlearn.objectives import mdlearn_objectives
 from mdlearn.plugins.manager import find
 
 
@@ -37,4 +39,14 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
     """Read a model and the notes that were saved with it; errors as for `load`."""
-    return persistence.load_with_notes(path, find)
+    return persistence.load_with_notes(path, _lookup)
+
+
+def _lookup(kind: str, name: str) -> Any:
+    """The class of a name; built-in objectives are found without a search for plugins, and without the engines."""
+    if kind == "objective":
+        classes: Iterable[Any] = mdlearn_objectives()
+        built_in = {cls.name: cls for cls in classes}
+        if name in built_in:
+            return built_in[name]
+    return find(kind, name)
