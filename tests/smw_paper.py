@@ -47,12 +47,12 @@ def dense(Q, alpha, steps):
     return iterates
 
 
-def after(k, X, y, alpha=None, **settings):
+def after(k, X, y, alpha=None, solver="smw", **settings):
     """The model of the k-th iterate, whatever its gap."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
         options = {**STEP, "alpha": alpha}
-        return mdlearn.fit("lsvm", X, y, solver="smw", solver_options=options, max_iter=k, **settings)
+        return mdlearn.fit("lsvm", X, y, solver=solver, solver_options=options, max_iter=k, **settings)
 
 
 def quadratic(X, y, nu, kernel="linear", bias="regularized", **kernel_parameters):

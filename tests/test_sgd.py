@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sgd_cases import BAND, HINGE, KINDS, MIXED, SQUARED_HINGE, g, near, points, transcription, with_ones
+from watching import watched
 
 import mdlearn
 from mdlearn.data.features import LinearFeatures
@@ -19,6 +20,7 @@ from mdlearn.forms.certificate import dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.plugins.manager import find
 from mdlearn.solvers import sgd_task
 from mdlearn.solvers.bound import DualBound
 
@@ -47,8 +49,9 @@ class SquaredHinge(Objective):
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("solver", ["asgd", "sgd"])
 @pytest.mark.parametrize("kind", ["dense", "CSR"])
-def test_fit_returns_the_published_point(kind, solver, bias, monkeypatch):
+def test_the_last_point_is_the_published_one(kind, solver, bias, monkeypatch):
     """The coefficients are those of the transcription on the same stream, whatever the pieces."""
+    engine, seen = watched(find("solver", solver))
     X, y = points(m=80, d=4, seed=10)
     C, lambda1, lambda2, eta0, epochs = 0.5, 1.5, 0.7, 0.07, 3
     i, j = sgd_task.Stream(np.ones(80), np.random.default_rng([5, 0]))(80 * epochs)
@@ -59,15 +62,19 @@ def test_fit_returns_the_published_point(kind, solver, bias, monkeypatch):
     for piece in (sgd_task.PIECE, 1 << 9):
         monkeypatch.setattr(sgd_task, "PIECE", piece)
         model = mdlearn.fit(
-            "ldm", KINDS[kind](X), y, solver=solver, solver_options={"epochs": epochs, "eta0": eta0}, bias=bias, C=C,
+            "ldm", KINDS[kind](X), y, solver=engine, solver_options={"epochs": epochs, "eta0": eta0}, bias=bias, C=C,
             lambda1=lambda1, lambda2=lambda2, random_state=5,
         )  # fmt: skip
-        near(np.append(model.coef_, model.intercept_), wanted)
+        near(np.append(seen[-1].coef, seen[-1].intercept), wanted)
+        near(seen[-1].alpha @ X, seen[-1].coef)
         near(model.dual_coef_ @ X, model.coef_)
         assert model.solver == solver and model.n_iter == epochs == len(model.history)
         held = g(np.append(model.coef_, model.intercept_), with_ones(X, bias), y, np.ones(80), (HingeTerm(C),),
                  2 * lambda1, lambda2)  # fmt: skip
         assert model.certificate.objective == pytest.approx(float(held), rel=1e-12)
+        last = g(np.append(seen[-1].coef, seen[-1].intercept), with_ones(X, bias), y, np.ones(80), (HingeTerm(C),),
+                 2 * lambda1, lambda2)  # fmt: skip
+        assert held <= last * (1 + 1e-12)
 
 
 def excesses(X, y, epochs, solver="asgd", **settings):

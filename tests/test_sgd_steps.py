@@ -185,7 +185,7 @@ def test_weights_are_repetitions(solver):
     """Counts of mean 2: twice the epochs are the same number of steps, on the same stream."""
     X, y = points(m=60, d=3, seed=9)
     counts = np.tile([1, 3, 2], 20)
-    given = {"eta0": 0.05, **({"t0": 70} if solver == "asgd" else {})}
+    given = {"eta0": 0.005, **({"t0": 70} if solver == "asgd" else {})}
     settings = {"solver": solver, "C": 0.4, "lambda1": 2.0, "lambda2": 1.0}
     a = mdlearn.fit("ldm", X, y, sample_weight=counts, solver_options={"epochs": 4, **given}, **settings)
     b = mdlearn.fit("ldm", np.repeat(X, counts, axis=0), np.repeat(y, counts), solver_options={"epochs": 2, **given},

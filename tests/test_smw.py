@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from smw_paper import STEP, Band, after, dense, quadratic, sample, svml
+from watching import watched
 
 import mdlearn
 from mdlearn.data.features import LinearFeatures
@@ -25,14 +26,16 @@ from mdlearn.solvers.smw import SMW
 @pytest.mark.parametrize("nu", [1 / 150, 0.1, 1.0])
 def test_iterates_are_those_of_the_published_code(nu):
     X, y = sample()
+    engine, seen = watched(SMW)
+    after(50, X, y, nu=nu, solver=engine)
     for k in (1, 2, 3, 10, 50):
-        model = after(k, X, y, nu=nu)
         it, _, w, gamma, u = svml(X, y, nu, k)
-        assert model.n_iter == it
-        np.testing.assert_allclose(model.coef_[0], w, atol=1e-10)
-        assert model.intercept_[0] == pytest.approx(-gamma, abs=1e-10)
-        np.testing.assert_allclose(y * model.dual_coef_[0], u, atol=1e-10)
-        np.testing.assert_allclose(model.duals[0], np.maximum(u, 0), atol=1e-10)
+        assert len(seen) >= it
+        point = seen[it - 1]
+        np.testing.assert_allclose(point.coef, w, atol=1e-10)
+        assert point.intercept == pytest.approx(-gamma, abs=1e-10)
+        np.testing.assert_allclose(y * point.alpha, u, atol=1e-10)
+        np.testing.assert_allclose(point.beta[0], np.maximum(u, 0), atol=1e-10)
 
 
 def test_the_sign_of_gamma_is_the_listings():

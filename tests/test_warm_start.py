@@ -161,7 +161,7 @@ def test_fewer_rows_in_linear_systems_on_a_path_of_dense_problems(monkeypatch):
 @pytest.mark.parametrize(
     "objective, solver, grid",
     [
-        ("lsvm", "newton", [{"nu": 0.1 * 2.0**k} for k in range(6)]),
+        ("lsvm", "newton", [{"nu": 0.1 * 2.0**k} for k in range(12)]),
         ("lsvm", "smw", [{"nu": 0.1 * 2.0**k} for k in range(6)]),
         ("mlr", "newton", [{"lam": 0.1 * 0.5**k} for k in range(6)]),
         ("mdlm", "apg", [{"beta": 0.05 * 0.7**k} for k in range(6)]),
@@ -180,7 +180,7 @@ def test_a_start_worse_than_nothing_is_dropped(name):
     solver, objective = name.split()
     X, y, *_ = rows()
     model = fit(objective, X, y, solver=solver)
-    bad = replace(model, _coef=-1e3 * model._coef, _alpha=-1e3 * model._alpha)
+    bad = replace(model, _coef=-1e3 * model._coef, _alpha=-1e3 * model._alpha, duals=0.0 * model.duals)
     cold, warm = (fit(objective, X, y, solver=solver, warm_start=start) for start in (None, bad))
     assert np.array_equal(cold.coef_, warm.coef_) and cold.n_iter == warm.n_iter
 

@@ -180,12 +180,13 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     if nothing is not None:
         return nothing
     solution = certify(form, column, point, tol)
-    if point.coef is None or solution.certificate.converged or form.ridge == 0:
+    if point.coef is None or form.ridge == 0:
         return solution
     found = improved(form, column, point.coef, point.intercept)
     lower = solution.certificate.lower_bound / (form.unit * column.unit)
     own = _held(form, column, found, lower, solution.alpha, solution.beta, tol)
-    if not own.certificate.objective < solution.certificate.objective:
+    least = solution.certificate.objective
+    if not own.certificate.objective < (least - SAME * abs(least) if math.isfinite(least) else least):
         return solution
     assert solution.alpha is not None
     alpha = representer(form, solution.alpha, found[1], found[2], far=True)
@@ -211,13 +212,25 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
         return certify(form, column, point, tol)
     lower, alpha, beta, _ = dual(form, column, point.beta, point.sigma)
     # Copies: the engine may go on writing into its arrays, for the next column.
-    point = replace(point, coef=point.coef.copy(), alpha=None if point.alpha is None else point.alpha.copy())
-    assert point.coef is not None
-    held: np.ndarray | None = point.alpha
+    coef, intercept = point.coef.copy(), point.intercept
+    held = None if point.alpha is None else point.alpha.copy()
+    objective, _, factor = primal(form, column, coef, intercept)
+    if 1.0 < factor < math.inf:
+        coef, intercept, held = factor * coef, factor * intercept, None if held is None else factor * held
     if held is None and form.ridge > 0:
-        held = representer(form, alpha, point.coef, point.intercept)
-    objective = primal(form, column, point.coef, point.intercept)[0]
-    return _held(form, column, (objective, point.coef, point.intercept), lower, held, beta, tol)
+        held = representer(form, alpha, coef, intercept)
+    return _held(form, column, (objective, coef, intercept), lower, held, beta, tol)
+
+
+def held_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
+    """Objective of an engine's own coefficients, or of those of its multipliers, rounded to the type of the rows."""
+    if point.coef is None:
+        return certify(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
+    coef, intercept = point.coef, point.intercept
+    if column.hard:
+        factor = primal(form, column, coef, intercept)[2]
+        coef, intercept = factor * coef, factor * intercept
+    return rounded(form, column, objective, coef, intercept)[0]
 
 
 def _held(

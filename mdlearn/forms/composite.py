@@ -73,6 +73,14 @@ class Composite(Problem):
         W = np.array([np.append(one.coef, one.intercept) if last else one.coef for one in starts]).T
         self.first = W if W.shape == self.shape else None
 
+    def starting_point(self) -> CompositePoint | None:
+        """Return the first coefficients as a point."""
+        return None if self.first is None else CompositePoint(self.first)
+
+    def known(self) -> tuple[float, float]:
+        """Return the value at W = 0."""
+        return self.at_zero, -math.inf
+
     @abstractmethod
     def at(self, W: np.ndarray) -> Look:
         """Return h and its gradient at W.
@@ -265,6 +273,13 @@ class Composite(Problem):
     def start(self) -> CompositePoint:
         """Return W = 0."""
         return CompositePoint(np.zeros(self.shape))
+
+    def held(self, point: CompositePoint, objective: float) -> float:
+        """Objective of a point as a model of the rows' type holds it: a pass for float32 rows."""
+        dtype = self.features.dtype
+        if dtype == np.float64 or not math.isfinite(objective):
+            return objective
+        return self.objective(self.at(to_type(point.W, dtype).astype(np.float64)))
 
     def certify(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""

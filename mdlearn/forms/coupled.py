@@ -248,6 +248,11 @@ class ColumnComposite(MarginComposite):
         if column.start is not None:
             self.begin((column.start,))
 
+    @property
+    def least_curvature(self) -> LeastCurvature | None:
+        """None under a ridge: the certificate of a column knows no bound but that of its multipliers."""
+        return None if self.form.ridge > 0 else super().least_curvature
+
     def point(self, W: np.ndarray, anchor: np.ndarray | None, look: Look) -> Point:
         """Return multipliers and coefficients."""
         assert look.scores is not None

@@ -288,6 +288,52 @@ class Point:
 
 
 def zero_point(form: MarginForm, column: Column) -> Point:
-    """The point w = 0, known before any work."""
+    """The point w = 0, known before any work; with the best intercept of a free bias where hinges alone choose it."""
     m = column.y.shape[0]
-    return Point(np.zeros((len(column.terms), m)), np.zeros(m), np.zeros(form.features.width), 0.0)
+    shift = best_shift(column, np.zeros(m)) if form.bias == "free" else 0.0
+    return Point(np.zeros((len(column.terms), m)), np.zeros(m), np.zeros(form.features.width), shift)
+
+
+def started_point(form: MarginForm, column: Column) -> Point | None:
+    """The point of a column's start, with the multipliers of the variance that its dual coefficients tell of."""
+    start = column.start
+    if start is None:
+        return None
+    fits = start.beta.shape == column.caps.shape
+    beta = start.beta if fits else np.zeros(column.caps.shape)
+    sigma = np.zeros_like(column.y)
+    if column.kappa > 0:
+        if start.alpha is not None and fits:
+            sigma = column.y * start.alpha - column.sides @ beta - column.pull
+        else:
+            sigma = column.spread(column.y * (form.features.decision(start.coef) + start.intercept))
+    return Point(beta, sigma, start.coef, start.intercept, start.alpha)
+
+
+def best_shift(column: Column, z: np.ndarray) -> float:
+    """Shift of a free intercept that minimises the objective at fixed w; the midpoint when an interval does.
+
+    Only problems without variance and with hinges of power 1 can leave an interval; elsewhere the engine's
+    intercept is unique and the shift is 0.
+    """
+    terms = column.terms
+    if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
+        return 0.0
+    knots, jumps, slope = [], [], -column.mean * column.label_mean
+    for term, kink in zip(terms, column.kinks):
+        # z_i(shift) = z_i + y_i shift: the hinge is active below (or above) its knot, depending on side * y.
+        knots.append(column.y * (kink - z))
+        jumps.append(term.weight * column.counts)
+        slope -= term.weight * float(column.counts[column.y * term.side > 0].sum())
+    at, jump = np.concatenate(knots), np.concatenate(jumps)
+    order = np.argsort(at, kind="stable")
+    at, slopes = at[order], slope + np.cumsum(jump[order])
+    flat = 1e-10 * float(jump.sum())
+    first = int(np.searchsorted(slopes, -flat))
+    last = int(np.searchsorted(slopes, flat, side="right"))
+    if first >= at.shape[0]:
+        return float(at[-1])
+    if slope >= -flat:  # the interval has no left end
+        return float(at[min(last, at.shape[0] - 1)])
+    high = at[min(last, at.shape[0] - 1)]
+    return float(0.5 * (at[first] + high)) if last < at.shape[0] else float(at[first])

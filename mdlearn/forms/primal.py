@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import Column, MarginForm, best_shift
 
 SAME_ELEMENT = 1e-12
 """Relative difference of two elements of the feature space that counts as rounding."""
@@ -116,35 +116,6 @@ def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
                 return 1.0
             factor = max(factor, 1.0 / least)
     return factor
-
-
-def best_shift(column: Column, z: np.ndarray) -> float:
-    """Shift of a free intercept that minimises the objective at fixed w; the midpoint when an interval does.
-
-    Only problems without variance and with hinges of power 1 can leave an interval; elsewhere the engine's
-    intercept is unique and the shift is 0.
-    """
-    terms = column.terms
-    if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
-        return 0.0
-    knots, jumps, slope = [], [], -column.mean * column.label_mean
-    for term, kink in zip(terms, column.kinks):
-        # z_i(shift) = z_i + y_i shift: the hinge is active below (or above) its knot, depending on side * y.
-        knots.append(column.y * (kink - z))
-        jumps.append(term.weight * column.counts)
-        slope -= term.weight * float(column.counts[column.y * term.side > 0].sum())
-    at, jump = np.concatenate(knots), np.concatenate(jumps)
-    order = np.argsort(at, kind="stable")
-    at, slopes = at[order], slope + np.cumsum(jump[order])
-    flat = 1e-10 * float(jump.sum())
-    first = int(np.searchsorted(slopes, -flat))
-    last = int(np.searchsorted(slopes, flat, side="right"))
-    if first >= at.shape[0]:
-        return float(at[-1])
-    if slope >= -flat:  # the interval has no left end
-        return float(at[min(last, at.shape[0] - 1)])
-    high = at[min(last, at.shape[0] - 1)]
-    return float(0.5 * (at[first] + high)) if last < at.shape[0] else float(at[first])
 
 
 def representer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.quiet import overflowing
-from mdlearn.forms.certificate import certify, certify_as_is, certify_best, value_at_zero
-from mdlearn.forms.margin import Column, MarginForm, Point, zero_point
+from mdlearn.forms.certificate import certify, certify_as_is, certify_best, dual, held_objective, value_at_zero
+from mdlearn.forms.margin import Column, MarginForm, Point, started_point, zero_point
 from mdlearn.forms.points import array_fault
-from mdlearn.forms.proof import Solution, gap_between
+from mdlearn.forms.proof import Certificate, Solution, judge
 from mdlearn.forms.separability import check_by_program, check_separable
 from mdlearn.forms.start import Start
 
@@ -49,6 +50,14 @@ class Problem(ABC):
         """Take note of where an engine may begin, one Start per column; here: nothing can be made of it."""
         return
 
+    def starting_point(self) -> Any:
+        """Return the point where engines may begin, as `begin` was told; None: there is none beside w = 0."""
+        return None
+
+    def known(self) -> tuple[float, float]:
+        """Return objective and bound of the point of `start`, as far as they are known without any work."""
+        return math.inf, -math.inf
+
     @abstractmethod
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify a point that an engine holds for converged."""
@@ -73,13 +82,30 @@ class Problem(ABC):
         """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
         return None
 
+    def held(self, point: Any, objective: float) -> float:
+        """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
+        return objective
+
     def values(self, objective: float, lower: float) -> tuple[float, float]:
         """Objective and bound of an engine's own estimates, as the certificate states them."""
         return self.unit * objective, self.unit * lower
 
-    def gap(self, objective: float, lower: float) -> float:
-        """Relative gap of an engine's own estimates, as the certificate defines it."""
-        return gap_between(objective, lower, self.at_zero, self.hard)
+    @property
+    def reference(self) -> float:
+        """Value at w = 0, b = 0, as the certificate states it."""
+        return self.unit * self.at_zero
+
+    def certificate_of(self, objective: float, lower: float, tol: float) -> Certificate:
+        """Return the certificate of two values, which may come from two points."""
+        return judge(objective, lower, self.reference, self.hard, tol)
+
+    def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
+        """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""
+        ours, theirs = primal.certificate, proof.certificate
+        if not theirs.lower_bound > ours.lower_bound:
+            return primal
+        certificate = replace(self.certificate_of(ours.objective, theirs.lower_bound, tol), kind=theirs.kind)
+        return replace(primal, beta=proof.beta, certificate=certificate)
 
 
 class ColumnProblem(Problem):
@@ -97,6 +123,29 @@ class ColumnProblem(Problem):
         """Give the engine a column that knows its start."""
         if len(starts) == 1:
             self.part = self.part.begun(starts[0])
+
+    def starting_point(self) -> Any:
+        """Return the start as a point, its multipliers as they were."""
+        return started_point(self.form, self.part)
+
+    def known(self) -> tuple[float, float]:
+        """Return the value at w = 0, and what multipliers of 0 say; a pull on the margins makes that a pass."""
+        form, column = self.form, self.part
+        zero = zero_point(form, column)
+        with overflowing():
+            objective = math.inf if self.hard else column.distribution_value(zero.intercept * column.y)
+            pulled = column.pull.any()
+            if pulled and (form.ridge == 0 or not form.features.ready):
+                return objective, -math.inf
+            lower = dual(form, column, zero.beta, zero.sigma)[0] if pulled else column.bound(zero.beta, zero.sigma)
+        return objective, -math.inf if math.isnan(lower) else lower
+
+    def held(self, point: Any, objective: float) -> float:
+        """Objective of a point as a model of the rows' type holds it: a pass for float32 rows."""
+        if self.form.features.dtype == np.float64 or not math.isfinite(objective):
+            return objective
+        with overflowing():
+            return held_objective(self.form, self.part, point, objective)
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

@@ -179,8 +179,22 @@ class Solver:
     def ends_itself(self, options: dict[str, Any]) -> bool:
         """Whether, with these (complete) options, the engine is a published method that runs to an end of its own.
 
-        It then gets there whatever the gap is, the last point is the answer as it stands, and a gap above `tol` is
+        It then gets there whatever the gap is, its best point is the answer as it stands, and a gap above `tol` is
         worth a warning only when the user gave `tol`.
+
+        Parameters
+        ----------
+        options : dict
+            Complete, as `check_options` returned them.
+
+        Returns
+        -------
+        bool
+        """
+        return False
+
+    def gives_last(self, options: dict[str, Any]) -> bool:
+        """Whether the last point is the answer, however good others are: for a published stop rule that is asked for.
 
         Parameters
         ----------

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import Certificate, Solution, combine
+from mdlearn.forms.proof import Certificate, Solution, combine, gap_between
 from mdlearn.forms.start import Start
 from mdlearn.solvers.base import Offer
-from mdlearn.solvers.best import Best
+from mdlearn.solvers.incumbent import Incumbent
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
 from mdlearn.solvers.threads import one_by_one, side_by_side
-
-EXTRA = 6
-"""Reports granted beyond the gap that was asked for while the objective is tiny beside its value at w = 0.
-
-There (huge C, separable data) the gap's denominator is the value at 0, and a few more steps make the gap small
-relative to the objective itself.
-"""
 
 Maker = Callable[[bool], Generator[None, None, Form]]
 """What makes a form in its turn, in interruptible pieces; it is told whether nothing will be done with it."""
@@ -153,8 +147,8 @@ class Driver:
             solved = self._all(works, at_once)
         finally:
             self.progress.close()
-        self.history.sort(key=lambda state: state.problem)  # problems in threads report in any order
         solutions = [one.solution for one in solved]
+        self.history = settled(self.history, solved)
         scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
         certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
         shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
@@ -241,17 +235,26 @@ class Driver:
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, _Solved]:
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
         solution = yield from self._solution(form, problem, j, shared)
-        return _Solved(solution, problem.unit * problem.at_zero, problem.hard)
+        return _Solved(solution, problem.reference, problem.hard)
 
     def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
-        best = Best(problem)
+        published = self.solver.ends_itself(self.options)
+        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options))
+
+        def state(iteration: int, row_dots: int | None = None) -> State:
+            values = incumbent.objective, incumbent.lower_bound, incumbent.gap
+            return State(iteration, *values, time.perf_counter() - self.limits.started, j, row_dots)
+
+        if incumbent.begin():
+            solution = incumbent.certified()
+            yield state(1)
+            return solution
         if self.stopped:
-            return problem.certify_best(best.point, self.limits.tol)
+            return incumbent.certified()
         rng = np.random.default_rng([self.seed, j])
         steps = self.engine.reports(form, problem, shared, self.options, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
-        iteration, extra, offer = 0, EXTRA, None
-        published = self.solver.ends_itself(self.options)
+        iteration, offer, proven = 0, None, False
         for report in steps:
             if report is None:
                 yield None
@@ -261,30 +264,24 @@ class Driver:
             else:
                 iteration, offer = iteration + 1, None
                 problem.examine(report.point)
-                better = best.take(report, latest=published)
-                elapsed = time.perf_counter() - self.limits.started
-                values = problem.values(best.objective, best.lower_bound)
-                yield State(iteration, *values, best.gap, elapsed, j, report.row_dots)
-                if best.gap <= self.limits.tol and not published:
-                    extra -= 1
-                    # Once more than a few reports old, any point within the gap will do; before that, a sharp one.
-                    if extra == 0 or (better and (extra < 0 or best.sharp_gap <= self.limits.tol)):
-                        solution = problem.certify(best.point, self.limits.tol)
-                        if solution.certificate.converged or solution.at_limit:
-                            return solution
-                if iteration >= max_iter:
+                incumbent.take(report)
+                if not published and incumbent.promises:
+                    proven = incumbent.proven()
+                if iteration >= max_iter and not proven:
                     if not (published and next(steps, END) is END):
                         self.reason = f"max_iter = {max_iter} reached"
+                    incumbent.certified(as_is=True)
+                yield state(iteration, report.row_dots)
+                if proven or iteration >= max_iter:
                     break
             if self.stopped:
                 break
         steps.close()
         if offer is not None and self.stopped:
-            best.take(offer.make(), latest=published)
+            incumbent.take(offer.make())
         if not iteration and not self.stopped:
             self.reason = NOTHING
-        judged = problem.certify_as_is if published and iteration else problem.certify_best
-        solution = judged(best.point, self.limits.tol)
+        solution = incumbent.certified(as_is=published)
         if np.isinf(solution.certificate.objective) and not self.stopped:
             problem.explain()
         return solution
@@ -294,6 +291,24 @@ class Driver:
         self.history.append(state)
         self.progress.show(state)
         return self.limits.callback is not None and bool(self.limits.callback(state))
+
+
+def settled(history: list[State], solved: Sequence[_Solved]) -> list[State]:
+    """A history by problems, which promises nothing that certificates do not hold, and ends with these.
+
+    Estimates of engines can be better than what is true. Problems in threads report in any order.
+    """
+    found = sorted(history, key=lambda state: state.problem)
+    for i, state in enumerate(found):
+        one, told = solved[state.problem], solved[state.problem].solution.certificate
+        if i + 1 == len(found) or found[i + 1].problem != state.problem:
+            found[i] = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
+            continue
+        objective, lower = max(state.objective, told.objective), min(state.lower_bound, told.lower_bound)
+        if (objective, lower) != (state.objective, state.lower_bound):
+            gap = gap_between(objective, lower, one.at_zero, one.hard) if math.isfinite(lower) else state.gap
+            found[i] = replace(state, objective=objective, lower_bound=lower, gap=gap)
+    return found
 
 
 def _made(form: Form) -> Generator[None, None, Form]:

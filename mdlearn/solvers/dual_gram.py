@@ -14,6 +14,7 @@ from scipy.linalg import blas
 
 import mdlearn._solvers.cd as kernels
 from mdlearn._solvers.rows import GramRows
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers import linalg
 from mdlearn.solvers.base import Report
@@ -164,7 +165,10 @@ class GramDual:
         intercept = self.reduced.constant * float(alpha.sum()) + b
         coef = self.form.features.expand(alpha)
         sigma = column.y * alpha - (column.sides @ self.beta + column.pull)
-        return report_of(self.form, column, Point(self.beta.copy(), sigma, coef, intercept), column.y * (f + b))
+        # Through a Gram matrix, margins of explicit rows lack digits that their coefficients have.
+        explicit = isinstance(self.form.features, LinearFeatures)
+        z = column.y * ((self.form.features.decision(coef) + intercept) if explicit else f + b)
+        return report_of(self.form, column, Point(self.beta.copy(), sigma, coef, intercept), z)
 
 
 class FreeBias:

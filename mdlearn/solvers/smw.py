@@ -85,6 +85,10 @@ class SMW(Solver):
         """The published end: a step of at most 1e-5, or 100 iterations."""
         return bool(options["stop"] == "step")
 
+    def gives_last(self, options: dict[str, Any]) -> bool:
+        """The published end is one of a step, whatever the objective is there."""
+        return self.ends_itself(options)
+
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for three matrices of size d (rows) or two of size m (Gram)."""
         m, d = form.features.n_rows, form.features.width + 1
@@ -117,8 +121,6 @@ class SMW(Solver):
         walk = FixedPoint(form, column, shared, alpha)
         state = Margins(form, column, walk.system)
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
-        # A published end has a point per iteration: two sets of arrays, of which the last report keeps one.
-        sets = [(np.empty_like(walk.u), np.empty_like(column.y)) for _ in range(2 * published)]
         k, turn, shortest, stalled, over = 0, 1, math.inf, 0, False
         try:
             yield from walk.start(None if published else first_margins(form, column))
@@ -129,8 +131,8 @@ class SMW(Solver):
                 shortest = min(shortest, walk.shift)
                 over = walk.step <= SHORT or k == MOST if published else stalled >= PATIENCE
                 bounded = over or k == turn
-                if bounded or published:  # a published end takes the last point as it stands
-                    beta, signed = sets[k % 2] if published else (np.empty_like(walk.u), np.empty_like(column.y))
+                if bounded or published:  # a published end has a point per iteration
+                    beta, signed = np.empty_like(walk.u), np.empty_like(column.y)
                     yield from walk.multipliers(beta, signed)
                 if bounded:
                     lower = dual(form, column, beta, nothing)[0]

@@ -54,6 +54,10 @@ class HullProblem(ColumnProblem):
         """The same, by the engine's own SVM point."""
         return self._printed(super().certify_as_is(point, tol), tol)
 
+    def joined(self, primal, proof, tol):
+        """The same, but the multipliers stay: they are gamma."""
+        return replace(super().joined(primal, proof, tol), beta=primal.beta)
+
     def weights(self, raw):
         """Scale values >= 0 to the sum 1 in every class; a class of zeros gets equal weights."""
         y, gamma = self.part.y, np.zeros_like(raw)

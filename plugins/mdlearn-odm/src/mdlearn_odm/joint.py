@@ -55,6 +55,10 @@ class JointMargins(Problem):
         zeros = np.zeros((self.features.n_rows, self.k))
         return JointPoint(np.zeros((self.features.width, self.k)), np.zeros(self.k), self.losses.natural(zeros))
 
+    def known(self):
+        """The value at coefficients 0."""
+        return self.at_zero, -math.inf
+
     def proof(self, residual, objective):
         """Lower bound and residual as certificates and reports take them: a bound only where the problem is convex."""
         return (objective - residual, None) if self.losses.convex else (-math.inf, residual)

@@ -1,0 +1,146 @@
+"""What is best so far of a problem: the driver's choice among w = 0, a start and an engine's reports."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mdlearn.forms.problem import Problem
+from mdlearn.forms.proof import Solution, judge_residual
+from mdlearn.solvers.base import Report
+
+LEVEL = 1e-12
+"""Relative difference of two objective values that counts as none."""
+
+
+class Incumbent:
+    """The point of smallest objective and the one of largest bound, which need not be the same.
+
+    Values are those of certificates: estimates of the engine until a certificate has been made of them. A small
+    residual says nothing about the objective: without bounds it decides only where objectives are the same.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+    last : bool
+        Whether the last point is the answer, whatever its objective: only bounds compete then.
+
+    Attributes
+    ----------
+    objective, lower_bound, gap : float
+        What a certificate will state, as far as estimates are true.
+    promised : float
+        The smallest objective of coefficients before they are rounded to the type of the rows.
+    """
+
+    def __init__(self, problem: Problem, tol: float, last: bool) -> None:
+        self.problem, self.tol, self.last = problem, tol, last
+        self.zero = (math.inf, -math.inf) if last else problem.values(*problem.known())
+        self.objective, self.lower_bound = self.zero
+        self.gap, self.before, self.promised = math.inf, math.inf, math.inf
+        self.solution: Solution | None = None  # the best of what is certified
+        self.point: Any = None  # what has no certificate yet: the best point,
+        self.proof: Any = None  # and that of the best bound
+
+    def begin(self) -> bool:
+        """Certify where the problem begins, if it has such a place; say whether nothing is left to do."""
+        place = self.problem.starting_point()
+        if place is None or self.last:
+            return False
+        self.solution = self.problem.certify_as_is(place, self.tol)
+        told = self.solution.certificate
+        self.objective, self.lower_bound = min(self.objective, told.objective), max(self.lower_bound, told.lower_bound)
+        return told.converged and told.objective <= self.zero[0]
+
+    def take(self, report: Report) -> None:
+        """Keep a report's point where its objective is the smallest so far, or its bound the largest."""
+        self.before = self.objective
+        if report.residual is not None:
+            self._take_residual(report, report.residual)
+            return
+        problem = self.problem
+        objective, lower = problem.values(report.objective, report.lower_bound)
+        if self.last or objective < min(self.objective, self.promised):
+            self.promised = objective
+            held, _ = problem.values(problem.held(report.point, report.objective), report.lower_bound)
+            if self.last or held < self.objective:
+                self.objective, self.point = held, report.point
+        if lower > self.lower_bound:
+            self.lower_bound, self.proof = lower, report.point
+        self.gap = problem.certificate_of(self.objective, self.lower_bound, self.tol).gap
+
+    @property
+    def promises(self) -> bool:
+        """Whether the best point and the best bound meet `tol`, but for what rounding to the type of the rows costs."""
+        least = min(self.objective, self.promised)
+        return min(self.gap, self.problem.certificate_of(least, self.lower_bound, self.tol).gap) <= self.tol
+
+    def _take_residual(self, report: Report, residual: float) -> None:
+        objective, below = self.problem.values(report.objective, report.objective - residual)
+        gap = judge_residual(objective, objective - below, self.problem.reference, self.tol).gap
+        level = LEVEL * abs(self.objective) if math.isfinite(self.objective) else 0.0
+        if objective < self.objective - level or (objective <= self.objective + level and gap < self.gap):
+            self.objective, self.gap, self.point = objective, gap, report.point
+
+    def proven(self) -> bool:
+        """Certify what promises to meet `tol`; say whether it does, or whether rounding lets no later point do so.
+
+        The coefficients that multipliers stand for say the same as they: these are the answer, unless others of before
+        have a smaller objective.
+        """
+        at_limit = False
+        if self.proof is not None:
+            found = self.problem.certify(self.proof, self.tol)
+            told, at_limit = found.certificate, found.at_limit
+            if told.converged and told.objective <= self.before + LEVEL * abs(self.before):
+                self.solution, self.point, self.proof = found, None, None
+                self._read(found)
+                return True
+        solution = self.certified()
+        return solution.certificate.converged or solution.at_limit or at_limit
+
+    def certified(self, as_is: bool = False) -> Solution:
+        """Certify the best point with the best bound, once.
+
+        `as_is`: what certification itself could improve stays as it is. The answer after n reports is then one of those
+        that are known after more, and these lead to no worse one.
+        """
+        problem, tol = self.problem, self.tol
+        judged = problem.certify_as_is if as_is else problem.certify_best
+        point, proof = self.point, self.proof
+        self.point = self.proof = None
+        if point is not None:
+            self._join(judged(point, tol))
+        if self.solution is None or not self.solution.certificate.objective <= self.zero[0]:
+            self._join(judged(problem.start(), tol))
+        assert self.solution is not None
+        if proof is not None and proof is not point and not as_is:
+            self._join(problem.certify_best(proof, tol))
+        elif proof is not None and proof is not point:
+            self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
+        if self.solution.certificate.lower_bound < self.zero[1]:
+            self.solution = problem.joined(self.solution, problem.certify(problem.start(), tol), tol)
+        self._read(self.solution)
+        return self.solution
+
+    def _join(self, found: Solution) -> None:
+        """The better coefficients, with the better bound."""
+        before = self.solution
+        if before is None:
+            self.solution = found
+        elif _better(found, before):
+            self.solution = self.problem.joined(found, before, self.tol)
+        else:
+            self.solution = self.problem.joined(before, found, self.tol)
+
+    def _read(self, solution: Solution) -> None:
+        told, self.promised = solution.certificate, math.inf
+        self.objective, self.lower_bound, self.gap = told.objective, told.lower_bound, told.gap
+
+
+def _better(one: Solution, other: Solution) -> bool:
+    """Whether the first has the smaller objective; of equal ones, the smaller gap."""
+    a, b = one.certificate, other.certificate
+    level = LEVEL * abs(b.objective) if math.isfinite(b.objective) else 0.0
+    return a.objective < b.objective - level or (a.objective <= b.objective + level and a.gap < b.gap)
