@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
+    from mdlearn.objectives.relative_weights import relative
     from mdlearn.plugins.files import load
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.manager import list_plugins
@@ -45,6 +46,7 @@ _LAZY = {
     "list_plugins": "mdlearn.plugins.manager",
     "load": "mdlearn.plugins.files",
     "Objective": "mdlearn.objectives.base",
+    "relative": "mdlearn.objectives.relative_weights",
     "KernelFunction": "mdlearn.data.kernels",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
@@ -81,6 +83,7 @@ __all__ = [
     "load",
     "margins",
     "plotting",
+    "relative",
     "select",
     "selection",
     "sources",

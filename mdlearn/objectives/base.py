@@ -13,12 +13,12 @@ from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.errors import did_you_mean
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.forms.streamed import StreamedForm, refusal
 from mdlearn.objectives.parameters import Parameter, Setting, one_of
+from mdlearn.objectives.relative_weights import Relative, checked_parameters
 from mdlearn.objectives.terms import Terms, checked_terms
 
 __all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
@@ -50,6 +50,8 @@ class Objective:
 
     Attributes
     ----------
+    aliases : mapping
+        Other names of parameters, under which they can be given as well.
     kernels : bool
         Whether it takes kernels other than linear.
     needs_rows : bool
@@ -69,6 +71,7 @@ class Objective:
     summary: ClassVar[str] = ""
     formula: ClassVar[str] = ""
     parameters: ClassVar[Mapping[str, Parameter | Setting]] = {}
+    aliases: ClassVar[Mapping[str, str]] = {}
     default_bias: ClassVar[str] = "regularized"
     multiclass: ClassVar[tuple[str, ...]] = ("ovr", "ovo", "fuzzy-min", "fuzzy-avg")
     kernels: ClassVar[bool] = True
@@ -89,11 +92,7 @@ class Objective:
                 f"objective {self.name!r} has a feature_map, and a model has one map, not one per pair of classes; "
                 "declare multiclass = ('ovr',)"
             )
-        for key in given:
-            if key not in self.parameters:
-                valid, hint = ", ".join(self.parameters) or "none", did_you_mean(key, self.parameters)
-                raise ValueError(f"objective {self.name!r} has no parameter {key!r}; valid: {valid}{hint}")
-        self.given = {key: self.parameters[key].check(key, value) for key, value in given.items()}
+        self.given = checked_parameters(self, given)
 
     def resolve(self, total: float) -> dict[str, Any]:
         """Return all parameters; defaults that depend on m or on earlier parameters are filled in.
@@ -110,7 +109,10 @@ class Objective:
         """
         filled: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
-            filled[key] = self.given[key] if key in self.given else parameter.fill(filled, total)
+            value = self.given[key] if key in self.given else parameter.fill(filled, total)
+            if isinstance(value, Relative):
+                value = parameter.check(key, value.of(filled["C"], total))
+            filled[key] = value
         return filled
 
     def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:

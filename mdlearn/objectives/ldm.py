@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
 from mdlearn.objectives.base import RATIOS, Objective, Parameter, Terms
+from mdlearn.objectives.relative_weights import number_of
 
 
 def _default_lambda1(params: dict[str, Any], total: float) -> float:
@@ -53,7 +54,8 @@ class LDM(Objective):
         points: list[dict[str, float]] = []
         for C in (self.given["C"],) if "C" in self.given else (1.0, 10.0, 100.0):
             scale = 0.0 if math.isinf(C) else C * total
-            for lambda1 in (self.given["lambda1"],) if "lambda1" in self.given else [r * scale for r in RATIOS]:
+            known = "lambda1" in self.given
+            for lambda1 in (number_of(self.given["lambda1"], C, total),) if known else [r * scale for r in RATIOS]:
                 for lambda2 in (self.given["lambda2"],) if "lambda2" in self.given else [s * lambda1 for s in SHARES]:
                     point = {"C": C, "lambda1": lambda1, "lambda2": lambda2}
                     point = {name: value for name, value in point.items() if name not in self.given}

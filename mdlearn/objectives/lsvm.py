@@ -35,7 +35,7 @@ class LSVM(Objective):
     Parameters
     ----------
     nu : float, default 1
-        Weight of the summed squared hinge loss, > 0.
+        Weight of the summed squared hinge loss, > 0; `C` is another name of it.
     reduced : int or array of int, optional
         The reduced machine: the columns k(x, z_j) of some training rows z_j take the place of x in the linear problem,
         and |w| is the length of their coefficients. A number r draws that many of the distinct rows at random; an
@@ -48,9 +48,11 @@ class LSVM(Objective):
     formula: ClassVar[str] = "1/2 |w|^2 + nu/2 sum max(0, 1 - z)^2"
     feature_parameters: ClassVar[tuple[str, ...] | None] = ("reduced",)
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
-        "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0", strict=True),
+        "nu": Parameter(1.0, "weight of half the summed squared hinge loss, > 0; C is another name", strict=True),
         "reduced": Setting(None, "None, or a number of random rows or their numbers: kernel columns", _reduced),
     }
+
+    aliases: ClassVar[dict[str, str]] = {"C": "nu"}
 
     def features(
         self, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator

@@ -14,15 +14,12 @@ from mdlearn.solvers.base import Solver
 
 def instance_of(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
     """An objective with its hyper-parameters; `kernel_names` are those of the kernel, for the list of valid ones."""
-    unknown = [name for name in own if name not in found.parameters]
+    unknown = [name for name in own if name not in found.parameters and name not in found.aliases]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
         hint = did_you_mean(unknown[0], (*found.parameters, *kernel_names, *FIT_ARGUMENTS.difference(DEFAULTS)))
         raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}{hint}")
-    if isinstance(found, type):
-        task: Objective = found(**own)
-        return task
-    return type(found)(**{**found.given, **own})
+    return instance_with(found, own)
 
 
 def solver_of(found: Any) -> Solver:
@@ -46,3 +43,14 @@ def options_of(given: Any, engine: Solver | None) -> dict[str, Any]:
         told = ", ".join(sorted(known))
         raise ValueError(f"no solver has an option {unknown[0]!r}; known solver_options: {told}{hint}")
     return dict(given)
+
+
+def instance_with(found: Any, own: Mapping[str, Any]) -> Objective:
+    """An objective from its class or an instance, with parameters that take the place of the instance's."""
+    if isinstance(found, type):
+        task: Objective = found(**own)
+        return task
+    names = {found.aliases.get(name, name) for name in own}
+    kept = {name: value for name, value in found.given.items() if name not in names}
+    again: Objective = type(found)(**kept, **own)
+    return again

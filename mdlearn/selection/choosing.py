@@ -23,7 +23,7 @@ from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Limits
 from mdlearn.stages import Call, Handed
 
-TIES = ("C", "lambda2", "lambda1")
+TIES = ("C", "nu", "lambda2", "lambda1")
 """Parameters that decide between equal scores, the smallest value first."""
 EQUAL = 1e-12
 """Difference of mean scores, relative to the larger of 1 and the best, that rounding makes."""

@@ -55,7 +55,8 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
     def _own(self) -> dict[str, Any]:
         """Hyper-parameters given: None stands for the objective's default."""
-        given = {name: getattr(self, name) for name in self._task().parameters}
+        task = self._task()
+        given = {name: getattr(self, name) for name in (*task.parameters, *task.aliases)}
         return {name: value for name, value in given.items() if value is not None}
 
     def _kernel(self) -> dict[str, Any]:

@@ -99,8 +99,10 @@ class LSVMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    nu : float, default 1
-        Weight of half the summed squared hinge loss, > 0.
+    nu : float, optional
+        Weight of half the summed squared hinge loss, > 0. Default: 1.
+    C : float, optional
+        Another name of `nu`; one of the two can be given.
     reduced : int or array of int, optional
         The reduced machine: a number of random rows, or their numbers, whose kernel columns take the place of x.
     %(shared)s
@@ -127,7 +129,8 @@ class LSVMClassifier(KernelClassifier):
     True
     """
 
-    nu: float = 1.0
+    nu: float | None = None
+    C: float | None = None
     reduced: Any = None
     _objective: ClassVar[type[Objective] | None] = LSVM
 

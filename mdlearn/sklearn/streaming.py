@@ -24,6 +24,7 @@ from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 from mdlearn.objectives.base import Objective
+from mdlearn.plugins.given import instance_with
 from mdlearn.plugins.manager import find
 from mdlearn.sklearn.params import FLOATS, seed
 from mdlearn.solvers.sgd import SGD
@@ -193,7 +194,7 @@ class Streaming:
     def _written(self, data: Data, total: float) -> tuple[Objective, MarginForm, dict[str, Any], tuple[str, str]]:
         """The objective and its form over rows that stand for all: their weights add up to `total`."""
         found, own = self._task(), self._own()
-        task: Objective = found(**own) if isinstance(found, type) else type(found)(**{**found.given, **own})
+        task = instance_with(found, own)
         bias = one_of("bias", task.default_bias if self.bias is None else self.bias, BIASES)
         ways = task.multiclass
         way = one_of("multiclass", self.multiclass, ("auto", *ways))

@@ -19,6 +19,7 @@ from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
+from mdlearn.plugins.given import instance_with
 from mdlearn.plugins.manager import find
 from mdlearn.stages import READERS
 
@@ -102,8 +103,7 @@ def _losses(term: Term, z: np.ndarray) -> np.ndarray:
 def task_of(objective: Any, **given: float) -> Objective:
     """An instance, with some parameters replaced."""
     found = find("objective", objective)
-    task: Objective = found(**given) if isinstance(found, type) else type(found)(**{**found.given, **given})
-    return task
+    return instance_with(found, given)
 
 
 def kernels_of(objective: Any) -> tuple[dict[str, Any], ...]:
