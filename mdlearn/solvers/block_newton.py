@@ -115,6 +115,16 @@ class BlockNewton:
             for j in range(len(self.form.columns))
         )
 
+    def reported(self) -> list[tuple[float, float, np.ndarray]]:
+        """Objective, bound and coefficients of every column, as passes have found them, in units of the columns.
+
+        Without a ridge points are estimates, with a free bias bounds are.
+        """
+        state, p = self.state, len(self.form.columns)
+        values = state.best if self.form.ridge > 0 else np.full(p, math.inf)
+        lower = state.lower if self.form.ridge > 0 and self.form.bias != "free" else np.full(p, -math.inf)
+        return [(float(values[j]), float(lower[j]), state.best_W[j]) for j in range(p)]
+
     def reopen(self, certificates: list[Certificate]) -> bool:
         """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
         state, found = self.state, False

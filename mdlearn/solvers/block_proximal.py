@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -166,6 +166,16 @@ class BlockProximal:
             group = list(self.groups[t])
             state.W[group] = state.best_W[group]
         return found
+
+    def zeros(self) -> list[float]:
+        """Objectives of all problems at w = 0."""
+        return [self.form.unit * sum(self.form.columns[j].column.at_zero for j in group) for group in self.groups]
+
+    def reported(self) -> list[Certificate]:
+        """Certificates of all problems at the best points, from what the passes so far have found."""
+        unit, values = self.form.unit, zip(self.state.best, self.state.lower, self.zeros())
+        found = [judge(unit * float(best), unit * float(low), zero, False, self.tol) for best, low, zero in values]
+        return [replace(one, converged=False) for one in found]
 
     def certified(self, W: np.ndarray, square: np.ndarray, sums: Sums) -> Generator[None, None, list[Certificate]]:
         """Certificates of all problems at W of shape (p, n), from sums of passes of their own."""

@@ -56,7 +56,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
     passes : Passes
     """
     known = passes.found("rows")
-    summary = Summary.read(known) if known else passes.finish(passes.blocks.scan(class_weight))
+    summary = Summary.read(known) if known else passes.needed(passes.blocks.scan(class_weight))
     passes.rows = summary.arrays()
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
@@ -74,15 +74,16 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
     if place is not None:
         memory.require(8.0 * summary.classes.shape[0] * place.width, f"sums of {place.width} features", "ask for fewer")
         there = summary.mapped(place, np.zeros((summary.classes.shape[0], place.width)))
-        sums = passes.finish(passes.blocks.fold(Moments(summary.classes.shape[0]), there))
-        summary = summary.mapped(place, sums["moments"])
+        sums = passes.in_time(passes.blocks.fold(Moments(summary.classes.shape[0]), there), after=0)
+        passes.complete = sums is not None
+        summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = task.streamed(filled, summary, call.bias)
     return Begun(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
 def _sample(passes: Passes, summary: Summary, seed: int) -> Data:
     """Some rows, or all where they are few."""
-    data: Data = passes.finish(passes.blocks.fold(Draw.of(seed, summary), summary))["sample"].data(summary)
+    data: Data = passes.needed(passes.blocks.fold(Draw.of(seed, summary), summary))["sample"].data(summary)
     return data
 
 
@@ -92,7 +93,7 @@ def _kernel(call: Call, given: dict[str, Any], passes: Passes, summary: Summary)
     named = call.kernel if isinstance(call.kernel, str) else ""
     if "gamma" in PARAMETERS.get(named, ()) and own.get("gamma", "scale") == "scale":
         mean = float(summary.moments.sum()) / (summary.total * summary.width)
-        spread = passes.finish(passes.blocks.fold(Spread(mean), summary))["spread"]
+        spread = passes.needed(passes.blocks.fold(Spread(mean), summary))["spread"]
         own["gamma"] = scale_of(float(spread) / (summary.total * summary.width), mean, summary.width)
     data = _sample(passes, summary, call.seed)
     kernel = make_kernel(call.maker, own, data.X, data.counts)

@@ -21,6 +21,7 @@ from mdlearn.forms.streamed_proof import Multipliers, certified
 from mdlearn.solvers.sgd import SGD
 from mdlearn.solvers.sgd_stream import Descent, advance, begin, restarted
 from mdlearn.streaming.beginning import Begun
+from mdlearn.streaming.newton import or_zero, seen_so_far
 from mdlearn.streaming.passes import Passes
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
@@ -53,7 +54,7 @@ def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate],
         while passes.done < options["epochs"] and not passes.stopped:
             if passes.done >= most:
                 passes.stopped = f"max_iter = {most} reached"
-            elif passes.in_time(walk.epoch(passes.done, passes)) is not None:
+            elif passes.in_time(walk.epoch(passes.done, passes), after=2) is not None:
                 passes.done += 1
                 passes.keep(walk.arrays())
         return _judged(walk, begun, passes)
@@ -133,8 +134,13 @@ def _judged(walk: Walk, begun: Begun, passes: Passes) -> tuple[list[Certificate]
     made = tuple(Multipliers(w, np.zeros_like(w), h) for h in widths for w in held)
     tol = passes.limits.tol
     work = certified(several, passes.blocks, begun.summary, np.tile(held, (len(widths), 1)), made, tol)
-    found = passes.finish(work)
-    best = [max(found[j::p], key=lambda one: one.lower_bound) for j in range(p)]
+    found = passes.last(work) if passes.complete else None
+    if found is None:  # nothing is known of these coefficients
+        seen = [(math.inf, -math.inf, w) for w in held]
+        best, held = seen_so_far(form, begun.summary, seen, tol)
+    else:
+        proven = [max(found[j::p], key=lambda one: one.lower_bound) for j in range(p)]
+        best, held = or_zero(form, [(one.objective, one.lower_bound) for one in proven], held, tol)
     for j, one in enumerate(best):
         elapsed = time.perf_counter() - passes.limits.started
         passes.tell(State(passes.done, one.objective, one.lower_bound, one.gap, elapsed, j))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from mdlearn.data import memory
+from mdlearn.data.census import Summary
 from mdlearn.forms.history import State
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, judge
 from mdlearn.forms.rounding import to_type
 from mdlearn.forms.streamed import StreamedForm
 from mdlearn.forms.streamed_proof import certified
 from mdlearn.solvers.block_newton import BlockNewton
 from mdlearn.solvers.block_state import State as Steps
 from mdlearn.streaming.beginning import Begun
-from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.passes import OUT_OF_TIME, Passes
 
 MOST_PASSES = 300
 LEVELS = 12
@@ -38,9 +41,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     try:
         while True:
             _step(engine, begun, passes)
-            held = to_type(engine.state.best_W, begun.summary.dtype).astype(np.float64)
-            work = certified(form, passes.blocks, begun.summary, held, engine.multipliers(), passes.limits.tol)
-            certificates = passes.finish(work)
+            certificates, held = _judged(engine, begun, passes)
             if passes.stopped or not engine.reopen(certificates):
                 return certificates, held
     finally:
@@ -64,14 +65,68 @@ def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:
             passes.stopped = f"max_iter = {most} reached"
         if passes.stopped:
             return
-        sums = passes.in_time(passes.blocks.fold(work, begun.summary))
+        sums = passes.in_time(passes.blocks.fold(work, begun.summary), certifying(begun.form))
         if sums is None:
             return
-        passes.finish(engine.take(work, sums))
+        passes.step(engine.take(work, sums))
         passes.done += 1
         for j in work.places:
             passes.tell(_state(engine.state, j, begun.form.unit, passes))
         passes.keep(engine.state.arrays())
+
+
+def certifying(form: StreamedForm) -> int:
+    """How many passes certificates take: the condition of a free bias is met in a second one."""
+    return 2 if form.bias == "free" and form.ridge > 0 else 1
+
+
+def _judged(engine: BlockNewton, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+    """Certificates and coefficients of all columns.
+
+    Where the time is up, the point that the next pass would have looked at is a candidate as well, and without time for
+    that, what the passes so far have seen counts.
+    """
+    form, dtype, p = begun.form, begun.summary.dtype, len(begun.form.columns)
+    points = [engine.state.best_W]
+    if passes.stopped == OUT_OF_TIME:
+        points.append(engine.state.W + engine.state.length[:, None] * engine.state.P)
+    held = np.vstack([to_type(W, dtype).astype(np.float64) for W in points])
+    found = None
+    if passes.complete:
+        several = replace(form, columns=form.columns * len(points))
+        made = engine.multipliers() * len(points)
+        found = passes.last(certified(several, passes.blocks, begun.summary, held, made, passes.limits.tol))
+    if found is None:
+        return seen_so_far(form, begun.summary, engine.reported(), passes.limits.tol)
+    chosen = [min(range(j, len(found), p), key=lambda i: found[i].objective) for j in range(p)]
+    values = [(found[i].objective, max(one.lower_bound for one in found[i % p :: p])) for i in chosen]
+    return or_zero(form, values, held[chosen], passes.limits.tol)
+
+
+def seen_so_far(
+    form: StreamedForm, summary: Summary, seen: Sequence[tuple[float, float, np.ndarray]], tol: float
+) -> tuple[list[Certificate], np.ndarray]:
+    """Certificates from (objective, bound, coefficients) of every column as earlier passes have found them."""
+    held = np.array([w for _, _, w in seen])
+    exact = np.array_equal(to_type(held, summary.dtype), held)
+    units = [form.unit * one.column.unit for one in form.columns]
+    # The objective of rounded coefficients would take another pass.
+    values = [(unit * v if exact else np.inf, unit * lower) for unit, (v, lower, _) in zip(units, seen)]
+    certificates, held = or_zero(form, values, held, tol)
+    return [replace(one, converged=False) for one in certificates], held
+
+
+def or_zero(
+    form: StreamedForm, values: Sequence[tuple[float, float]], held: np.ndarray, tol: float
+) -> tuple[list[Certificate], np.ndarray]:
+    """Certificates of (objective, bound) of every column, with w = 0 where that is better, and the coefficients."""
+    found, held = [], held.copy()
+    for j, (value, lower) in enumerate(values):
+        zero = form.unit * form.columns[j].column.unit * form.columns[j].column.at_zero
+        if not value <= zero:
+            value, held[j] = zero, 0.0
+        found.append(judge(value, lower, zero, False, tol))
+    return found, held
 
 
 def _state(steps: Steps, j: int, unit: float, passes: Passes) -> State:

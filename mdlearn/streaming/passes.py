@@ -15,9 +15,15 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.solvers.driver import Limits, Shortfall
 from mdlearn.solvers.progress import Progress
 
+LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
+"""How far beyond the time limit the last pass may go, as a share of the limit and in seconds."""
+
+
+OUT_OF_TIME = "time_limit reached"
+
 
 class Passes:
-    """Passes of one fit.
+    """Passes of one fit, each begun only where it can end in time with those that certify the answer after it.
 
     Parameters
     ----------
@@ -34,6 +40,10 @@ class Passes:
         How many an engine has made.
     stopped : str
         Why no more are made; empty: more may be.
+    cost : float
+        Seconds of the longest pass so far.
+    complete : bool
+        Whether the passes that write the form were all made; else nothing is known but w = 0.
     history : list of State
     """
 
@@ -42,6 +52,9 @@ class Passes:
         self.progress = Progress(limits.verbose, solver, limits.started)
         self.history: list[State] = []
         self.done, self.stopped = 0, ""
+        self.cost, self.complete = 0.0, True
+        allowance = LATEST_SHARE * (limits.deadline - limits.started) + LATEST_SECONDS
+        self.end = limits.deadline + allowance
         self.rows: dict[str, np.ndarray] = {}
         self.file = None if blocks.checkpoint is None else Checkpoint(blocks.checkpoint, head)
 
@@ -66,28 +79,62 @@ class Passes:
         arrays |= {f"state/{name}": values for name, values in state.items()}
         self.file.write({**arrays, "passes": np.array(self.done), "history": np.array(told)})
 
-    def finish(self, work: Generator[None, None, Any]) -> Any:
-        """Run a pass to its end."""
+    def finish(self, work: Generator[None, Any, Any]) -> Any:
+        """Run work to its end; it is told when the time is up."""
+        late = None
         while True:
             try:
-                next(work)
+                work.send(late)
             except StopIteration as done:
                 return done.value
             self.progress.beat()
+            late = time.perf_counter() >= self.limits.deadline
 
-    def in_time(self, work: Generator[None, None, Any]) -> Any:
-        """Run a pass, given up between two blocks when the time is up: its result is then None."""
-        return self.finish(self._in_time(work))
+    def needed(self, work: Generator[None, Any, Any]) -> Any:
+        """Result of a pass without which there is no model."""
+        found = self._until(self.end, work)
+        if found is None:
+            limit = self.limits.deadline - self.limits.started
+            raise ValueError(
+                f"time_limit={limit:g} ended before the first passes over the row blocks, which find classes and "
+                "features; raise it"
+            )
+        return found
 
-    def _in_time(self, work: Generator[None, None, Any]) -> Generator[None, None, Any]:
-        while time.perf_counter() < self.limits.deadline:
-            try:
-                next(work)
-            except StopIteration as done:
-                return done.value
-            yield
-        self.stopped = "time_limit reached"
+    def in_time(self, work: Generator[None, Any, Any], after: int) -> Any:
+        """Result of a pass, or None: it could not end in time with `after` passes more, or the time is up."""
+        if not self.stopped and time.perf_counter() + (1 + after) * self.cost < self.limits.deadline:
+            found = self._until(self.limits.deadline - after * self.cost, work)
+            if found is not None:
+                return found
+        self.stopped = self.stopped or OUT_OF_TIME
         return None
+
+    def last(self, work: Generator[None, Any, Any]) -> Any:
+        """Result of passes that certify; None where time does not suffice."""
+        found = self._until(self.end, work)
+        if found is None:
+            self.stopped = self.stopped or OUT_OF_TIME
+        return found
+
+    def step(self, work: Generator[None, Any, None]) -> None:
+        """Do what an engine does between two passes, given up when the time is up."""
+        if self._until(self.limits.deadline, _marked(work)) is None:
+            self.stopped = self.stopped or OUT_OF_TIME
+
+    def _until(self, end: float, work: Generator[None, Any, Any]) -> Any:
+        """Result of work, given up between two of its pieces at some time: None."""
+        begun = time.perf_counter()
+        while True:
+            try:
+                work.send(None)
+            except StopIteration as done:
+                self.cost = max(self.cost, time.perf_counter() - begun)
+                return done.value
+            if time.perf_counter() >= end:
+                work.close()
+                return None
+            self.progress.beat()
 
     def tell(self, state: State) -> None:
         """Note a state and show it; the callback may want to stop."""
@@ -105,6 +152,12 @@ class Passes:
         advice = "allow more" if self.stopped else "raise tol or scale the features"
         what = f"solver {self.solver!r} over row blocks"
         return [Shortfall(what, "relative gap", gap, self.limits.tol, reason, advice)]
+
+
+def _marked(work: Generator[None, Any, None]) -> Generator[None, Any, bool]:
+    """The same work with a result."""
+    yield from work
+    return True
 
 
 def _part(found: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
