@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -51,6 +52,12 @@ def settings_are_left_alone_by_fixtures_of_modules():
     changed = before.put_back(but=[FILTERS])  # which pytest sets for each test anew
     if changed:
         pytest.fail("a fixture of a module leaves changed: " + "; ".join(changed), pytrace=False)
+
+
+@pytest.fixture
+def rng():
+    """Random numbers that are the same whichever tests have run before."""
+    return np.random.default_rng(0)
 
 
 class Clock:

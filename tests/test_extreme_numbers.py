@@ -34,9 +34,9 @@ def no_warning_of_numpy():
 
 @pytest.mark.parametrize("multiclass", ["ovo", "fuzzy-min"])
 @pytest.mark.parametrize("solver", ["asgd", "sgd"])
-def test_an_engine_is_asked_about_every_pair_of_classes(solver, multiclass):
+def test_an_engine_is_asked_about_every_pair_of_classes(solver, multiclass, rng):
     """A pair of one row each has the kernel columns of its rows in the place of columns, and these engines no way."""
-    rows, labels = RNG.standard_normal((5, 3)), [0, 0, 0, 1, 2]
+    rows, labels = rng.standard_normal((5, 3)), [0, 0, 0, 1, 2]
     with pytest.raises(ValueError, match=rf"^solver '{solver}' cannot take this problem: its steps .*; use one of "):
         mdlearn.fit("uldm", rows, labels, solver=solver, multiclass=multiclass)
 

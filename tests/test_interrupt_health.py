@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 from judging import quiet_fit
-from threading_cases import blas
+from threading_cases import at_work, blas
 
 import mdlearn
 from mdlearn.numerics.blas import blas_threads
@@ -26,9 +26,10 @@ class Late(RuntimeError):
 
 def interrupted(call, moment):
     """Call until SIGINT comes after `moment` seconds; return the processor time from the signal to control."""
-    sent, over = [], threading.Event()
+    sent, go, over = [], threading.Event(), threading.Event()
 
     def send():
+        go.wait()
         if not over.wait(moment):
             sent.append(time.process_time())
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
@@ -36,19 +37,20 @@ def interrupted(call, moment):
     sender = threading.Thread(target=send)
     sender.start()
     try:
+        go.set()  # from here on the signal may come, also while the thread is still being told
         call()
+        over.set()
+        sender.join()
     except KeyboardInterrupt:
         delay = time.process_time() - sent[0]
         sender.join()
         return delay
-    over.set()
-    sender.join()
     raise Late
 
 
 def state():
     """What a fit must leave as it found it."""
-    return threading.active_count(), blas(), signal.getsignal(signal.SIGINT), os.listdir(tempfile.gettempdir())
+    return at_work(), blas(), signal.getsignal(signal.SIGINT), os.listdir(tempfile.gettempdir())
 
 
 X, Y = RNG.standard_normal((2500, 12)), RNG.integers(0, 4, 2500)
@@ -63,7 +65,7 @@ FITS = {
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends signals to a thread")
 @pytest.mark.parametrize("name", FITS)
-def test_nothing_is_left_behind(name, monkeypatch, tmp_path):
+def test_nothing_is_left_behind(name, monkeypatch, tmp_path, rng):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where no other process writes
     objective, given = FITS[name]
 
@@ -73,7 +75,7 @@ def test_nothing_is_left_behind(name, monkeypatch, tmp_path):
 
     known = bits()
     before = state()
-    for moment in RNG.uniform(0.0, 0.6, 4):
+    for moment in rng.uniform(0.0, 0.6, 4):
         assert interrupted(lambda: quiet_fit(objective, X, Y, **given), moment) < 5.0  # a guard against hanging alone
         assert state() == before
     assert bits() == known
@@ -82,9 +84,9 @@ def test_nothing_is_left_behind(name, monkeypatch, tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends signals to a thread")
 # Ctrl-C between `open` and the first name for the file: its last reference closes it, and Python says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_files_and_predictions(tmp_path):
+def test_files_and_predictions(tmp_path, rng):
     """An interrupted save leaves the older file as it was, and no draft."""
-    rows = RNG.standard_normal((200_000, 8))
+    rows = rng.standard_normal((200_000, 8))
     model = quiet_fit("svm", rows, np.arange(200_000) % 2, tol=1.0, max_iter=1)
     path = tmp_path / "model.npz"
     model.save(path)
@@ -98,7 +100,7 @@ def test_files_and_predictions(tmp_path):
         return again
 
     for work in (lambda: model.save(path), lambda: mdlearn.load(path), lambda: model.predict(rows)):
-        for moment in RNG.uniform(0.0, 0.1, 3):
+        for moment in rng.uniform(0.0, 0.1, 3):
             interrupted(forever(work), moment)
             assert os.listdir(tmp_path) == ["model.npz"] and path.read_bytes() == known
 
@@ -145,8 +147,8 @@ def test_a_bound_before_any_kernel_value(objective, kernel, bias):
     assert early.objective >= whole.lower_bound - slack and not early.converged
 
 
-def test_no_bound_where_nothing_is_known_of_the_kernel():
-    rows, y = RNG.standard_normal((30, 2)), np.arange(30) % 2
+def test_no_bound_where_nothing_is_known_of_the_kernel(rng):
+    rows, y = rng.standard_normal((30, 2)), np.arange(30) % 2
     given = {"kernel": lambda A, B: np.exp(-np.square(A[:, None] - B).sum(axis=-1)), "lambda2": 1.0}
     early = quiet_fit("ldm", rows, y, time_limit=0.0, **given).certificate
     assert early.kind == "none" and early.lower_bound == -np.inf

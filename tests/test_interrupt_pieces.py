@@ -57,9 +57,9 @@ def test_no_labels():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dense_rows(dtype, order):
-    X = np.asarray(RNG.standard_normal((40, 3)), dtype=dtype, order=order)
-    rows = RNG.integers(0, 40, 57)
+def test_dense_rows(dtype, order, rng):
+    X = np.asarray(rng.standard_normal((40, 3)), dtype=dtype, order=order)
+    rows = rng.integers(0, 40, 57)
     taken = DenseRows(X).take(rows)
     assert taken.dtype == dtype and np.array_equal(taken.X, X[rows])
     assert np.array_equal(copied(X[5:, 1:]), X[5:, 1:])
@@ -68,18 +68,18 @@ def test_dense_rows(dtype, order):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", ">f4", "bool", "float16"])
-def test_other_types_are_converted_in_their_layout(dtype, order):
-    X = np.asarray(RNG.integers(0, 2, (41, 5)), dtype=dtype, order=order)
+def test_other_types_are_converted_in_their_layout(dtype, order, rng):
+    X = np.asarray(rng.integers(0, 2, (41, 5)), dtype=dtype, order=order)
     made = mdlearn.data.arrays.check_rows(X).X
     assert made.dtype == (np.float32 if dtype == ">f4" else np.float64)
     assert np.array_equal(made, X) and made.flags.f_contiguous == (order == "F")
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_sparse_rows(kind):
+def test_sparse_rows(kind, rng):
     X = sp.random(60, 9, 0.3, format="csr", random_state=1)
     X.indices, X.indptr = X.indices.astype(kind), X.indptr.astype(kind)
-    rows = RNG.integers(0, 60, 80)
+    rows = rng.integers(0, 60, 80)
     taken = CsrRows(X).take(rows).X
     assert (taken != X[rows]).nnz == 0 and taken.shape == (80, 9)
     assert taken.indices.dtype == taken.indptr.dtype == kind
@@ -87,10 +87,10 @@ def test_sparse_rows(kind):
 
 @pytest.mark.parametrize("kind", [sp.coo_matrix, sp.coo_array, sp.csc_matrix, sp.csc_array, sp.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sparse_formats(kind, dtype):
+def test_sparse_formats(kind, dtype, rng):
     """Duplicates are summed, indices sorted, whatever the format."""
-    places = RNG.integers(0, 40, 300), RNG.integers(0, 9, 300)
-    values = RNG.integers(-4, 5, 300).astype(dtype)
+    places = rng.integers(0, 40, 300), rng.integers(0, 9, 300)
+    values = rng.integers(-4, 5, 300).astype(dtype)
     X = kind((values, places), shape=(40, 9))
     wanted = np.zeros((40, 9))
     np.add.at(wanted, places, values)
@@ -109,9 +109,9 @@ def test_unsorted_csr():
 
 
 @pytest.mark.parametrize("levels", [2, 50])
-def test_distinct_rows(levels):
-    X = RNG.integers(-levels, levels, (400, 3)).astype(float)
-    counts = RNG.integers(0, 3, 400).astype(float)
+def test_distinct_rows(levels, rng):
+    X = rng.integers(-levels, levels, (400, 3)).astype(float)
+    counts = rng.integers(0, 3, 400).astype(float)
     found = distinct(DenseRows(X), counts)
     wanted, place = np.unique(X[counts > 0], axis=0, return_inverse=True)
     assert np.array_equal(X[found.where], wanted)
@@ -119,26 +119,26 @@ def test_distinct_rows(levels):
 
 
 @pytest.mark.parametrize("shape", [(700,), (700, 3)])
-def test_solutions_by_panels(shape, monkeypatch):
+def test_solutions_by_panels(shape, monkeypatch, rng):
     monkeypatch.setattr(linalg, "LARGE", 600)
-    B = RNG.standard_normal((700, 700))
+    B = rng.standard_normal((700, 700))
     A = B @ B.T + 700.0 * np.eye(700)
     L = A.copy()
     for _ in linalg.cholesky(L):
         pass
-    b = RNG.standard_normal(shape)
+    b = rng.standard_normal(shape)
     assert np.abs(A @ linalg.solve(L, b) - b).max() < 1e-12
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("spread", [0.0, 6.0])
-def test_nearest_dual_coefficients(bias, spread):
+def test_nearest_dual_coefficients(bias, spread, rng):
     """They stand for the coefficients, also where columns differ by orders of magnitude, and none are nearer."""
     m, d = 80, 12
-    X = RNG.standard_normal((m, d)) @ (np.eye(d) + 0.9) * 10.0 ** RNG.uniform(-spread, spread, d)
-    y = np.where(RNG.random(m) < 0.5, 1.0, -1.0)
+    X = rng.standard_normal((m, d)) @ (np.eye(d) + 0.9) * 10.0 ** rng.uniform(-spread, spread, d)
+    y = np.where(rng.random(m) < 0.5, 1.0, -1.0)
     form = MarginForm(LinearFeatures(DenseRows(X)), (Column(y, np.ones(m), 0.0, 0.0, (HingeTerm(1.0),)),), bias)
-    start, wanted = RNG.standard_normal(m), RNG.standard_normal(m)
+    start, wanted = rng.standard_normal(m), rng.standard_normal(m)
     rows = np.column_stack([X, np.ones(m)]) if bias == "regularized" else X
     target = rows.T @ wanted
     alpha = representer(form, start, target[:d], float(wanted.sum()))

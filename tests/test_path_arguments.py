@@ -160,8 +160,8 @@ def test_interruption():
     grid = {"C": 10.0 ** np.arange(-2, 5, 0.01)}
     main = threading.get_ident()
     timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         path("ldm", X, y, grid, lambda1=9.0, **RBF)
     timer.join()
 

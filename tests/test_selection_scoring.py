@@ -13,15 +13,15 @@ WEIGHTS = RNG.integers(0, 4, 80).astype(float)
 WHICH = [None, WEIGHTS, RNG.uniform(0.1, 2.0, 80)]
 
 
-def drawn(classes):
+def drawn(rng, classes):
     names = np.array(["x", "b", "a", "q"])[:classes]
-    return RNG.choice(names, 80), RNG.choice(names, 80)
+    return rng.choice(names, 80), rng.choice(names, 80)
 
 
 @pytest.mark.parametrize("weights", WHICH)
 @pytest.mark.parametrize("classes", [2, 4])
-def test_scores_of_labels_against_scikit_learn(classes, weights):
-    y, told = drawn(classes)
+def test_scores_of_labels_against_scikit_learn(classes, weights, rng):
+    y, told = drawn(rng, classes)
     assert scores.accuracy(y, told, weights) == pytest.approx(metrics.accuracy_score(y, told, sample_weight=weights))
     for average, score in (("macro", scores.f1_macro), ("micro", scores.f1_micro)):
         true = metrics.f1_score(y, told, average=average, sample_weight=weights)
@@ -29,12 +29,12 @@ def test_scores_of_labels_against_scikit_learn(classes, weights):
 
 
 @pytest.mark.parametrize("weights", WHICH)
-def test_auc_and_r2_against_scikit_learn(weights):
-    y, _ = drawn(2)
-    f = RNG.integers(0, 9, 80).astype(float)
+def test_auc_and_r2_against_scikit_learn(weights, rng):
+    y, _ = drawn(rng, 2)
+    f = rng.integers(0, 9, 80).astype(float)
     true = metrics.roc_auc_score(y == "x", f, sample_weight=weights)
     assert scores.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
-    target = RNG.standard_normal(80)
+    target = rng.standard_normal(80)
     assert scores.r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
 
 
@@ -66,9 +66,9 @@ def test_r2_of_equal_targets():
 
 @pytest.mark.parametrize("weights", WHICH[:2])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_named_scores_are_those_of_a_model(classes, weights):
-    y, _ = drawn(classes)
-    X = RNG.standard_normal((80, 3)) + (y == "a")[:, None]
+def test_named_scores_are_those_of_a_model(classes, weights, rng):
+    y, _ = drawn(rng, classes)
+    X = rng.standard_normal((80, 3)) + (y == "a")[:, None]
     model = mdlearn.fit("lssvm", X, y)
     f, w = model.decision_function(X), np.ones(80) if weights is None else weights
     np.testing.assert_array_equal(labels(model.classes_, f), model.predict(X))
@@ -79,10 +79,10 @@ def test_named_scores_are_those_of_a_model(classes, weights):
     assert told["auc"] == pytest.approx(np.mean(each), rel=1e-12)
 
 
-def test_a_weight_is_a_repetition():
-    y, told = drawn(3)
+def test_a_weight_is_a_repetition(rng):
+    y, told = drawn(rng, 3)
     many = np.repeat(np.arange(80), WEIGHTS.astype(int))
-    f = RNG.integers(0, 5, 80).astype(float)
+    f = rng.integers(0, 5, 80).astype(float)
     for score, a, b in (
         (scores.accuracy, y, told),
         (scores.f1_macro, y, told),

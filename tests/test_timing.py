@@ -1,4 +1,7 @@
-"""No test asserts a wall time below 30 seconds or a ratio of times: the machine may have other things to do."""
+"""Tests do not depend on how busy the machine is, nor on which tests have run before.
+
+No test asserts a wall time below 30 seconds or a ratio of times, and none draws from a generator that others draw from.
+"""
 
 from __future__ import annotations
 

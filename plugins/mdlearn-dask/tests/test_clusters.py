@@ -176,9 +176,9 @@ def test_interruption(client):
     blocks = DaskBlocks(recipes(), cluster=client)
     client.run(slowed, 1.0)
     told = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    told.start()
     started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
+        told.start()
         mdlearn.fit("lsvm", blocks, None, n_threads=1)
     assert time.perf_counter() - started < 60
     told.join()
