@@ -1,4 +1,4 @@
-"""``python -m mdlearn``: the command line as a process of its own, in which Ctrl-C is never lost.
+"""``python -m mdlearn``, or ``mdlearn``: the command line as a process of its own, in which Ctrl-C is never lost.
 
 While a module is imported, Python and compiled modules swallow an exception now and then. So KeyboardInterrupt waits
 until no import is under way, and is raised again where it got lost in a finalizer or a callback.
@@ -30,7 +30,9 @@ def run() -> int:
             sys.unraisablehook = _raise_again
         from mdlearn.cli import main
 
-        return main()
+        # Run by -m, a package is called by the path of this file; a script by its own name.
+        name = os.path.basename(sys.argv[0])
+        return main() if name == "__main__.py" else main(program=name.removesuffix(".exe"))
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         return EXIT_CODE

@@ -20,9 +20,9 @@ INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlearn") -> int:
     """Run one command and return its exit code: 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="python -m mdlearn", description="Margin-distribution classifiers.")
+    parser = argparse.ArgumentParser(prog=program, description="Margin-distribution classifiers.")
     parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     add_demo(commands)

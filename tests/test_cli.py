@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from documents import PROJECT
 
 import mdlearn
 from mdlearn.cli import main
@@ -62,6 +65,24 @@ def test_a_wrong_command_ends_with_code_2(tmp_path, arguments):
     assert done.returncode == 2 and done.stdout == ""
     assert "usage: python -m mdlearn" in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_the_console_script(tmp_path):
+    """pip writes a script that calls the function that pyproject.toml names."""
+    module, _, function = PROJECT["scripts"]["mdlearn"].partition(":")
+    script = tmp_path / "mdlearn"
+    script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+    root = str(Path(mdlearn.__file__).parents[1])
+    given = {"env": {**os.environ, "PYTHONPATH": root}, "capture_output": True, "text": True, "timeout": 120}
+    for name in ("mdlearn", "renamed"):
+        called = script.rename(tmp_path / name)
+        done = subprocess.run([sys.executable, called, "objectives"], **given)
+        assert done.returncode == 0 and "ldm: " in done.stdout
+        script = called
+        for arguments in ([], ["fit"], ["fit", "--help"]):
+            done = subprocess.run([sys.executable, called, *arguments], **given)
+            assert f"usage: {name} " in done.stdout + done.stderr
+            assert "python -m" not in done.stdout + done.stderr
 
 
 def test_an_unknown_command_lists_the_known_ones(capsys):

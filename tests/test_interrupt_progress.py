@@ -7,11 +7,13 @@ import re
 import struct
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.forms.history import State
 
 SCRIPT = """
 import os, signal, sys, threading, time, warnings
@@ -30,6 +32,9 @@ def look(state):
     if case == "interrupt" and len(seen) > 2:
         os.kill(os.getpid(), signal.SIGINT)
 
+if case == "reached":
+    mdlearn.fit("ldm", X, y, kernel="rbf", solver="cd", tol=1e-3, verbose=1)
+    sys.exit()
 given = {"kernel": "rbf", "C": 1e3, "lambda1": 0.0, "solver": "cd", "tol": 1e-12, "verbose": 1, "callback": look}
 try:
     mdlearn.fit("ldm", X, y, max_iter=4, **given)
@@ -77,10 +82,76 @@ def test_a_bar_in_a_terminal(case, end):
     shown, _, last = said.rpartition("\r\n")[0].rpartition("\r")
     assert last == f"<{end}, 0 bars, 1 threads>", said
     # What ends early may end before the bar is drawn for the second time.
-    gap = r".*problem \d of 3, gap \d\.\de[-+]\d\d\]" if case == "end" else ""
-    assert re.search(r"cd: \d+it \[\d\d:\d\d" + gap, shown), said
+    gap = r".*problem \d of 3, log10 of the gap -?\d+\.\d, to be -12\.0" if case == "end" else ""
+    assert re.search(r"cd: +\d+%\|.*\| \d\d:\d\d" + gap, shown), said
+    assert "100%" not in shown, "no gap was reached"
     # The bar has been wiped out: nothing but blanks after the last return.
     assert not shown.rpartition("\r")[2].strip(), said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+def test_a_bar_ends_at_100_per_cent():
+    pytest.importorskip("tqdm")
+    said = in_a_terminal("reached", 100)
+    shares = [int(share) for share in re.findall(r"cd: +(\d+)%\|", said)]
+    assert shares == sorted(shares) and shares[-1] == 100, said
+
+
+class FakeBar:
+    """A bar that remembers its lengths."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, **given):
+        self.n, self.total, self.lengths, self.told = 0.0, given["total"], [], ""
+        self.made.append(self)
+
+    def set_postfix_str(self, text, refresh):
+        self.told = text
+
+    def update(self, more):
+        self.n += more
+        self.lengths.append(self.n)
+
+    def refresh(self):
+        pass
+
+    close = refresh
+
+
+def lengths(monkeypatch, tol, problems, gaps, complete=False):
+    """Lengths of the bar after reports (problem, gap)."""
+    from mdlearn.solvers import progress
+
+    monkeypatch.setattr(progress, "_bar", lambda: FakeBar)
+    shown = progress.Progress(1, "cd", 0.0, tol)
+    shown.problems = problems
+    for j, gap in gaps:
+        shown.show(State(1, 1.0, 0.0, gap, 0.0, j))
+    if complete:
+        shown.complete()
+    bar = FakeBar.made[-1]
+    assert bar.total == 100.0
+    return bar
+
+
+def test_the_bar_goes_by_the_logarithm_of_the_gap(monkeypatch):
+    gaps = [1e2, 1.0, 1e-3, 1e-2, 1e-6, 1e-9]
+    bar = lengths(monkeypatch, 1e-6, 1, [(0, gap) for gap in gaps])
+    assert bar.lengths == pytest.approx([0.0, 25.0, 62.5, 62.5, 100.0, 100.0])
+    assert bar.told == "log10 of the gap -9.0, to be -6.0"
+    # Without a gap there is no way yet; what begins at its goal is there; nothing reaches tol = 0.
+    assert lengths(monkeypatch, 1e-6, 1, [(0, np.inf), (0, np.nan), (0, 1.0), (0, 1e-3)]).lengths[1:] == [0, 0, 50]
+    assert lengths(monkeypatch, 1e-2, 1, [(0, 1e-3)]).lengths == [100]
+    assert lengths(monkeypatch, 0.0, 1, [(0, 1.0), (0, 1e-8)]).lengths == [0, 50]
+
+
+def test_the_bar_of_several_problems(monkeypatch):
+    reports = [(0, 1.0), (1, 10.0), (0, 1e-2), (1, 1e-5), (0, 1e-4)]
+    bar = lengths(monkeypatch, 1e-4, 4, reports)
+    assert bar.lengths == pytest.approx([0, 0, 12.5, 37.5, 50])
+    assert bar.told.startswith("problem 1 of 4, ")
+    assert lengths(monkeypatch, 1e-4, 4, reports, complete=True).lengths[-1] == 100
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
@@ -136,7 +207,7 @@ def test_long_preparations_show_that_work_goes_on(capsys, monkeypatch):
 
     now = [100.0]
     monkeypatch.setattr("mdlearn.solvers.progress.time.perf_counter", lambda: now[0])
-    progress = Progress(1, "cd", 100.0)
+    progress = Progress(1, "cd", 100.0, 1e-6)
     for now[0] in (100.5, 101.9, 102.1, 103.0, 104.2):
         progress.beat()
     progress.close()

@@ -125,7 +125,7 @@ class Driver:
         self.history: list[State] = []
         self.stopped = ""  # why the whole run ends early
         self.reason = ""  # why some problem ended early
-        self.progress = Progress(limits.verbose, solver.name, limits.started)
+        self.progress = Progress(limits.verbose, solver.name, limits.started, limits.tol)
 
     def run(self, first: Form, later: Sequence[Maker] = ()) -> Outcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
@@ -145,12 +145,14 @@ class Driver:
                 shared = self._prepare(first)
                 works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
             solved = self._all(works, at_once)
+            solutions = [one.solution for one in solved]
+            scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
+            certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
+            if certificate.converged:
+                self.progress.complete()
         finally:
             self.progress.close()
-        solutions = [one.solution for one in solved]
         self.history = settled(self.history, solved)
-        scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
-        certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
         shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 

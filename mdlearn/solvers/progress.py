@@ -11,10 +11,16 @@ from typing import Any
 
 OFTEN, SELDOM = 0.5, 2.0
 """Seconds between two plain lines, with something new to tell and without."""
+FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
+SMALLEST_GAP = 1e-16
+"""Where a bar ends that nothing is asked of (tol=0)."""
 
 
 class Progress:
     """Shows iteration and gap; `verbose` 0 is silent, 1 a bar or about two lines a second, 2 a line per report.
+
+    The bar shows how far log10 of the gap has come on its way from the first report to `tol`, as the mean over all
+    problems.
 
     Parameters
     ----------
@@ -23,10 +29,15 @@ class Progress:
         What the line begins with.
     started : float
         `time.perf_counter` value from which `beat` tells the time.
+    tol : float
+        Gap at which a problem is done.
     """
 
-    def __init__(self, verbose: int, title: str, started: float) -> None:
+    def __init__(self, verbose: int, title: str, started: float, tol: float) -> None:
         self.verbose, self.title, self.started = verbose if sys.stderr is not None else 0, title, started
+        self.goal = math.log10(max(tol, SMALLEST_GAP))
+        self.starts: dict[int, float] = {}
+        self.shares: dict[int, float] = {}
         self.bar: Any = None
         self.opened = False
         self.problems = 1
@@ -39,8 +50,9 @@ class Progress:
         self._open()
         problem = f"problem {state.problem + 1} of {self.problems}, " if self.problems > 1 else ""
         if self.bar is not None:
-            self.bar.set_postfix_str(f"{problem}gap {state.gap:.1e}", refresh=False)
-            self.bar.update()
+            log_gap = math.inf if math.isnan(state.gap) else math.log10(max(state.gap, SMALLEST_GAP))
+            self.bar.set_postfix_str(f"{problem}log10 of the gap {log_gap:.1f}, to be {self.goal:.1f}", refresh=False)
+            self.bar.update(self._advance(state.problem, log_gap) - self.bar.n)
             return
         now = time.perf_counter()
         if self.verbose > 1 or now - self.last > OFTEN:
@@ -64,6 +76,22 @@ class Progress:
                 self.last = now
                 self._line(f"at work, {now - self.started:.2f} s")
 
+    def _advance(self, problem: int, log_gap: float) -> float:
+        """Percentage of the way of all problems, after a report of one; it never falls."""
+        start = self.starts.get(problem, math.inf)
+        if start == math.inf:
+            start = self.starts[problem] = log_gap
+        way = start - self.goal
+        share = 0.0 if start == math.inf else 1.0 if way <= 0 else min(max((start - log_gap) / way, 0.0), 1.0)
+        self.shares[problem] = max(share, self.shares.get(problem, 0.0))
+        return 100.0 * sum(self.shares.values()) / self.problems
+
+    def complete(self) -> None:
+        """Fill the bar: every problem has reached its gap, though the last ones may not have reported it."""
+        if self.bar is not None:
+            self.bar.update(100.0 - self.bar.n)
+            self.bar.refresh()
+
     def close(self) -> None:
         """Remove the bar."""
         if self.bar is not None:
@@ -77,7 +105,9 @@ class Progress:
             self.opened = True
             kind = _bar() if self.verbose == 1 else None
             if kind is not None:
-                self.bar = kind(desc=self.title, unit="it", file=sys.stderr, leave=False)
+                self.bar = kind(
+                    desc=self.title, total=100.0, bar_format=FORMAT, miniters=0, file=sys.stderr, leave=False
+                )
 
 
 def _bar() -> Any:

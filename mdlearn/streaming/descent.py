@@ -57,7 +57,9 @@ def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate],
             elif passes.in_time(walk.epoch(passes.done, passes), after=2) is not None:
                 passes.done += 1
                 passes.keep(walk.arrays())
-        return _judged(walk, begun, passes)
+        certificates, held = _judged(walk, begun, passes)
+        passes.show_end(certificates)
+        return certificates, held
     finally:
         passes.progress.close()
 

@@ -43,6 +43,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
             _step(engine, begun, passes)
             certificates, held = _judged(engine, begun, passes)
             if passes.stopped or not engine.reopen(certificates):
+                passes.show_end(certificates)
                 return certificates, held
     finally:
         passes.progress.close()

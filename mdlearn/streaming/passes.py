@@ -49,7 +49,7 @@ class Passes:
 
     def __init__(self, solver: str, limits: Limits, blocks: RowBlocks, head: dict[str, Any]) -> None:
         self.solver, self.limits, self.blocks = solver, limits, blocks
-        self.progress = Progress(limits.verbose, solver, limits.started)
+        self.progress = Progress(limits.verbose, solver, limits.started, limits.tol)
         self.history: list[State] = []
         self.done, self.stopped = 0, ""
         self.cost, self.complete = 0.0, True
@@ -142,6 +142,11 @@ class Passes:
         self.progress.show(state)
         if self.limits.callback is not None and self.limits.callback(state):
             self.stopped = "stopped by the callback"
+
+    def show_end(self, certificates: list[Certificate]) -> None:
+        """Fill the bar where every gap was reached."""
+        if all(one.converged for one in certificates):
+            self.progress.complete()
 
     def shortfalls(self, certificates: list[Certificate]) -> list[Shortfall]:
         """Why a gap was not reached, and what to do."""

@@ -44,6 +44,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
                     held = np.zeros_like(held)
                     certificates = [judge(zero, -np.inf, zero, False, passes.limits.tol) for zero in engine.zeros()]
             if passes.stopped or not engine.reopen(certificates):
+                passes.show_end(certificates)
                 return certificates, held
     finally:
         passes.progress.close()
