@@ -201,7 +201,7 @@ def test_a_fork_waits_for_threads_that_set_the_number_of_blas_threads(tmp_path):
 
 GUARDED = """
 import os, signal, threading, warnings
-import threadpoolctl
+import numpy, threadpoolctl
 from mdlearn.numerics.blas import GUARD, blas_threads
 
 warnings.simplefilter("ignore")

@@ -99,7 +99,7 @@ class Watched(Interior):
             self.errstate = np.geterr()
             for report in super().iterate(form, column, shared, options, rng):
                 if number in self.fail and report is not None:
-                    raise ArithmeticError("this column is spoilt")
+                    raise LookupError("this column is spoilt")
                 yield report
         finally:
             with self.lock:
