@@ -211,7 +211,7 @@ def _raw_text(rng, header, arrays):
         text + " x",
         text[:-1],
         "\ufeff" + text,
-        text.replace('"version": 4', f'"version": {int(rng.integers(0, 7))}'),
+        text.replace('"version": 5', f'"version": {int(rng.integers(0, 7))}'),
     ]
     made = ways[rng.integers(len(ways))]
     coded = made.encode(["utf-8", "utf-8", "utf-8", "utf-16", "latin-1"][rng.integers(5)], "replace")

@@ -153,8 +153,8 @@ HEADERS = {
     "deep": ('"notes": {}', f'"notes": {"[" * 100_000}{"]" * 100_000}', "damaged"),
     "long": ('"notes": {}', f'"notes": {"9" * 10_000}', "damaged"),
     "long name": ('"bias": "', f'"bias": "{"x" * 100_000}', "where one of none, regularized, free is needed"),
-    "newer": ('"version": 4', '"version": 5', "format 5"),
-    "newer by whom": ('"version": 4', '"version": 5, "x": "' + "y" * 50_000 + '"', "upgrade mdlearn"),
+    "newer": ('"version": 5', '"version": 6', "format 6"),
+    "newer by whom": ('"version": 5', '"version": 6, "x": "' + "y" * 50_000 + '"', "upgrade mdlearn"),
 }
 
 

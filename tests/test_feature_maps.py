@@ -200,6 +200,7 @@ def test_pairs_of_classes_have_no_map_in_common():
 def test_files_of_format_2_still_load(settings, kernel, tmp_path, monkeypatch):
     """What the version before wrote: centres and landmarks as attributes, the rest of the map in fields of its own."""
     X, y, _ = sample()
+    monkeypatch.setattr(LandmarkMap, "turned", lambda place: place)  # coefficients were those of the projections
     model = mdlearn.fit("l3svm", X, y, n_clusters=4, n_landmarks=5, kernel=kernel, **settings)
     place, encode = model._map, persistence.encode
     projection = {"name": place.projection.name, "params": place.projection.params}

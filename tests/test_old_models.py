@@ -34,8 +34,8 @@ def content(name):
     return zlib.decompress(base64.b85decode(OLD[name]["file"]))
 
 
-def test_every_format_is_there():
-    assert {case["version"] for case in OLD.values()} == set(range(1, VERSION + 1))
+def test_every_old_format_is_there():
+    assert {case["version"] for case in OLD.values()} >= set(range(1, VERSION))
 
 
 @pytest.mark.parametrize("name", OLD)

@@ -13,10 +13,16 @@ from mdlearn.data.blocks import BlockRows, block_rows
 from mdlearn.data.checks import check_number
 from mdlearn.data.clusters import assign, memberships
 from mdlearn.data.feature_map import FeatureMap, array_of
+from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.quiet import overflowing
-from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, steps
+from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, locked, steps
 from mdlearn.data.tied import TiedRows
+
+TURNING = 1e9
+"""Operations, L d min(L, d), up to which landmarks are factored: some tenths of a second."""
+TRACE = 1e-14
+"""Share of the largest entry of a column that counts as rounding in the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +39,8 @@ class LandmarkMap(FeatureMap):
         Width of soft clusters; None: a row belongs to the cluster of the nearest centre alone.
     mix : ndarray of shape (K, K) or None
         Coefficients theta = mix theta' of a model whose theta' were fitted (see `TiedRows`); None: theta itself was.
+    axes : ndarray of shape (L, r) or None
+        Orthonormal columns, of dot projections: coefficients are those along these axes (see `turned`).
     """
 
     centers: np.ndarray
@@ -40,11 +48,43 @@ class LandmarkMap(FeatureMap):
     projection: Kernel
     spread: float | None = None
     mix: np.ndarray | None = None
+    axes: np.ndarray | None = None
+
+    def turned(self) -> LandmarkMap:
+        """The same functions of x and the same |theta|, with coefficients along other axes of the landmark space.
+
+        With landmarks V R, V orthonormal and R triangular but for the order of its columns, theta . mu(x) is
+        V'theta . R x. Where columns of X have very different scales, all projections are nearly multiples of the
+        largest one: products of them have lost the small columns. R x has the small columns alone in its last entries.
+        Other projections than dot products stay as they are, and so do landmarks whose factorisation takes long.
+        """
+        L, d = self.landmarks.shape
+        if self.projection.name != "linear" or float(L) * d * min(L, d) > TURNING:
+            return self
+        from scipy.linalg import qr
+
+        axes = qr(self.landmarks, mode="economic", pivoting=True, check_finite=False)[0]
+        return replace(self, axes=np.ascontiguousarray(axes))
+
+    @property
+    def straight(self) -> LandmarkMap:
+        """The map whose features are the projections themselves."""
+        return replace(self, axes=None)
+
+    @kept
+    def points(self) -> np.ndarray:
+        """What rows are projected on, (r, d): the landmarks, or their coefficients along the axes."""
+        if self.axes is None:
+            return self.landmarks
+        R = self.axes.T @ self.landmarks
+        # Rounding in the place of a zero would bring a large column into features that have none of it.
+        R[np.abs(R) <= TRACE * np.abs(self.landmarks).max(axis=0)] = 0.0
+        return locked(R)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(K, L)."""
-        return self.centers.shape[0], self.landmarks.shape[0]
+        """(K, r): the number of coefficients in a block is L where there are no other axes."""
+        return self.centers.shape[0], self.landmarks.shape[0] if self.axes is None else self.axes.shape[1]
 
     @property
     def columns(self) -> int:
@@ -53,7 +93,7 @@ class LandmarkMap(FeatureMap):
 
     @property
     def width(self) -> int:
-        """K L."""
+        """K r."""
         return self.shape[0] * self.shape[1]
 
     def attributes(self) -> dict[str, np.ndarray]:
@@ -72,11 +112,16 @@ class LandmarkMap(FeatureMap):
 
     def rows(self, A: Rows) -> Generator[None, None, BlockRows]:
         """Features of training rows, in the type of `A`; yields after a block of rows each."""
-        made = yield from block_rows(A, self.centers, self.landmarks, self.projection, self.spread)
+        made = yield from block_rows(A, self.centers, self.points, self.projection, self.spread)
         return made if self.mix is None else TiedRows(made.F, made.layout, self.mix)
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
-        """Coefficients (p, K L) of the features as theta, shape (p, K, L), in the type of `coef`."""
+        """Coefficients (p, K r) of the features as theta, shape (p, K, L), in the type of `coef`."""
+        blocks = self._untied(coef)
+        return blocks if self.axes is None else np.asarray(blocks @ self.axes.T, dtype=coef.dtype)
+
+    def _untied(self, coef: np.ndarray) -> np.ndarray:
+        """Coefficients of every cluster, along the axes."""
         blocks = coef.reshape(-1, *self.shape)
         return blocks if self.mix is None else np.asarray(self.mix @ blocks, dtype=coef.dtype)
 
@@ -86,19 +131,19 @@ class LandmarkMap(FeatureMap):
             return None
         size = 8.0 * coef.shape[0] * self.centers.size
         memory.require(size, f"coefficients of {self.centers.shape[1]} columns for every cluster", "use coef_")
-        return np.asarray(self.shown(coef.astype(np.float64, copy=False)) @ self.landmarks)
+        return np.asarray(self._untied(coef.astype(np.float64, copy=False)) @ self.points)
 
     def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
         """Decision values without intercept, shape (n, p), float64."""
         return self.scorer(coef)(A)
 
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
-        """What predicts with coefficients (p, K L): folded ones where they are not too many."""
+        """What predicts with coefficients (p, K r): folded ones where they are not too many."""
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
         folded = self.folded(coef) if few else None
         if folded is not None:
             return Scorer(self, folded, True).scores
-        return Scorer(self, self.shown(coef.astype(np.float64, copy=False)), False).scores
+        return Scorer(self, self._untied(coef.astype(np.float64, copy=False)), False).scores
 
     def over(self, kernel: Kernel) -> ClusterKernel:
         """`kernel` on the landmark space."""
@@ -117,6 +162,7 @@ class LandmarkMap(FeatureMap):
             "centre": projection.centre,
             "spread": self.spread,
             "mix": self.mix,
+            "axes": self.axes,
         }
 
     @classmethod
@@ -136,7 +182,12 @@ class LandmarkMap(FeatureMap):
             raise ValueError(f"there is no projection {values['projection']!r}")
         if spread is not None:
             spread = check_number(spread, "spread", low=0.0, high=np.finfo(float).max)
-        return cls(centers, landmarks, projection, spread, mix)
+        axes = values.get("axes")  # formats before 5 had none
+        if axes is not None:
+            axes = array_of(values, "axes", landmarks.shape[0], None)
+            if values["projection"] != "linear":
+                raise ValueError("axes belong to dot projections")
+        return cls(centers, landmarks, projection, spread, mix, axes)
 
     def members(self, A: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Clusters and weights of rows, both of shape (n, t)."""
@@ -166,7 +217,7 @@ class Scorer:
     def scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
         F = np.zeros((A.shape[0], self.table.shape[0]))
-        points = DenseRows(self.map.landmarks)
+        points = DenseRows(self.map.points)
         for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
             B = A.take(part)
             labels, weights = self.map.members(B)

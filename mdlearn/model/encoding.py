@@ -16,7 +16,7 @@ from mdlearn.model.decoding import CERTIFICATE, HISTORY
 from mdlearn.model.model import Model
 
 FORMAT = "mdlearn model"
-VERSION = 4
+VERSION = 5
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
 """Arrays that hold finite numbers alone, as `decode` asks."""
 

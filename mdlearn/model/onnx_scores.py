@@ -98,11 +98,10 @@ def _mapped(graph: Graph, model: Model, rows: str) -> str:
         return graph.product(K, place.combination(model._coef))
     assert isinstance(place, LandmarkMap)
     W = _weights(graph, place, rows)
-    landmarks = place.landmarks
     if model._coef is None:
         assert model._rows is not None
         placed = place.placed(model._rows)
-        mu = _kernel_values(graph, place.projection, rows, landmarks)
+        mu = _kernel_values(graph, place.projection, rows, place.landmarks)
         W = W if place.mix is None else graph.product(W, place.mix)
         K = _kernel_values(graph, replace(model.kernel, centre=None), mu, placed.mu)
         K = graph.node("Mul", K, graph.product(W, placed.weights.T))
@@ -111,7 +110,7 @@ def _mapped(graph: Graph, model: Model, rows: str) -> str:
     small = 8.0 * coef.shape[0] * place.centers.size <= COPY_BYTES
     table = place.folded(coef) if small else None
     if table is None:
-        rows, table = _kernel_values(graph, place.projection, rows, landmarks), place.shown(coef)
+        rows, table = _kernel_values(graph, place.projection, rows, place.landmarks), place.shown(coef)
     p, K_, width = table.shape
     each = graph.product(rows, table.transpose(2, 1, 0).reshape(width, K_ * p))
     each = graph.node("Reshape", each, graph.whole(-1, K_, p))

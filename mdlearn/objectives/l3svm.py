@@ -188,7 +188,7 @@ class L3SVM(Objective):
         width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
         mix = smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
         projection = make_projection(params["projection"], params["sigma"], data.X, data.counts)
-        return LandmarkMap(centers, landmarks, projection, width, mix)
+        return LandmarkMap(centers, landmarks, projection, width, mix).turned()
 
     def needs_all_rows(self, params: Settings) -> str:
         """Support vectors are not known over row blocks."""
@@ -217,7 +217,7 @@ class L3SVM(Objective):
                     return form
                 raise ValueError(f"level {level} has no support vectors to be landmarks; lower n_levels or raise C")
             points = distinct(data.X.take(used), data.counts[used]).block(slice(None))
-            place = replace(form.features.mapping(), landmarks=points)
+            place = replace(form.features.mapping(), landmarks=points, axes=None).turned()
             form = self.form(data, (yield from _features_of(place, data, kernel)), bias, params)
         return form
 
@@ -250,7 +250,7 @@ def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> 
 def _features_of(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
     """Explicit features for a linear kernel, else the kernel on the landmark space."""
     if kernel.name != "linear":
-        return KernelFeatures(data.X, place.over(kernel))
+        return KernelFeatures(data.X, place.straight.over(kernel))
     return MappedFeatures((yield from place.rows(data.X)), map=place)
 
 

@@ -133,7 +133,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         params = task.complete(task.resolve(data.total), data)
         # The generator of the first problem of a fit: the same points as there.
         rng = np.random.default_rng([seed(self.random_state), 0, 1])
-        self._map = _done(task.place(data, params, rng))
+        self._map = _done(task.place(data, params, rng)).straight
         return self
 
     def _choices(self) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """I + sum_i D_i phi_i phi_i' of rows of blocks, factored block by block; a border for a bias comes with it.
 
 A block with fewer rows of positive weight than columns is solved through a matrix of the number of those rows
-(Woodbury): the many that have few rows together by compiled loops, others one by one.
+(Woodbury): the many that have few rows together by compiled loops, others one by one. Where columns have very different
+scales, inner products of rows have lost the small ones, which shows in pivots; such a block is solved through a matrix
+of the number of its columns, which holds every scale for itself.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ FEW = 64
 """Rows of a block up to which compiled loops are faster than BLAS, which is called from Python."""
 LOOPS = 1 << 24
 """Multiplications of compiled loops at once: some milliseconds."""
+LOST_PIVOT, LOST_DIAGONAL = 1e-11, 1e14
+"""Pivot, relative to the diagonal, below which a matrix of rows has lost the differences between them, and the diagonal
+above which the identity that is added to it is lost."""
+MOST_COLUMNS = 500
+"""Columns up to which a matrix of columns may take its place: a few milliseconds a block."""
 Part = tuple[Map, np.ndarray, float]
 """Inverse of M = I + B'B as a function, M^-1 B' d, and d' (I + BB')^-1 d, for B = diag(d) F."""
 
@@ -73,6 +80,15 @@ class Packed:
             yield
             first = last
 
+    def lost(self) -> np.ndarray:
+        """Blocks whose factors have lost the differences between rows, after `factor`."""
+        n = np.diff(self.starts)
+        block = np.repeat(np.arange(n.shape[0]), n)
+        at = np.arange(block.shape[0]) - self.starts[block]
+        pivots = np.square(self.N[self.places[block] + at * (n[block] + 1)])
+        diagonal = 1.0 + np.einsum("ij,ij->i", self.B, self.B)
+        return np.unique(block[_lost(pivots, diagonal)])
+
     def solve(self, v: np.ndarray) -> np.ndarray:
         """(I + BB')^-1 v."""
         v = v.copy()
@@ -107,24 +123,35 @@ def factored(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFacto
     ends = np.searchsorted(used, layout.starts)
     n = np.diff(ends)
     few = n <= min(FEW, rows.width - 1)
-    if few.all():
-        mine = used
-    else:
-        mine = used[np.repeat(few, n)]
-    if mine.shape[0] > 0:
-        d = root[mine]
-        B = rows.F[mine].astype(np.float64, copy=False)
-        B *= d[:, None]
-        made.packed = packed = Packed(B, np.append(0, np.cumsum(np.where(few, n, 0))))
-        yield from packed.factor()
+    packed = yield from _packed(rows.F, root, used, few, n)
+    lost = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
+    if len(lost) > 0:
+        few[lost] = False
+        packed = yield from _packed(rows.F, root, used, few, n)
+    if packed is not None:
+        made.packed, d = packed, root[used[np.repeat(few, n)]]
         inner = packed.solve(d)
         made.border, made.left = packed.collected(inner), float(d @ inner)
     for k in np.flatnonzero(~few).tolist():
         some = used[ends[k] : ends[k + 1]]
-        work = _by_rows if some.shape[0] < rows.width else _by_columns
+        work = _by_rows if some.shape[0] < rows.width and k not in lost else _by_columns
         made.single[k], made.border[k], left = yield from work(rows.F, some, root[some])
         made.left += left
     return made
+
+
+def _packed(
+    F: np.ndarray, root: np.ndarray, used: np.ndarray, few: np.ndarray, n: np.ndarray
+) -> Generator[None, None, Packed | None]:
+    """Factors of the `few` blocks among those with n of the `used` entries each; None where these have no rows."""
+    mine = used if few.all() else used[np.repeat(few, n)]
+    if mine.shape[0] == 0:
+        return None
+    B = F[mine].astype(np.float64, copy=False)
+    B *= root[mine, None]
+    packed = Packed(B, np.append(0, np.cumsum(np.where(few, n, 0))))
+    yield from packed.factor()
+    return packed
 
 
 def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
@@ -132,7 +159,10 @@ def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, 
     B = F[used].astype(np.float64, copy=False) * d[:, None]
     N = yield from symmetric(B.shape[0], B.shape[1], lambda rows, columns: B[rows] @ B[columns].T)
     N[np.diag_indices_from(N)] += 1.0
+    diagonal = np.diagonal(N).copy()
     L = yield from linalg.cholesky_shifted(N)
+    if B.shape[1] <= MOST_COLUMNS and _lost(np.square(np.diagonal(L)), diagonal).any():
+        return (yield from _by_columns(F, used, d))
     inner = linalg.solve(L, d)
 
     def once(r: np.ndarray) -> np.ndarray:
@@ -144,6 +174,12 @@ def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, 
         return x + once(r - x - B.T @ (B @ x))
 
     return refined, B.T @ inner, float(d @ inner)
+
+
+def _lost(pivots: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Where a matrix of rows has lost what small columns say."""
+    lost: np.ndarray = ~((pivots > LOST_PIVOT * diagonal) & (diagonal < LOST_DIAGONAL))
+    return lost
 
 
 def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:

@@ -54,6 +54,8 @@ class Judge:
             at = model.basis_indices_
             self.M[at, at] = 1.0 if getattr(features, "ridge", None) is None else features.ridge
         self.coefs = model._coef if model._coef is not None else model.dual_coef_
+        if linear and hasattr(model, "landmarks_"):
+            self.coefs = model.coef_.reshape(self.coefs.shape[0], -1)
         self.at_zero = self.value(0, np.zeros_like(self.coefs[0]), 0.0)
         self.scale = max(abs(model.certificate.objective), abs(self.at_zero))
 

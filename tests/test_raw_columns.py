@@ -1,0 +1,67 @@
+"""Columns as they come, of very different scales: fits converge, and what they prove holds in extended precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mdlearn
+
+SCALES = np.array([1e5, 2e4, 500.0, 60.0, 8.0, 1.0, 1.0, 1.0])
+
+
+def raw(m=240, seed=0):
+    """Positive columns of very different scales and a few of zeros and ones; labels of a plane with noise."""
+    rng = np.random.default_rng(seed)
+    X = SCALES * rng.gamma(1.0, 1.0, (m, SCALES.shape[0]))
+    X[:, 5:] = rng.integers(0, 2, (m, 3))
+    f = (X / SCALES) @ np.array([1.0, -1.0, 0.5, 1.0, -0.5, 1.0, -1.0, 0.5])
+    return X, np.where(f + rng.normal(0, 1.0, m) > np.median(f), 1, -1)
+
+
+def bounds(model, X, y, C):
+    """Objective and lower bound of an l3svm with dot projections, from coefficients and multipliers, in long double."""
+    X = X.astype(np.longdouble)
+    near = ((X[:, None] - model.centers_) ** 2).sum(axis=2).argmin(axis=1)
+    mu = X @ model.landmarks_.T.astype(np.longdouble)
+    theta, b = model.coef_[0].astype(np.longdouble), np.longdouble(model.intercept_[0])
+    W = model.folded_coef_[0].astype(np.longdouble)
+    z = y * (np.einsum("ij,ij->i", X, W[near]) + b)
+    m = X.shape[0]
+    above = (theta**2).sum() / 2 + b**2 / 2 + np.longdouble(C) / m * np.maximum(0, 1 - z).sum()
+    beta = np.clip(model.duals[0], 0, C / m).astype(np.longdouble)
+    sums = np.zeros_like(theta)
+    np.add.at(sums, near, (beta * y)[:, None] * mu)
+    below = beta.sum() - (sums**2).sum() / 2 - (beta @ y) ** 2 / 2
+    return float(above), float(below)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double has no more digits than double here")
+@pytest.mark.parametrize("clusters, landmarks", [(3, None), (40, None), (3, 20)])
+def test_l3svm_on_raw_columns(clusters, landmarks):
+    """Few rows per cluster, or more landmarks than columns: projections of size 1e10 hide the small columns."""
+    X, y = raw()
+    model = mdlearn.fit("l3svm", X, y, n_clusters=clusters, n_landmarks=landmarks)
+    above, below = bounds(model, X, y, 100.0)
+    assert model.certificate.converged
+    assert -1e-9 * above <= above - below <= 2e-6 * above
+    assert model.certificate.objective == pytest.approx(above, rel=1e-9)
+    # What predicts is what is certified.
+    f = model.decision_function(X)
+    hinge = np.maximum(0.0, 1.0 - y * f).mean()
+    norm = (model.coef_**2).sum() + model.intercept_[0] ** 2
+    assert 0.5 * norm + 100.0 * hinge == pytest.approx(model.certificate.objective, rel=1e-9)
+
+
+def test_turned_coefficients_are_kept_and_shown(tmp_path):
+    """Saved and loaded, by itself and after pickling: the same bits; coef_ belong to the landmarks that are shown."""
+    X, y = raw()
+    model = mdlearn.fit("l3svm", X, y, n_clusters=3)
+    model.save(tmp_path / "m.npz")
+    again = mdlearn.load(tmp_path / "m.npz")
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert np.array_equal(again.coef_, model.coef_)
+    folded = model.coef_ @ model.landmarks_
+    assert np.allclose(folded / SCALES**2, model.folded_coef_ / SCALES**2, rtol=0, atol=1e-9)
+    warm = mdlearn.fit("l3svm", X, y, n_clusters=3, warm_start=again)
+    assert warm.certificate.converged
