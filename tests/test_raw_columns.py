@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import mdlearn
 
@@ -65,3 +66,15 @@ def test_turned_coefficients_are_kept_and_shown(tmp_path):
     assert np.allclose(folded / SCALES**2, model.folded_coef_ / SCALES**2, rtol=0, atol=1e-9)
     warm = mdlearn.fit("l3svm", X, y, n_clusters=3, warm_start=again)
     assert warm.certificate.converged
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_auto_leaves_sweeps_where_they_crawl(bias):
+    """Sparse rows with more columns than `interior` is first choice for, so long that sweeps take for ever."""
+    rng = np.random.default_rng(0)
+    X, y = raw(640)
+    wide = sp.csr_matrix(np.hstack([X, rng.integers(0, 2, (640, 520)) * 1.0]))
+    model = mdlearn.fit("svm", wide, y, bias=bias)
+    assert model.solver == "interior" and model.certificate.converged
+    short = mdlearn.fit("svm", wide.multiply(1e-6).tocsr(), y, bias="none", max_iter=2, tol=1.0)
+    assert short.solver == "cd"

@@ -23,6 +23,8 @@ NARROW = 500
 """Columns of sparse rows, or of blocks of rows, up to which their dense row blocks are cheap."""
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
+AFFORDABLE = 1e10
+"""Operations of a second-order step up to which it is better than sweeps that crawl: about a second."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -102,17 +104,31 @@ def _sparse(form: MarginForm) -> bool:
     return sparse and CoordinateDescent().refusal(form) is None
 
 
+def _weight(form: MarginForm) -> float:
+    """Largest weight of a term."""
+    return max((t.weight for column in form.columns for t in column.terms), default=0.0)
+
+
 def _steepness(form: MarginForm) -> float:
     """Largest weight of a term times k(x, x); 0 for explicit rows."""
     features = form.features
     if not isinstance(features, KernelFeatures):
         return 0.0
-    weight = max((t.weight for column in form.columns for t in column.terms), default=0.0)
-    return weight * features.typical_square(form.columns[0].counts)
+    return _weight(form) * features.typical_square(form.columns[0].counts)
 
 
 def _stiff(form: MarginForm) -> bool:
     return _steepness(form) > STIFF
+
+
+def _crawling(form: MarginForm) -> bool:
+    features = form.features
+    if not isinstance(features, LinearFeatures):
+        return False
+    m, d = features.n_rows, features.width
+    feasible = min(m, d) <= WIDE and float(m) * d * min(m, d) <= AFFORDABLE
+    counts = form.columns[0].counts
+    return feasible and _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
 
 
 RULES = (
@@ -127,6 +143,7 @@ RULES = (
     Rule("interior", f"rows of blocks of at most {NARROW} columns: second-order steps, block by block", _blocks),
     Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),
+    Rule("interior", f"C k(x, x) beyond {STIFF:g}, few rows or columns: nearly a hard margin", _crawling),
     Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
     Rule("interior", f"C k(x, x) beyond {STIFF:g}: nearly a hard margin, where sweeps crawl", _stiff),
     Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),
