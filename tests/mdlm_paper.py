@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
+import mdlearn
+
 PAPER = {"alpha": 5.0, "lambda1": 1.0, "lambda2": 0.125, "beta": 0.0, "ridge": 0.0}
 
 
@@ -121,3 +123,8 @@ def algorithm1(X, Y, p, l0, sigma, cap, n_iter):
         before, W = W, T
         found.append(f(W) + p["beta"] * np.linalg.norm(W, axis=1).sum())
     return W, found
+
+
+def fit_paper(*data, **given):
+    """A fit of mdlm without the library's default ridge."""
+    return mdlearn.fit("mdlm", *data, **{"ridge": 0.0, **given})

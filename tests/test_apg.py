@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from mdlm_paper import PAPER, algorithm1, gradient, optimum, sample, signs_of, smooth
+from mdlm_paper import PAPER, algorithm1, fit_paper, gradient, optimum, sample, signs_of, smooth
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
@@ -129,7 +129,7 @@ def test_no_record_has_a_bound_above_the_optimum(point, bias):
     X, y = sample(3)
     best, _ = optimum(X, y, bias, **point)
     for options in ({}, {"paper": True}, {"batch": 20}):
-        model = mdlearn.fit("mdlm", X, y, bias=bias, solver="apg", solver_options=options, **point)
+        model = fit_paper(X, y, bias=bias, solver="apg", solver_options=options, **point)
         records = model.history
         assert len(records) > 3 and [s.iteration for s in records] == list(range(1, len(records) + 1))
         assert all(s.lower_bound <= best + 1e-10 and s.objective >= best - 1e-10 for s in records)
@@ -139,10 +139,10 @@ def test_no_record_has_a_bound_above_the_optimum(point, bias):
 def test_kinds_of_proof():
     """The variance bends the objective in all directions, or it does not: then a dual point has to do."""
     X, y = sample(3)
-    assert mdlearn.fit("mdlm", X, y, beta=0.05).certificate.kind == "residual"
-    assert mdlearn.fit("mdlm", X, y, **FLAT).certificate.kind == "duality gap"
+    assert fit_paper(X, y, beta=0.05).certificate.kind == "residual"
+    assert fit_paper(X, y, **FLAT).certificate.kind == "duality gap"
     wide = np.random.default_rng(0).standard_normal((30, 50))
-    model = mdlearn.fit("mdlm", wide, np.arange(30) % 3, beta=0.2, tol=1e-12)
+    model = fit_paper(wide, np.arange(30) % 3, beta=0.2, tol=1e-12)
     assert model.certificate.kind == "duality gap" and model.certificate.converged
 
 
@@ -164,9 +164,9 @@ def test_the_printed_algorithm(l0, k):
 def test_the_printed_algorithm_converges():
     """With the cap, however small l0 is; the certificate stops it."""
     X, y = sample(3)
-    best = mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-12)
+    best = fit_paper(X, y, beta=0.05, tol=1e-12)
     for options in ({"l0": 1e-6}, {"l0": 3.0, "sigma": 1.1}):
-        model = mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-11, solver="apg", solver_options={"paper": True, **options})
+        model = fit_paper(X, y, beta=0.05, tol=1e-11, solver="apg", solver_options={"paper": True, **options})
         assert model.certificate.converged and model.coef_ == pytest.approx(best.coef_, abs=1e-5)
 
 
@@ -184,12 +184,10 @@ def test_batches_have_the_gradient_as_their_mean():
 
 def test_batches_end_with_their_epochs():
     X, y = sample(3)
-    best = mdlearn.fit("mdlm", X, y, beta=0.05).certificate.objective
+    best = fit_paper(X, y, beta=0.05).certificate.objective
 
     def run(epochs, **more):
-        return mdlearn.fit(
-            "mdlm", X, y, beta=0.05, solver="apg", solver_options={"batch": 10, "epochs": epochs}, **more
-        )
+        return fit_paper(X, y, beta=0.05, solver="apg", solver_options={"batch": 10, "epochs": epochs}, **more)
 
     short, long = run(4), run(200)
     assert (short.n_iter, long.n_iter) == (4, 200)
@@ -217,46 +215,46 @@ def test_refusals_and_options():
     with pytest.raises(ValueError, match="no loss of the kind 'hinge'"):
         mdlearn.fit("svm", X, y, solver="apg")
     with pytest.raises(ValueError, match="one class at a time; give multiclass='ovr'"):
-        mdlearn.fit("mdlm", *sample(3), solver="newton")
+        fit_paper(*sample(3), solver="newton")
     with pytest.raises(ValueError, match="no penalty"):
-        mdlearn.fit("mdlm", X, y, beta=0.1, solver="newton")
+        fit_paper(X, y, beta=0.1, solver="newton")
     for wrong in ({"l0": 0.0}, {"sigma": 1.0}, {"batch": 0}, {"epochs": 0}, {"paper": True, "batch": 3}, {"steps": 1}):
         with pytest.raises(ValueError, match="solver"):
-            mdlearn.fit("mdlm", X, y, solver="apg", solver_options=wrong)
+            fit_paper(X, y, solver="apg", solver_options=wrong)
     for name, low in (("l0", 0), ("sigma", 1)):
         with pytest.raises(ValueError, match=f"solver option {name} needs to be a number > {low} and finite; got inf"):
-            mdlearn.fit("mdlm", X, y, solver="apg", solver_options={"paper": True, name: np.inf})
+            fit_paper(X, y, solver="apg", solver_options={"paper": True, name: np.inf})
     with pytest.raises(TypeError, match="paper"):
-        mdlearn.fit("mdlm", X, y, solver="apg", solver_options={"paper": 1})
+        fit_paper(X, y, solver="apg", solver_options={"paper": 1})
 
 
 def test_limits_and_threads():
     X, y = sample(3, n=200, d=30)
     for limits in ({"time_limit": 0.0}, {"max_iter": 2}, {"callback": lambda state: state.iteration == 2}):
         with pytest.warns(mdlearn.ConvergenceWarning):
-            model = mdlearn.fit("mdlm", X, y, beta=0.02, lambda1=0.1, tol=1e-12, **limits)
+            model = fit_paper(X, y, beta=0.02, lambda1=0.1, tol=1e-12, **limits)
         assert not model.certificate.converged and model.predict(X).shape == (200,)
-    runs = [mdlearn.fit("mdlm", X, y, beta=0.02, multiclass="ovr", n_threads=2).coef_ for _ in range(2)]
+    runs = [fit_paper(X, y, beta=0.02, multiclass="ovr", n_threads=2).coef_ for _ in range(2)]
     assert np.array_equal(*runs)
 
 
 def test_a_step_too_long_is_found_out(monkeypatch):
     """An estimate of L that is far too small is raised, and the fit converges."""
     X, y = sample(3)
-    right = mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-12)
+    right = fit_paper(X, y, beta=0.05, tol=1e-12)
     whole = scores.Scores.lipschitz
     monkeypatch.setattr(MarginComposite, "lipschitz", lambda self: 1e-3 * whole(self))
-    wrong = mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-12)
+    wrong = fit_paper(X, y, beta=0.05, tol=1e-12)
     assert wrong.certificate.converged and wrong.coef_ == pytest.approx(right.coef_, abs=1e-6)
 
 
 def test_long_rows(monkeypatch):
     """Beyond NARROW columns there are no matrices of that size: Lanczos with products, a diagonal preconditioner."""
     X, y = sample(3, n=80, d=20)
-    right = mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-12)
+    right = fit_paper(X, y, beta=0.05, tol=1e-12)
     monkeypatch.setattr(scores, "NARROW", 3)
     for A in (X, csr_matrix(X)):
-        other = mdlearn.fit("mdlm", A, y, beta=0.05, tol=1e-12)
+        other = fit_paper(A, y, beta=0.05, tol=1e-12)
         assert other.certificate.kind == "duality gap" and other.certificate.converged
         assert other.coef_ == pytest.approx(right.coef_, abs=1e-5)
 
@@ -276,8 +274,8 @@ def test_columns_that_depend_on_each_other(k):
     """Indicators of a category and a free bias: nothing but rounding points along the directions without curvature."""
     X, y = sample(k, n=58, d=4)
     Z = np.hstack([X, np.eye(3)[np.arange(58) % 3], 7.0 * X[:, :1]])
-    model = mdlearn.fit("mdlm", Z, y, bias="free", solver="apg", tol=1e-10)
-    independent = mdlearn.fit("mdlm", Z[:, :6], y, bias="free", solver="apg", tol=1e-10)
+    model = fit_paper(Z, y, bias="free", solver="apg", tol=1e-10)
+    independent = fit_paper(Z[:, :6], y, bias="free", solver="apg", tol=1e-10)
     assert model.certificate.converged and independent.certificate.converged
     assert model.certificate.objective == pytest.approx(independent.certificate.objective, rel=1e-9)
     assert np.abs(model.coef_).max() < 100.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mdlm_paper import PAPER, gll, gradient, optimum, sample, signs_of, value
+from mdlm_paper import PAPER, fit_paper, gll, gradient, optimum, sample, signs_of, value
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
@@ -23,7 +23,7 @@ POINTS = [
 
 
 def tight(X, y, **given):
-    return mdlearn.fit("mdlm", X, y, tol=1e-12, **given)
+    return fit_paper(X, y, tol=1e-12, **given)
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
@@ -107,7 +107,7 @@ def test_layouts_and_types():
     assert tight(csr_matrix(X), y, beta=0.05).coef_ == pytest.approx(dense.coef_, abs=1e-9)
     assert np.array_equal(tight(np.asfortranarray(X), y, beta=0.05).coef_ != 0, dense.coef_ != 0)
     for A in (X.astype(np.float32), csr_matrix(X.astype(np.float32))):
-        single = mdlearn.fit("mdlm", A, y, beta=0.05)
+        single = fit_paper(A, y, beta=0.05)
         assert single.coef_.dtype == np.float32 and single.certificate.converged
         assert single.certificate.objective == pytest.approx(
             value(single, X.astype(np.float32).astype(float), y, beta=0.05), rel=1e-7
@@ -129,9 +129,9 @@ def test_more_columns_than_rows(k, bias):
     """The SPEC's example: D = 12, N = 8, along t w with Y o X w = e the objective falls without end."""
     X, y = wide(k)
     with pytest.raises(ValueError, match=r"lambda2=0.125, beta=0, ridge=0 the objective is unbounded.*ridge > 0"):
-        mdlearn.fit("mdlm", X, y, bias=bias)
+        fit_paper(X, y, bias=bias)
     with pytest.raises(ValueError, match=r"lambda2=0, .*without an optimum"):
-        mdlearn.fit("mdlm", X, y, bias=bias, lambda2=0.0)
+        fit_paper(X, y, bias=bias, lambda2=0.0)
     w = np.linalg.lstsq(X, np.where(y == 1, 1.0, -1.0), rcond=None)[0]
     falls = [gll(t, 5.0) - 0.125 * t for t in (1.0, 100.0, 1e4)]
     assert np.ptp(X @ w * np.where(y == 1, 1.0, -1.0)) < 1e-12 and falls[2] < falls[1] < falls[0]
@@ -147,8 +147,8 @@ def test_the_least_penalty_that_holds(seed):
     shortest = linprog(np.ones(24), A_eq=np.hstack([R, -R]), b_eq=np.ones(8)).fun
     limit = 0.5 / shortest
     with pytest.raises(ValueError, match="unbounded below"):
-        mdlearn.fit("mdlm", X, y, bias="none", lambda2=0.5, beta=0.98 * limit)
-    model = mdlearn.fit("mdlm", X, y, bias="none", lambda2=0.5, beta=1.05 * limit)
+        fit_paper(X, y, bias="none", lambda2=0.5, beta=0.98 * limit)
+    model = fit_paper(X, y, bias="none", lambda2=0.5, beta=1.05 * limit)
     assert model.certificate.converged and model.certificate.kind == "duality gap"
 
 
@@ -157,42 +157,42 @@ def test_no_variance_and_separable_rows():
     X[:, 0] = np.where(y == 1, 1.0, -1.0) * (0.5 + np.abs(X[:, 0]))
     for more in ({"lambda2": 0.1}, {"lambda2": 0.0}):
         with pytest.raises(ValueError, match="lambda1=0"):
-            mdlearn.fit("mdlm", X, y, lambda1=0.0, **more)
+            fit_paper(X, y, lambda1=0.0, **more)
     with pytest.raises(ValueError, match="unbounded below"):  # the mean outweighs penalty and loss
-        mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=2.0, beta=0.1)
-    assert mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.1, ridge=0.1).certificate.converged
+        fit_paper(X, y, lambda1=0.0, lambda2=2.0, beta=0.1)
+    assert fit_paper(X, y, lambda1=0.0, lambda2=0.1, ridge=0.1).certificate.converged
 
 
 def test_a_free_bias_and_unequal_classes():
     X, y = sample(2)
     y = np.where(np.arange(60) < 2, 1, 0)
     with pytest.raises(ValueError, match="unbounded below"):
-        mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.5, beta=0.5, bias="free")
-    assert mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.5, beta=0.5, bias="regularized").certificate.converged
+        fit_paper(X, y, lambda1=0.0, lambda2=0.5, beta=0.5, bias="free")
+    assert fit_paper(X, y, lambda1=0.0, lambda2=0.5, beta=0.5, bias="regularized").certificate.converged
 
 
 # ---------------------------------------------------------------- models
 
 
 def test_declaration():
-    assert {name: p.default for name, p in MDLM.parameters.items()} == PAPER
+    assert {name: p.default for name, p in MDLM.parameters.items()} == {**PAPER, "ridge": 1e-6}
     assert MDLM.default_bias == "free" and MDLM.multiclass[0] == "joint"
     X, y = sample(2)
     with pytest.raises(ValueError, match="alpha needs to be"):
-        mdlearn.fit("mdlm", X, y, alpha=0.0)
+        fit_paper(X, y, alpha=0.0)
     with pytest.raises(ValueError, match="kernel='linear'"):
-        mdlearn.fit("mdlm", X, y, kernel="rbf")
+        fit_paper(X, y, kernel="rbf")
     with pytest.raises(ValueError, match="multiclass"):
-        mdlearn.fit("mdlm", X, y, multiclass="fuzzy-min")
+        fit_paper(X, y, multiclass="fuzzy-min")
 
 
 def test_probabilities():
     """(2.1) has no alpha and no shift; for more classes the sigmas are divided by their sum."""
     X, y = sample(2)
-    model = mdlearn.fit("mdlm", X, y, beta=0.02)
+    model = fit_paper(X, y, beta=0.02)
     assert model.predict_proba(X)[:, 1] == pytest.approx(1.0 / (1.0 + np.exp(-model.decision_function(X))))
     X, y = sample(3)
-    model = mdlearn.fit("mdlm", X, y, beta=0.02)
+    model = fit_paper(X, y, beta=0.02)
     sigma = 1.0 / (1.0 + np.exp(-model.decision_function(X)))
     assert model.predict_proba(X) == pytest.approx(sigma / sigma.sum(axis=1, keepdims=True))
     assert np.array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))
@@ -201,7 +201,7 @@ def test_probabilities():
 @pytest.mark.parametrize("k", [2, 3])
 def test_save_and_load(k, tmp_path):
     X, y = sample(k)
-    model = mdlearn.fit("mdlm", X, y, beta=0.05)
+    model = fit_paper(X, y, beta=0.05)
     model.save(tmp_path / "model.npz")
     again = mdlearn.load(tmp_path / "model.npz")
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
@@ -225,6 +225,6 @@ def test_the_mean_drives_a_free_bias_even_with_a_ridge(given, solver):
     """Far out the objective falls with b by lambda2 |n1 - n0| / n - min(n0, n1) / n: nothing else holds b."""
     X, y = sample(2, n=20)[0], np.arange(20) < 4
     with pytest.raises(ValueError, match=r"bias='free' the objective is unbounded below.*lambda1 > 0"):
-        mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.4, ridge=1.0, bias="free", solver=solver, **given)
-    model = mdlearn.fit("mdlm", X, y, lambda1=0.0, lambda2=0.3, ridge=1.0, bias="free", solver=solver, **given)
+        fit_paper(X, y, lambda1=0.0, lambda2=0.4, ridge=1.0, bias="free", solver=solver, **given)
+    model = fit_paper(X, y, lambda1=0.0, lambda2=0.3, ridge=1.0, bias="free", solver=solver, **given)
     assert model.certificate.converged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -78,3 +80,46 @@ def test_auto_leaves_sweeps_where_they_crawl(bias):
     assert model.solver == "interior" and model.certificate.converged
     short = mdlearn.fit("svm", wide.multiply(1e-6).tocsr(), y, bias="none", max_iter=2, tol=1.0)
     assert short.solver == "cd"
+
+
+def lowest(X, y, ridge, mean=Fraction(1, 8)):
+    """Least value of Var(z) - mean mean(z) + ridge/2 |w|^2, in exact arithmetic: of mdlm where margins are large.
+
+    z = K a with ridge a = mean / m - 2 / m (z - its mean), K the inner products of the signed rows.
+    """
+    R, m = [[Fraction(v) * int(s) for v in row] for row, s in zip(X.tolist(), y)], len(y)
+    K = [[sum(a * b for a, b in zip(r, q)) for q in R] for r in R]
+    means = [sum(column) / m for column in zip(*K)]
+    A = [[ridge * (i == j) + Fraction(2, m) * (K[i][j] - means[j]) for j in range(m)] + [mean / m] for i in range(m)]
+    for i in range(m):
+        A[i] = [v / A[i][i] for v in A[i]]
+        for k in range(m):
+            if k != i:
+                A[k] = [u - A[k][i] * v for u, v in zip(A[k], A[i])]
+    z = [sum(K[i][j] * A[j][m] for j in range(m)) for i in range(m)]
+    assert min(z) > 100  # where the logistic loss is exp(-500)
+    return float(-mean * sum(z) / (2 * m))
+
+
+@pytest.mark.parametrize("scales", [1.0, SCALES], ids=["alike", "raw"])
+def test_mdlm_has_an_optimum_by_default(scales):
+    """More columns than rows: all margins can be the same, and the mean carries them as far as the ridge lets it."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(6) % 2, 1, -1)
+    X = rng.normal(size=(6, 8)) * scales
+    with pytest.raises(ValueError, match="unbounded below"):
+        mdlearn.fit("mdlm", X, y, ridge=0.0)
+    for solver in ("auto", "apg"):
+        model = mdlearn.fit("mdlm", X, y, bias="none", solver=solver)
+        assert model.params["ridge"] == 1e-6 and model.certificate.converged
+        want = lowest(X, y, Fraction(1e-6))
+        assert model.certificate.objective == pytest.approx(want, rel=1e-6)
+        assert model.certificate.lower_bound <= want + 1e-9 * abs(want)
+
+
+def test_the_estimator_has_the_defaults_of_fit():
+    pytest.importorskip("sklearn")
+    from mdlearn.objectives.mdlm import MDLM
+    from mdlearn.sklearn import MDLMClassifier
+
+    assert MDLMClassifier().get_params()["ridge"] == MDLM().resolve(10.0)["ridge"] == 1e-6

@@ -383,9 +383,9 @@ def test_objectives_without_an_optimum():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 40)), np.arange(20) % 2
     with pytest.raises(ValueError, match="no optimum on these row blocks"):
-        mdlearn.fit("mdlm", cut(X, y, [10]), None)
+        mdlearn.fit("mdlm", cut(X, y, [10]), None, ridge=0.0)
     with pytest.raises(ValueError, match="no optimum on these row blocks"):
-        mdlearn.fit("mdlm", cut(X, y, [10]), None, lambda1=0.0, lambda2=0.0)
+        mdlearn.fit("mdlm", cut(X, y, [10]), None, lambda1=0.0, lambda2=0.0, ridge=0.0)
 
 
 def test_nothing_is_written_to():

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from mdlm_paper import fit_paper
 
 import mdlearn
 from mdlearn.data.streams import Sums
@@ -48,7 +49,7 @@ def same(one, other, tol=1e-8):
 def test_two_classes(beta, given, bias):
     X, y = rows()
     given = {"beta": beta, "bias": bias, "tol": 1e-9, **given}
-    streamed, held = mdlearn.fit("mdlm", cut(X, y), None, **given), mdlearn.fit("mdlm", X, y, **given)
+    streamed, held = fit_paper(cut(X, y), None, **given), fit_paper(X, y, **given)
     same(streamed, held)
     assert np.array_equal(streamed.coef_ != 0, held.coef_ != 0)
     assert streamed.n_iter <= 15
@@ -60,8 +61,8 @@ def test_several_classes(bias, way):
     X, y = rows(k=4)
     w = np.random.default_rng(1).integers(0, 3, 600)
     given = {"beta": 0.2, "bias": bias, "multiclass": way, "tol": 1e-9, "class_weight": "balanced"}
-    streamed = mdlearn.fit("mdlm", cut(X, y, w), None, **given)
-    held = mdlearn.fit("mdlm", X, y, sample_weight=w, **given)
+    streamed = fit_paper(cut(X, y, w), None, **given)
+    held = fit_paper(X, y, sample_weight=w, **given)
     same(streamed, held)
     assert np.array_equal(streamed.coef_ != 0, held.coef_ != 0)
     assert np.allclose(streamed.decision_function(X), held.decision_function(X), atol=1e-3)
@@ -74,7 +75,7 @@ def test_several_classes(bias, way):
 def test_the_conditions_of_the_optimum():
     """From the printed formula: |gradient_j| is beta where w_j is not 0, else at most beta."""
     X, y = rows()
-    model = mdlearn.fit("mdlm", cut(X, y), None, beta=0.05, bias="free", tol=1e-12)
+    model = fit_paper(cut(X, y), None, beta=0.05, bias="free", tol=1e-12)
     s, w, b = np.where(y > 0, 1.0, -1.0), model.coef_[0], model.intercept_[0]
     z = s * (X @ w + b)
     slopes = -1.0 / (1.0 + np.exp(5.0 * (z - 1.0))) / 600 + 2.0 * (z - z.mean()) / 600 - 0.125 / 600
@@ -100,36 +101,36 @@ def test_squared_hinges_of_plugins():
 def test_float32():
     X, y = rows()
     X = X.astype(np.float32)
-    streamed = mdlearn.fit("mdlm", cut(X, y), None, beta=0.05, tol=1e-5)
-    same(streamed, mdlearn.fit("mdlm", X, y, beta=0.05, tol=1e-5), 1e-5)
+    streamed = fit_paper(cut(X, y), None, beta=0.05, tol=1e-5)
+    same(streamed, fit_paper(X, y, beta=0.05, tol=1e-5), 1e-5)
     assert streamed.coef_.dtype == np.float32
 
 
 def test_checkpoints_and_limits(tmp_path):
     X, y = rows(k=3)
     given = {"beta": 0.02, "tol": 1e-9}
-    whole = mdlearn.fit("mdlm", cut(X, y), None, **given)
+    whole = fit_paper(cut(X, y), None, **given)
     assert whole.n_iter > 2 and [state.iteration for state in whole.history] == list(range(1, whole.n_iter + 1))
     for passes in range(1, whole.n_iter + 1):
         kept = mdlearn.RowBlocks(cut(X, y), checkpoint=tmp_path / f"{passes}.npz")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            early = mdlearn.fit("mdlm", kept, None, max_iter=passes, **given)
+            early = fit_paper(kept, None, max_iter=passes, **given)
         assert early.n_iter == passes
         assert early.certificate.lower_bound <= whole.certificate.objective * (1 + 1e-8)
-        again = mdlearn.fit("mdlm", kept, None, **given)
+        again = fit_paper(kept, None, **given)
         assert np.array_equal(again.coef_, whole.coef_) and again.certificate == whole.certificate
     with pytest.warns(mdlearn.ConvergenceWarning, match="stopped by the callback"):
-        mdlearn.fit("mdlm", cut(X, y), None, callback=lambda state: True, **given)
+        fit_paper(cut(X, y), None, callback=lambda state: True, **given)
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
-        assert mdlearn.fit("mdlm", cut(X, y), None, time_limit=0.0, **given).n_iter == 0
+        assert fit_paper(cut(X, y), None, time_limit=0.0, **given).n_iter == 0
 
 
 def test_no_optimum_and_what_is_refused():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 40)), np.arange(20) % 2
     with pytest.raises(ValueError, match="no optimum on these row blocks: the loss falls"):
-        mdlearn.fit("mdlm", [(X, y)], None, beta=1e-4, lambda2=2.0)
+        fit_paper([(X, y)], None, beta=1e-4, lambda2=2.0)
 
     class Hinge(mdlearn.Objective):
         name = "sparse-hinge"
@@ -138,7 +139,7 @@ def test_no_optimum_and_what_is_refused():
             return Terms(loss=(HingeTerm(1.0),), penalty=1.0)
 
     with pytest.raises(ValueError, match="under a penalty, bounds need a margin variance, or a ridge"):
-        mdlearn.fit("mdlm", [(X, y)], None, beta=0.1, lambda1=0.0, lambda2=0.0)
+        fit_paper([(X, y)], None, beta=0.1, lambda1=0.0, lambda2=0.0)
     with pytest.raises(ValueError, match="a penalty on coefficients beside a hinge loss has no engine"):
         mdlearn.fit(Hinge, [(X, y)], None)
 

@@ -21,8 +21,10 @@ class MDLM(Objective):
     coefficients of feature j in all classes: the penalty is L2,1, over features. With two classes there is one column
     of coefficients, and beta > 0 makes it SMDLM, with the L1 norm.
 
-    A regularized bias has its share in penalty and ridge, like any feature; a free one has none. Without a ridge the
-    objective can be unbounded below, above all where rows have more columns than there are rows: then fit says so.
+    A regularized bias has its share in penalty and ridge, like any feature; a free one has none. The paper has no
+    ridge, without which the objective can be unbounded below, above all where rows have more columns than there are
+    rows. The default is the smallest that gives every data set an optimum which fits also reach; with ridge=0, fit says
+    so where there is none.
 
     Parameters
     ----------
@@ -34,8 +36,8 @@ class MDLM(Objective):
         Weight of the margin mean, >= 0.
     beta : float, default 0
         Weight of the penalty, >= 0.
-    ridge : float, default 0
-        Weight of half the squared norm, >= 0; not in the paper.
+    ridge : float, default 1e-6
+        Weight of half the squared norm, >= 0; 0 in the paper.
     """
 
     name: ClassVar[str] = "mdlm"
@@ -46,7 +48,7 @@ class MDLM(Objective):
         "lambda1": Parameter(1.0, "weight of the margin variance"),
         "lambda2": Parameter(0.125, "weight of the margin mean"),
         "beta": Parameter(0.0, "weight of the L2,1 penalty (L1 for two classes)"),
-        "ridge": Parameter(0.0, "weight of half the squared norm"),
+        "ridge": Parameter(1e-6, "weight of half the squared norm, 0 in the paper"),
     }
     default_bias: ClassVar[str] = "free"
     multiclass: ClassVar[tuple[str, ...]] = ("joint", "ovr", "ovo")

@@ -31,9 +31,8 @@ class MDLMClassifier(CertifiedClassifier):
         Weight of the margin mean, >= 0.
     beta : float, default 0
         Weight of the L2,1 penalty (L1 for two classes), >= 0.
-    ridge : float, default 1e-3
-        Weight of half the squared norm, >= 0. `mdlearn.fit` and the paper have 0, for which many data sets have no
-        optimum.
+    ridge : float, default 1e-6
+        Weight of half the squared norm, >= 0. The paper has 0, for which many data sets have no optimum.
     %(shared)s
 
     Attributes
@@ -59,7 +58,7 @@ class MDLMClassifier(CertifiedClassifier):
     lambda1: float = 1.0
     lambda2: float = 0.125
     beta: float = 0.0
-    ridge: float = 1e-3
+    ridge: float = 1e-6
     _objective: ClassVar[type[Objective] | None] = MDLM
 
 

@@ -113,6 +113,7 @@ METHODS = {
         "mdlm",
         {"lambda1": LAMBDAS, "lambda2": LAMBDAS, "alpha": ALPHAS},
         {"lambda1": LAMBDAS[::3], "lambda2": LAMBDAS[::3], "alpha": ALPHAS[:1]},
+        {"ridge": 0.0},
         instead=RIDGED,
     ),
 }

@@ -34,6 +34,7 @@ MDLM = Method(
     "mdlm",
     {"lambda1": LAMBDAS[::3] + (1.0,), "lambda2": LAMBDAS[::3] + (1.0,), "alpha": (1.0, 10.0)},
     {"lambda1": LAMBDAS[::3], "lambda2": LAMBDAS[::3], "alpha": (10.0,)},
+    {"ridge": 0.0},
 )
 PRINTED = ("LR", "hard-margin SVM", "soft-margin SVM", "MDLM")
 READINGS = ("LR, [0, 1]", "LR, bias", "SVM, C = 10000", "soft-margin SVM, no bias", "MDLM, no bias")
