@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 import mdlearn
 
@@ -123,3 +124,21 @@ def test_the_estimator_has_the_defaults_of_fit():
     from mdlearn.sklearn import MDLMClassifier
 
     assert MDLMClassifier().get_params()["ridge"] == MDLM().resolve(10.0)["ridge"] == 1e-6
+
+
+def test_auto_takes_no_matrices_for_large_logistic_problems():
+    """Steps of Newton's method would factor a matrix of 2600 columns each; the optimum is that of L-BFGS."""
+    rng = np.random.default_rng(0)
+    X = sp.random(2700, 2600, density=0.004, format="csr", random_state=0)
+    y = np.where(X @ rng.normal(size=2600) + 0.3 * rng.normal(size=2700) > 0, 1, -1)
+    model = mdlearn.fit("l2lr", X, y, bias="none")
+    assert model.solver == "apg" and model.certificate.converged
+
+    def value(w):
+        z = y * (X @ w)
+        slopes = -y / (1.0 + np.exp(z)) / len(y)
+        return np.logaddexp(0.0, -z).mean() + 1e-3 * w @ w, X.T @ slopes + 2e-3 * w
+
+    found = minimize(value, np.zeros(2600), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9})
+    assert model.certificate.objective == pytest.approx(found.fun, rel=1e-6)
+    assert model.certificate.lower_bound <= found.fun * (1.0 + 1e-12)

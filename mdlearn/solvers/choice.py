@@ -24,7 +24,7 @@ NARROW = 500
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
 AFFORDABLE = 1e10
-"""Operations of a second-order step up to which it is better than sweeps that crawl: about a second."""
+"""Operations of a second-order step up to which it is better than many cheap ones: about a second."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -70,6 +70,19 @@ def _quadratic(form: MarginForm) -> bool:
 
 def _curved(form: MarginForm) -> bool:
     return not CURVED.isdisjoint(form.kinds) and Newton().refusal(form) is None
+
+
+def _step(form: MarginForm) -> float:
+    """Operations of a second-order step with a matrix over explicit rows; 0 where that is of another kind."""
+    features = form.features
+    if not isinstance(features, LinearFeatures) or blockwise(form):
+        return 0.0
+    m, d = features.n_rows, features.width
+    return float(m) * d * min(m, d)
+
+
+def _curved_large(form: MarginForm) -> bool:
+    return _curved(form) and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
 
 
 def _squared(form: MarginForm) -> bool:
@@ -123,12 +136,11 @@ def _stiff(form: MarginForm) -> bool:
 
 def _crawling(form: MarginForm) -> bool:
     features = form.features
-    if not isinstance(features, LinearFeatures):
+    if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE:
         return False
-    m, d = features.n_rows, features.width
-    feasible = min(m, d) <= WIDE and float(m) * d * min(m, d) <= AFFORDABLE
     counts = form.columns[0].counts
-    return feasible and _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
+    steep = _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
+    return steep and _step(form) <= AFFORDABLE
 
 
 RULES = (
@@ -137,6 +149,7 @@ RULES = (
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
     Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
     Rule("direct", "no loss or squared loss: one linear system", _quadratic),
+    Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _curved_large),
     Rule("newton", "logistic or given loss: a few linear systems", _curved),
     Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
     Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
