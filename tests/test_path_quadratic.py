@@ -45,13 +45,15 @@ def test_the_answers_of_factorisations(name, k, bias):
     X, y, counts = rows(k=k, m=80)
     if bias == "free" and name == "lssvm rbf":
         grid = {"C": grid["C"][1:]}
+    # With C = 1e-12, kernel columns nearly cancel in decision values.
+    tol = 1e-8 if name in ("uldm rbf", "uldm scaled") else 1e-10
     for weights in (None, counts):
-        given = {**settings, "bias": bias, "sample_weight": weights, "tol": 1e-10}
+        given = {**settings, "bias": bias, "sample_weight": weights, "tol": tol}
         found = path(objective, X, y, grid, **given)
         assert found.converged.all()
         for point, model in zip(found.points, found):
             one = single(objective, X, y, **point, **given)
-            assert model.certificate.gap <= max(1e-10, one.certificate.gap)
+            assert model.certificate.gap <= max(tol, one.certificate.gap)
             assert model.certificate.objective == pytest.approx(one.certificate.objective, rel=2e-9, abs=1e-13)
 
 

@@ -95,7 +95,10 @@ def test_float32_gram_matrix(solver, C):
     model = quiet_fit("svm", G, y, kernel="precomputed", solver=solver, C=C, tol=1e-5)
     exact = mdlearn.fit("svm", X.astype(F64), y, C=C)
     assert {a.dtype for a in arrays(model)} == {F32}
-    assert model.certificate.objective == pytest.approx(exact.certificate.objective, rel=1e-4)
+    certificate = model.certificate
+    # What float32 has taken from the matrix is part of the gap.
+    assert certificate.lower_bound <= exact.certificate.objective <= certificate.objective * (1 + 1e-9)
+    assert certificate.objective == pytest.approx(exact.certificate.objective, rel=2e-3) and certificate.gap < 2e-3
     alpha = model.dual_coef_[0].astype(F64)
     np.testing.assert_allclose(
         model.decision_function(G), G.astype(F64) @ alpha + float(model.intercept_[0]), rtol=1e-12, atol=1e-12

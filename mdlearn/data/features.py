@@ -16,11 +16,16 @@ import numpy as np
 from mdlearn.data.arrays import LARGEST
 from mdlearn.data.distinct import distinct
 from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, symmetric
+from mdlearn.data.kept import kept
+from mdlearn.data.kernel_rounding import OWN, UNIT, deficit, half_roundings, length
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
 
 SOME_ROWS = 64
 """Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
+INDEFINITE = 1e-8
+"""Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
+NEGATIVE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,29 @@ class LinearFeatures:
     def decision(self, coef: np.ndarray) -> np.ndarray:
         """Return f = X w on the training rows."""
         return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
+
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every column over the rows: what no entry of it is larger than."""
+        return np.sqrt(self.rows.column_squares(np.ones(self.n_rows)))
+
+    @kept
+    def row_lengths(self) -> np.ndarray:
+        """Length of every row."""
+        return np.sqrt(self.rows.squares())
+
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
+        if not coef.any():
+            return np.zeros(self.n_rows)
+        return OWN * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by."""
+        off = OWN * UNIT * length(alpha) * self.lengths
+        off = off if self.ridge is None else off / self.ridge
+        longer = (np.abs(element) + 0.5 * off) * off
+        return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
@@ -271,22 +299,39 @@ class KernelFeatures:
             When it is clearly negative: then G is no kernel matrix and the problem is not convex.
         """
         value = float(coef @ (self.decision(coef) if f is None else f))
-        size = float(np.abs(coef).sum())
-        if value < 0 and value < -self._rounding() * size * size:
-            raise ValueError(
-                "the kernel matrix is not positive semidefinite (it gives some point a negative squared length); "
-                "give a positive semidefinite kernel"
-            )
+        if value < 0:
+            sizes, off = np.abs(coef), self.blur(coef)
+            size = float(sizes @ np.sqrt(np.maximum(self.squares(), 0.0)))
+            if value < -max(INDEFINITE * size * size, float(sizes @ off)):
+                raise ValueError(f"{NEGATIVE} (it gives some point a negative squared length); {GIVE}")
         return max(value, 0.0)
 
     def squared_length(self, coef: np.ndarray) -> float:
         """The same: alpha' G alpha."""
         return self.squared_norm(coef)
 
-    def _rounding(self) -> float:
-        """What rounding of the Gram matrix may do to one of its entries."""
-        given = 0.5 * float(np.finfo(self.dtype).eps) if self.kernel.name == "precomputed" else 0.0
-        return max(1e-10, given) * float(self.squares().max())
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What rounding of kernel values and of sums may have moved every decision value of `coef` by.
+
+        Some matrix G + E is that of the kernel, and positive semidefinite: this is at least |E||coef|.
+        """
+        if not coef.any():
+            return np.zeros(self.n_rows)
+        known = self._known
+        if known.lengths is None or known.roundings is None:
+            known.lengths = np.sqrt(np.maximum(self.squares(), 0.0))
+            known.roundings = self._roundings()
+        sizes = np.abs(coef) * known.lengths
+        off = UNIT * (known.roundings * sizes.sum() + float(known.roundings @ sizes))
+        return known.lengths * (off + known.deficit * sizes)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
+        return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
+
+    def _roundings(self) -> np.ndarray:
+        """Half of the roundings of an entry of the Gram matrix, row by row."""
+        return half_roundings(*((self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()))
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
@@ -326,7 +371,16 @@ class KernelFeatures:
             self._check_size(np.diagonal(self._store["gram"]))
             self._store["gram"] = locked(self._store["gram"])
             self._known.parts = ()
+            if not self.kernel.plain:
+                self._check_semidefinite()
         return self._store["gram"]
+
+    def _check_semidefinite(self) -> None:
+        """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
+        lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self._roundings().max()))
+        if lacks is None:
+            raise ValueError(f"{NEGATIVE} (by far more than rounding); {GIVE}")
+        self._known.deficit = lacks
 
 
 Features = LinearFeatures | KernelFeatures

@@ -5,9 +5,12 @@ For multipliers beta in [0, caps], sigma with sum 0 and alpha = y (sum_t side_t 
     D = sum_t side_t threshold_t sum_i beta_ti - 1/2 sum delta beta^2 - sum sigma^2 / (2 kappa c)
         - 1/2 |sum alpha_i phi(x_i)|^2  [- 1/2 (sum alpha)^2 for a regularized bias; sum alpha = 0 for a free one]
 
-is a lower bound of the objective whatever the engine did (hinge terms shown; every term knows its own share). Without
-a ridge, sum alpha_i phi(x_i) = 0 is a condition too, and the multipliers are corrected to meet it. Every value here
-costs two passes over the data.
+is a lower bound of the objective whatever the engine did (hinge terms shown; every term knows its own share). Kernel
+values are rounded: D and the objective are those of a matrix G, while the kernel's own is some G + E, of which only the
+size of E is known. What E can make of them (`mdlearn.forms.doubt`) is taken from the bound and added to the objective:
+both hold for the kernel's own matrix, and for every other one that rounding could have made of it. Without a ridge,
+sum alpha_i phi(x_i) = 0 is a condition too, and the multipliers are corrected to meet it. Every value here costs two
+passes over the data.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mdlearn.forms.doubt import doubt_of_bound, doubt_of_objective
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
 from mdlearn.forms.proof import Solution, gap_between, judge
@@ -130,17 +134,21 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
-    lower, alpha, beta, element = dual(form, column, point.beta, point.sigma)
+    return _certified(form, column, point, dual(form, column, point.beta, point.sigma), tol)
+
+
+def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
+    alpha = proof.alpha
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
         assert point.coef is not None
-        return _held(form, column, improved(form, column, point.coef, point.intercept), lower, None, beta, tol)
-    expanded = form.features.expand(alpha) if element is None else element
+        return _held(form, column, improved(form, column, point.coef, point.intercept), proof, None, tol)
+    expanded = form.features.expand(alpha) if proof.element is None else proof.element
     own = None
     if not column.terms and point.coef is not None:
         own = improved(form, column, point.coef, point.intercept)
-        if own[0] - lower <= SAME * abs(own[0]):  # nothing is better
-            return _held(form, column, own, lower, _own_alpha(form, alpha, expanded, own), beta, tol)
+        if own[0] - proof.lower <= SAME * abs(own[0]):  # nothing is better
+            return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None:
@@ -151,7 +159,7 @@ def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solut
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
         found, alpha = own, _own_alpha(form, alpha, expanded, own)
-    return _held(form, column, found, lower, alpha, beta, tol)
+    return _held(form, column, found, proof, alpha, tol)
 
 
 def _grown(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
@@ -179,18 +187,19 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     nothing = _nothing(form, column, point, tol)
     if nothing is not None:
         return nothing
-    solution = certify(form, column, point, tol)
+    proof = dual(form, column, point.beta, point.sigma)
+    solution = _certified(form, column, point, proof, tol)
     if point.coef is None or form.ridge == 0:
         return solution
     found = improved(form, column, point.coef, point.intercept)
-    lower = solution.certificate.lower_bound / (form.unit * column.unit)
-    own = _held(form, column, found, lower, solution.alpha, solution.beta, tol)
+    own = _held(form, column, found, proof, solution.alpha, tol)
     least = solution.certificate.objective
     if not own.certificate.objective < (least - SAME * abs(least) if math.isfinite(least) else least):
         return solution
     assert solution.alpha is not None
-    alpha = representer(form, solution.alpha, found[1], found[2], far=True)
-    return replace(own, alpha=form.features.held(found[1], alpha)[1])
+    coef = form.features.recalled(own.coef, own.alpha)
+    alpha = representer(form, solution.alpha, coef, float(own.intercept), far=True)
+    return replace(own, alpha=form.features.held(coef, alpha)[1])
 
 
 def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
@@ -202,15 +211,15 @@ def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solu
     if moved or column.hard or form.ridge == 0 or form.bias == "free" or column.pull.any():
         return None
     objective, lower = value_at_zero(column), column.bound(point.beta, np.zeros_like(column.y))
-    zero = np.zeros(form.features.width)
-    return _held(form, column, (objective, zero, 0.0), lower, np.zeros_like(column.y), point.beta, tol)
+    zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
+    return _held(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
     if point.coef is None:
         return certify(form, column, point, tol)
-    lower, alpha, beta, _ = dual(form, column, point.beta, point.sigma)
+    proof = dual(form, column, point.beta, point.sigma)
     # Copies: the engine may go on writing into its arrays, for the next column.
     coef, intercept = point.coef.copy(), point.intercept
     held = None if point.alpha is None else point.alpha.copy()
@@ -218,8 +227,8 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
     if 1.0 < factor < math.inf:
         coef, intercept, held = factor * coef, factor * intercept, None if held is None else factor * held
     if held is None and form.ridge > 0:
-        held = representer(form, alpha, coef, intercept)
-    return _held(form, column, (objective, coef, intercept), lower, held, beta, tol)
+        held = representer(form, proof.alpha, coef, intercept)
+    return _held(form, column, (objective, coef, intercept), proof, held, tol)
 
 
 def held_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
@@ -237,22 +246,26 @@ def _held(
     form: MarginForm,
     column: Column,
     found: tuple[float, np.ndarray, float],
-    lower: float,
+    proof: Dual,
     alpha: np.ndarray | None,
-    beta: np.ndarray,
     tol: float,
 ) -> Solution:
     """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
     objective, coef, intercept = rounded(form, column, *found)
     unit = form.unit * column.unit
     at_zero = unit * value_at_zero(column)
-    certificate = judge(unit * objective, unit * lower, at_zero, column.hard, tol)
+    # What rounding may have taken from the objective, and added to the bound.
+    more, growth = doubt_of_objective(form, column, objective, coef, intercept)
+    objective += more
+    if growth > 1.0 and form.features.dtype == np.float64:  # a trace is nothing in float32
+        coef, intercept, alpha = growth * coef, growth * intercept, None if alpha is None else growth * alpha
+    doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
     # What rounding costs, as if the point had been optimal.
-    costly = objective > found[0]
-    at_limit = costly and not judge(unit * objective, unit * found[0], at_zero, column.hard, tol).converged
+    at_limit = not judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol).converged
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
-    return Solution(w, intercept, alpha, beta, norm, certificate, at_limit, form.features.attributes())
+    return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())
 
 
 def relative_gap(column: Column, objective: float, lower: float) -> float:

@@ -66,8 +66,12 @@ class HingeTerm:
         """Sum of the term over all rows; a constraint counts 0 (feasibility is the certificate's business)."""
         if self.hard or self.weight == 0:
             return 0.0
+        return self.weight * float(counts @ self.each(z))
+
+    def each(self, z: np.ndarray) -> np.ndarray:
+        """The term at every margin, without weights."""
         excess = np.maximum(0.0, self.side * (self.threshold - z))
-        return self.weight * float(counts @ (excess if self.power == 1 else excess * excess))
+        return excess if self.power == 1 else excess * excess
 
     def caps(self, counts: np.ndarray) -> np.ndarray:
         """Upper bounds of the multipliers: weight * counts for power 1, infinity for power 2 (0 where counts are 0)."""
@@ -88,7 +92,7 @@ class HingeTerm:
         linear = self.side * self.threshold * float(beta.sum())
         if self.power == 1 or self.hard or self.weight == 0:
             return linear
-        return linear - 0.5 * float((self.softness(counts) * beta**2).sum())
+        return linear - 0.5 * float((self.softness(counts) * beta) @ beta)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""
@@ -140,7 +144,11 @@ class LogisticTerm:
 
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
-        return self.weight / self.alpha * float(counts @ np.logaddexp(0.0, self.alpha * (self.threshold - z)))
+        return self.weight * float(counts @ self.each(z))
+
+    def each(self, z: np.ndarray) -> np.ndarray:
+        """The term at every margin, without weights."""
+        return np.logaddexp(0.0, self.alpha * (self.threshold - z)) / self.alpha
 
     def caps(self, counts: np.ndarray) -> np.ndarray:
         """Upper bounds of the multipliers: weight * counts."""

@@ -169,7 +169,8 @@ class Column:
         value = sum(t.bound(b, self.counts) for t, b in zip(self.terms, beta))
         if self.kappa > 0:
             used = slice(None) if self.whole else self.counts > 0
-            value -= float((sigma[used] ** 2 / self.counts[used]).sum()) / (2.0 * self.kappa)
+            # Squares of numbers near 1e-292 would be lost.
+            value -= 0.5 * float((sigma[used] / self.kappa) @ (sigma[used] / self.counts[used]))
         if self.offset is not None:
             mean = float(self.counts @ self.offset) / self.total
             value += float(self.offset @ (self.sides @ beta)) + self.mean * mean

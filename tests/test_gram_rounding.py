@@ -1,0 +1,168 @@
+"""Certificates over Gram matrices: claims about one kernel hold together, whoever computed its values, and how."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mdlearn
+
+ENGINES = ("newton", "interior", "cd", "direct")
+SAME = 1e-8
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+
+
+def far_column(seed, far=1e6, m=100):
+    """A column of noise that tells the labels, and one that is far out and tells nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=m)
+    return np.c_[x, np.full(m, far)], np.where(x + 0.5 * rng.normal(size=m) > 0, 1.0, -1.0)
+
+
+def dot(A, B):
+    return A @ B.T
+
+
+def plain_kernels(X):
+    """Four ways to say a . b, as (rows, arguments)."""
+    return {
+        "linear": (X, {"kernel": "linear"}),
+        "csr": (sparse.csr_array(X), {"kernel": "linear"}),
+        "precomputed": (X @ X.T, {"kernel": "precomputed"}),
+        "callable": (X, {"kernel": dot}),
+        "poly": (X, {"kernel": "poly", "degree": 1, "gamma": 1.0, "coef0": 0.0}),
+    }
+
+
+def claims(objective, y, ways, **given):
+    """(bound, objective, who) of all engines that take the problem."""
+    found = []
+    for told, (A, kernel) in ways.items():
+        for solver in ENGINES:
+            try:
+                c = mdlearn.fit(objective, A, y, solver=solver, **kernel, **given).certificate
+            except ValueError as error:
+                assert "cannot take this problem" in str(error), error
+                continue
+            found.append((c.lower_bound, c.objective, f"{told} {solver} {c!r}"))
+    return found
+
+
+def assert_consistent(found):
+    low, least = max(found), min(found, key=lambda one: one[1])
+    assert low[0] <= least[1] + SAME * max(abs(low[0]), abs(least[1])), f"{low[2]} against {least[2]}"
+
+
+def least_squares_optimum(X, y, C, lambda1, bias):
+    """The smallest C/2 sum (1 - z)^2 - lambda1 mean z + 1/2 |w|^2, in rational numbers."""
+    m, d = X.shape
+    R = [[Fraction(float(v)) * int(s) for v in row] + [Fraction(int(s))] * (bias != "none") for row, s in zip(X, y)]
+    n = len(R[0])
+    held = [1 if j < d or bias == "regularized" else 0 for j in range(n)]
+    pull = [sum(row[j] for row in R) * (Fraction(C) + Fraction(lambda1) / m) for j in range(n)]
+    M = [[Fraction(C) * sum(r[i] * r[j] for r in R) + (held[i] if i == j else 0) for j in range(n)] for i in range(n)]
+    for i in range(n):
+        for k in range(i + 1, n):
+            by = M[k][i] / M[i][i]
+            M[k] = [a - by * b for a, b in zip(M[k], M[i])]
+            pull[k] -= by * pull[i]
+    w = [Fraction(0)] * n
+    for i in reversed(range(n)):
+        w[i] = (pull[i] - sum(M[i][j] * w[j] for j in range(i + 1, n))) / M[i][i]
+    z = [sum(a * b for a, b in zip(row, w)) for row in R]
+    norm = sum(h * v * v for h, v in zip(held, w)) / 2
+    return float(norm + Fraction(C) / 2 * sum((1 - v) ** 2 for v in z) - Fraction(lambda1) / m * sum(z))
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("far", [1e6, 1e8])
+def test_a_far_column_is_in_the_gap(bias, far):
+    """Entries of 1e12 and more have lost what tells the labels: no claim may be surer than that."""
+    for seed in range(2):
+        X, y = far_column(seed, far)
+        found = claims("lsldm", y, plain_kernels(X), C=4, lambda1=1, lambda2=0, bias=bias, time_limit=2)
+        assert_consistent(found)
+        optimum = least_squares_optimum(X, y, 4, 1, bias)
+        for low, objective, who in found:
+            assert low <= optimum * (1 + SAME) and optimum <= objective * (1 + SAME), (optimum, who)
+
+
+@pytest.mark.parametrize("objective", ["svm", "ldm", "lsvm", "lssvm"])
+def test_columns_of_any_scale(objective):
+    """Sixteen orders of magnitude between columns, as rows and as matrices."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((30, 3)) * 10.0 ** rng.uniform(-8, 8, 3)
+        y = np.where(X @ (rng.standard_normal(3) / X.std(axis=0)) + 0.5 * rng.standard_normal(30) > 0, 1, 0)
+        found = claims(objective, y, plain_kernels(X), bias="regularized", time_limit=1)
+        assert_consistent(found)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_values_computed_by_others(kernel):
+    """The library's kernel, a function, and a matrix, over rows far from the origin."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 4)) + 1e4
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 1e4, 1, 0)
+    if kernel == "rbf":
+        given = {"kernel": "rbf", "gamma": 0.3}
+
+        def values(A, B):
+            return np.exp(-0.3 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+    else:
+        given = {"kernel": "poly", "gamma": 1e-8, "degree": 2, "coef0": 1.0}
+
+        def values(A, B):
+            return (1e-8 * (A @ B.T) + 1.0) ** 2
+
+    ways = {
+        "ours": (X, given),
+        "function": (X, {"kernel": values}),
+        "matrix": (values(X, X), {"kernel": "precomputed"}),
+    }
+    for objective in ("svm", "lssvm", "ldm"):
+        assert_consistent(claims(objective, y, ways, C=100.0, bias="none"))
+
+
+@pytest.mark.parametrize("objective", ["svm", "ldm", "lssvm", "lsvm"])
+def test_ordinary_kernels_keep_their_digits(objective):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(200) > 0, 1, 0)
+    c = mdlearn.fit(objective, X, y, kernel="rbf", tol=2e-12).certificate
+    assert c.converged and c.gap <= 2e-12
+
+
+@pytest.mark.parametrize("least", [-1e-3, -1e-6])
+@pytest.mark.parametrize("m", [60, 1500])
+def test_a_matrix_that_is_not_semidefinite_is_refused(least, m):
+    """Also where the part that is negative is one direction among many."""
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((m, m if m < 100 else 100)))[0]
+    values = np.append(np.linspace(0.1, 1.0, Q.shape[1] - 1), least * (1 if m < 100 else 15))
+    K = (Q * values) @ Q.T
+    y = np.where(rng.standard_normal(m) > 0, 1, 0)
+    K = (K + K.T) / 2
+
+    def values(A, B):
+        return K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
+
+    with pytest.raises(ValueError, match="the kernel matrix is not positive semidefinite"):
+        mdlearn.fit("svm", K, y, kernel="precomputed")
+    with pytest.raises(ValueError, match="the kernel matrix is not positive semidefinite"):
+        mdlearn.fit("svm", np.arange(m)[:, None], y, kernel=values)
+
+
+def test_a_small_deficit_is_in_the_gap():
+    """What rounding of a matrix that went through many hands may leave: an answer, and a gap that says so."""
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    K = (Q * np.append(np.linspace(0.0, 1.0, 59), -3e-10)) @ Q.T
+    y = np.where(rng.standard_normal(60) > 0, 1, 0)
+    c = mdlearn.fit("lssvm", (K + K.T) / 2, y, kernel="precomputed", C=1e4, bias="none", tol=1e-12).certificate
+    assert not c.converged and 1e-12 < c.gap < 1e-4
