@@ -7,7 +7,8 @@ import mdlearn
 from mdlearn.data.chosen import ChosenRows
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.rows import DenseRows
-from mdlearn.forms import certificate, coupled
+from mdlearn.forms import certificate, coupled, margin
+from mdlearn.forms.problem import ColumnProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 
@@ -39,9 +40,25 @@ def test_the_certificate_from_labels_alone_is_the_one_from_the_rows(monkeypatch)
     X, y = rows()
     alone = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
     monkeypatch.setattr(certificate, "_nothing", lambda *_: None)
+    monkeypatch.setattr(ColumnProblem, "untouched", lambda *_: None)
     full = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
     assert alone.certificate == full.certificate
     np.testing.assert_array_equal(alone.coef_, full.coef_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_classes_after_the_deadline_take_no_arrays_of_the_rows(kernel, monkeypatch):
+    """Thousands of classes would else take longer than their time limit, before and after it."""
+    made, make = [], margin._ClassColumn.__getattr__
+    monkeypatch.setattr(margin._ClassColumn, "__getattr__", lambda self, name: made.append(name) or make(self, name))
+    X, y = rows(30, 300)
+    model = mdlearn.fit("svm", X, y, kernel=kernel, time_limit=0.0)
+    assert len(model.certificate.parts) == 30 and made.count("y") == 0
+    assert model.support_.shape == (0,) and not model.duals.any()
+    whole = mdlearn.fit("svm", X, y, kernel=kernel)
+    assert made.count("y") == 29 and whole.certificate.converged
+    one = mdlearn.fit("svm", X, y == 7, kernel=kernel)
+    assert one.certificate.objective == pytest.approx(whole.certificate.parts[7].objective, rel=1e-5)
 
 
 def test_pairs_after_the_deadline_are_not_copied(monkeypatch):

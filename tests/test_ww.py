@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import threadpoolctl
 from reference import optimum
 
 import mdlearn
@@ -211,3 +212,20 @@ def test_the_matrix_is_not_written_out_without_need(monkeypatch):
         _ = rows.X
     assert rows.dot(np.ones(35)).shape == (2800,)
     assert "X" not in vars(rows)
+
+
+def test_digits_at_the_default_tolerance_of_estimators():
+    """Small products of many classes: in one BLAS thread a second, in two that wait for each other minutes."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    from mdlearn.sklearn import MarginClassifier
+
+    X, y = datasets.load_digits(return_X_y=True)
+    seen = set()
+
+    def libraries(state):
+        seen.update(info["num_threads"] for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas")
+
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        model = mdlearn.fit("ww", X, y, tol=MarginClassifier().tol, callback=libraries)
+    assert model.certificate.converged and model.n_iter < 300
+    assert seen == {1}

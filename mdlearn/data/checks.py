@@ -59,6 +59,12 @@ class Data:
         """m: the sum of all counts."""
         return float(self.counts.sum())
 
+    def first_signs(self) -> np.ndarray:
+        """Signs of the only binary problem, or of the first of several."""
+        if self.targets is not None:
+            return np.ones(self.targets.shape[0])
+        return np.where(self.codes == (1 if self.classes.shape[0] == 2 else 0), 1.0, -1.0)
+
     def signs(self) -> list[np.ndarray]:
         """Signs of the binary problems: of the second class, of each of several against the rest; ones for numbers."""
         if self.targets is not None:

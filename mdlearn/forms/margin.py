@@ -11,7 +11,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -185,6 +185,23 @@ class Column:
             return float(sum(t.value(zero, self.counts) for t in self.terms))
         return self.distribution_value(zero)
 
+    @kept
+    def bound_at_zero(self) -> float:
+        """What multipliers 0 say about the objective from below, but for the ridge's share."""
+        return self.bound(np.zeros((len(self.terms), self.y.shape[0])), np.zeros_like(self.y))
+
+    def against_rest(self, codes: np.ndarray, positive: int) -> Column:
+        """The same problem for another class, whose signs are made when they are asked for.
+
+        What does not depend on signs is shared: of thousands of classes every one would else take several arrays of
+        the size of the rows, before the first is solved.
+        """
+        column = object.__new__(_ClassColumn)
+        shared = {name: getattr(self, name) for name in SIGNLESS}
+        vars(column).update({one.name: getattr(self, one.name) for one in fields(Column) if one.name != "y"})
+        vars(column).update(shared, codes=codes, positive=positive)
+        return column
+
     def begun(self, start: Start) -> Column:
         """The same problem with a place to begin, and all that is known of it so far."""
         column = object.__new__(type(self))
@@ -194,6 +211,24 @@ class Column:
     def margins(self, scores: np.ndarray) -> np.ndarray:
         """z at scores y f."""
         return scores if self.offset is None else scores - self.offset
+
+
+SIGNLESS = "total whole kappa pull caps softness sides thresholds kinks hard at_zero bound_at_zero".split()
+"""Properties of a column of a classification that do not depend on its signs."""
+
+
+class _ClassColumn(Column):
+    """A column of one class against the rest; `codes` are the classes of the rows, `positive` is its own."""
+
+    codes: np.ndarray
+    positive: int
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name != "y":
+            raise AttributeError(f"a column has no attribute {name!r}")
+        signs = locked(np.where(self.codes == self.positive, 1.0, -1.0))
+        vars(self)["y"] = signs
+        return signs
 
 
 @dataclass(frozen=True, eq=False)

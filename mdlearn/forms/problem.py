@@ -58,6 +58,13 @@ class Problem(ABC):
         """Return objective and bound of the point of `start`, as far as they are known without any work."""
         return math.inf, -math.inf
 
+    def untouched(self, tol: float) -> Solution | None:
+        """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
+
+        None: that takes more than is known without the rows.
+        """
+        return None
+
     @abstractmethod
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify a point that an engine holds for converged."""
@@ -146,6 +153,18 @@ class ColumnProblem(Problem):
             return objective
         with overflowing():
             return held_objective(self.form, self.part, point, objective)
+
+    def untouched(self, tol: float) -> Solution | None:
+        """Return w = 0 with multipliers 0; None where something that pulls at them takes the rows."""
+        form, column = self.form, self.part
+        pulled = column.mean > 0 or column.offset is not None or column.start is not None
+        if pulled or column.hard or form.ridge == 0 or form.bias == "free":
+            return None
+        certificate = self.certificate_of(self.reference, self.unit * column.bound_at_zero, tol)
+        m, T = form.features.n_rows, len(column.terms)
+        alpha, beta = np.broadcast_to(0.0, (m,)), np.broadcast_to(0.0, (T, m))
+        coef, held = form.features.held(np.broadcast_to(0.0, (form.features.width,)), alpha)
+        return Solution(coef, 0.0, held, beta, 0.0, certificate, extras=form.features.attributes())
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

@@ -37,9 +37,12 @@ def build_model(
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = held_values(solutions, places, data.n_given, dtype)
     alpha, linear = held.alpha, held.coef is not None
-    used = np.zeros(data.n_given, dtype=bool)
-    for one in duals if alpha is None else alpha:  # one by one: together they are no short work
-        used |= one.any(axis=0) if one.ndim > 1 else one != 0
+    used, each = np.zeros(data.n_given, dtype=bool), held.intercept.shape[0] // len(solutions)
+    for i, solution in enumerate(solutions):
+        if empty(solution.beta if solution.alpha is None else solution.alpha):
+            continue
+        for one in (duals if alpha is None else alpha)[i * each : (i + 1) * each]:  # together they are no short work
+            used |= one.any(axis=0) if one.ndim > 1 else one != 0
     mine = np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
     return kind(
@@ -153,6 +156,11 @@ def used_rows(solutions: list[Any], places: list[np.ndarray], n: int) -> np.ndar
     return used
 
 
+def empty(values: np.ndarray) -> bool:
+    """Whether all values are 0; of one number that stands for all, without going through them."""
+    return not (values.any() if any(values.strides) else values.flat[:1].any())
+
+
 def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
     """Attributes from the features: of each pair of classes (empty where a pair has none), or of all classes."""
     if not pairs:
@@ -172,7 +180,7 @@ def _spread(
     for one, at in zip(shaped, places):
         for part in one:
             whole = slice(None) if at.shape[0] == n else at
-            if part.any():  # zeros are there already
+            if not empty(part):  # zeros are there already
                 out[first][:, whole] = to_type(part, dtype, towards_zero)
             first += 1
     return out

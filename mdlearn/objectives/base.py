@@ -286,10 +286,12 @@ class Objective:
         MarginForm or Problem
         """
         terms = checked_terms(self, params, data.total)
-        columns = []
-        for y in data.signs():
-            columns.append(Column(y, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets))
-            self.check_column(params, columns[-1], bias)
+        k, first = data.classes.shape[0], data.first_signs()
+        columns = [Column(first, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets)]
+        if k > 2:
+            columns += [columns[0].against_rest(data.codes, positive) for positive in range(1, k)]
+        for column in columns:
+            self.check_column(params, column, bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
 
     def place(
