@@ -114,7 +114,7 @@ class Outcome:
     @property
     def parts(self):
         """Certificates of single problems."""
-        return self.model.certificate.parts or (self.model.certificate,)
+        return parts_of(self.model)
 
     @property
     def values(self):
@@ -139,6 +139,11 @@ class Outcome:
 
 def _tuple(value):
     return value if isinstance(value, tuple) else (value,)
+
+
+def parts_of(model):
+    """Certificates of the single problems of a model."""
+    return model.certificate.parts or (model.certificate,)
 
 
 def scale_of(objective, lower, at_zero):
