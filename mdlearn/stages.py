@@ -294,7 +294,8 @@ class Setting:
             return lambda late: without_warnings(make(late))
 
         form = _finish(maker(0)(time.perf_counter() >= limits.deadline), limits.deadline)
-        outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], handed.starts, handed.prepared)
+        starts = None if handed.starts is None else _begun(task, handed.starts)
+        outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
             solutions = [task.arranged(one, form) for one in solutions]
@@ -354,6 +355,11 @@ def _checked(make: Maker, runner: Supervised) -> Maker:
         return form
 
     return made
+
+
+def _begun(task: Objective, starts: Starts) -> Starts:
+    """Starts as the objective's forms need them."""
+    return lambda form, first, n: [task.begun(given, form) for given in starts(form, first, n)]
 
 
 def _featured(

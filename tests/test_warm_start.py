@@ -214,3 +214,16 @@ def test_a_start_is_not_written_to():
         mdlearn.fit("ldm", X, y, C=9.0, solver=solver, warm_start=start)
         after = (start.coef_, start.dual_coef_, start.duals, start.intercept_)
         assert all(np.array_equal(a, b) for a, b in zip(before, after))
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("solver", ["cd", "interior", "asgd", "sgd"])
+def test_weston_and_watkins_is_never_worse_than_its_start(solver, bias):
+    X, y, weight, _ = rows(m=40, k=4)
+    start = fit("ww", X, y, C=2.0, bias=bias, sample_weight=weight)
+    settings = {"C": 2.0, "bias": bias, "sample_weight": weight, "solver": solver, "warm_start": start}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+        warm = mdlearn.fit("ww", X, y, tol=1e-13, max_iter=1, **settings)
+    assert warm.certificate.objective <= start.certificate.objective * (1 + 1e-12)
+    assert warm.certificate.lower_bound >= start.certificate.lower_bound - 1e-12 * start.certificate.objective

@@ -16,6 +16,7 @@ from mdlearn.data.kernels import Kernel
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
+from mdlearn.forms.start import Start
 from mdlearn.forms.streamed import StreamedForm, refusal
 from mdlearn.objectives.parameters import Parameter, Setting, one_of
 from mdlearn.objectives.relative_weights import Relative, checked_parameters
@@ -384,6 +385,21 @@ class Objective:
         params : dict
             Resolved parameters.
         """
+
+    def begun(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
+        """Return starts by class and row of X as those of a form that has other rows or columns; here: as they are.
+
+        Parameters
+        ----------
+        starts : sequence of Start
+            One per class, or those of the form itself.
+        form : MarginForm or Problem
+
+        Returns
+        -------
+        sequence of Start
+        """
+        return starts
 
     def arranged(self, solution: Solution, form: Form) -> Solution:
         """Return a solution by class and row of X, for a form that has other rows or columns; here: as it is.

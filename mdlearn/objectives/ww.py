@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
+from mdlearn.forms.start import Start
 from mdlearn.objectives.base import Objective, Parameter, Terms
 
 
@@ -62,6 +64,15 @@ class WestonWatkins(Objective):
         loss = (HingeTerm(params["C"], threshold=2.0),)
         column = Column(np.ones(rows.shape[0]), data.counts[rows.index], 0.0, 0.0, loss)
         return MarginForm(replace(features, rows=rows), (column,), "none")
+
+    def begun(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
+        """One start of all classes' coefficients, with the multipliers of the contrasts."""
+        rows = form.features.rows
+        if not isinstance(rows, ContrastRows) or len(starts) != rows.k:
+            return starts
+        W = [np.append(one.coef, one.intercept) if rows.constant else one.coef for one in starts]
+        beta = np.stack([one.beta[0] for one in starts])[rows.other, rows.index]
+        return [Start(np.concatenate(W), 0.0, beta[None], beta)]
 
     def arranged(self, solution: Solution, form: Form) -> Solution:
         """Coefficients (k, d), intercepts (k,), dual coefficients and multipliers (k, 1, m); those of own classes 0."""
