@@ -135,7 +135,10 @@ def in_blocks(seed, engines=("newton", "asgd", "sgd")):
     zero = None if free else at_zero(name, X, y, {**given, "sample_weight": weights})
     for engine in engines:
         models = [fit(name, source, None, max_iter=n, solver=engine, tol=tol, **given) for n in EFFORTS]
-        yield f"{engine} over blocks", [*worse(models), *broken(models, zero)]
+        found = [*worse(models), *broken(models, zero)]
+        if engine != "newton":  # bounds of earlier epochs would take passes of their own
+            found = [one for one in found if ": bound" not in one]
+        yield f"{engine} over blocks", found
 
 
 def parts(model):

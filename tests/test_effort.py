@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fuzz_effort import EFFORTS, broken, fit, looks, worse
+from fuzz_effort import EFFORTS, broken, fit, in_blocks, looks, worse
 from warm_cases import rows, text
 
 import mdlearn
@@ -16,6 +16,11 @@ from mdlearn.solvers.interior import Interior
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_random_problems(seed):
     assert [(engine, found[0]) for engine, found in looks(seed) if found] == []
+
+
+@pytest.mark.parametrize("seed", range(1000, 1020))
+def test_random_problems_over_row_blocks(seed):
+    assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mdlearn.forms.proof import Certificate, gap_between
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,39 @@ class State:
     problem: int
     row_dots: int | None = field(default=None, compare=False)
     point: int | None = field(default=None, compare=False)
+
+
+def settled(
+    history: Sequence[State], certificates: Sequence[Certificate], scales: Sequence[tuple[float, bool]]
+) -> list[State]:
+    """A history by problems, which promises nothing that certificates do not hold, and ends with these.
+
+    Estimates of engines can be better than what is true. Problems in threads report in any order.
+
+    Parameters
+    ----------
+    history : sequence of State
+    certificates : sequence of Certificate
+        One for each problem.
+    scales : sequence of (float, bool)
+        The problem's value at w = 0, and whether it has constraints: what gaps are relative to.
+
+    Returns
+    -------
+    list of State
+    """
+    found = sorted(history, key=lambda state: state.problem)
+    least, largest, problem = math.inf, -math.inf, -1
+    for i, state in enumerate(found):
+        told = certificates[state.problem]
+        if state.problem != problem:
+            least, largest, problem = math.inf, -math.inf, state.problem
+        if i + 1 == len(found) or found[i + 1].problem != state.problem:
+            found[i] = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
+            continue
+        least = min(max(state.objective, told.objective), least)
+        largest = max(min(state.lower_bound, told.lower_bound), largest)
+        if (least, largest) != (state.objective, state.lower_bound):
+            gap = gap_between(least, largest, *scales[problem]) if math.isfinite(largest) else state.gap
+            found[i] = replace(state, objective=least, lower_bound=largest, gap=gap)
+    return found

@@ -125,6 +125,35 @@ class Certify:
         return y * (found.slope - counts * sigma + pull), size
 
 
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Work of a pass: what objectives at some coefficients are made of.
+
+    Attributes
+    ----------
+    form : StreamedForm
+    held : ndarray of shape (p, size)
+        Coefficients of all columns.
+    """
+
+    form: StreamedForm
+    held: np.ndarray
+
+    def __call__(self, block: Block) -> Sums:
+        """Losses and moments of the margins."""
+        form, p = self.form, len(self.form.columns)
+        out, room = Sums({name: np.zeros(p) for name in ("value", "first", "second")}), Room()
+        for rows in steps(block.counts.shape[0], form.piece):
+            Z, counts = form.margins(block.X.piece(rows, room), self.held), block.counts[rows]
+            for j, one in enumerate(form.columns):
+                z = np.where(block.codes[rows] == one.positive, 1.0, -1.0) * Z[:, j]
+                apart = z - float(one.centre @ self.held[j])
+                out["value"][j] += total_loss(one.column.terms, z, counts)
+                out["first"][j] += counts @ apart
+                out["second"][j] += counts @ (apart * apart)
+        return out
+
+
 def certified(
     form: StreamedForm,
     blocks: RowBlocks,
@@ -158,10 +187,7 @@ def _judged(form: StreamedForm, j: int, w: np.ndarray, sums: Sums, tol: float) -
     """Certificate of one column."""
     one, R = form.columns[j], form.punished
     column, total = one.column, one.column.total
-    first = float(sums["first"][j])
-    value = 0.5 * float(R @ (w * w)) + float(sums["value"][j])
-    value -= column.mean * (float(one.centre @ w) + first / total)
-    value += 0.5 * column.kappa * (float(sums["second"][j]) - first * first / total)
+    value = objective_of(form, j, w, sums)
     e, mass = _element(form, j, sums), float(sums["mass"][j])
     lower = float(sums["bound"][j]) - 0.5 * float(R @ (e * e))
     if column.kappa > 0:
@@ -170,6 +196,15 @@ def _judged(form: StreamedForm, j: int, w: np.ndarray, sums: Sums, tol: float) -
         lower = -math.inf
     unit = form.unit * column.unit
     return judge(unit * value, unit * lower, unit * column.at_zero, False, tol)
+
+
+def objective_of(form: StreamedForm, j: int, w: np.ndarray, sums: Sums) -> float:
+    """Objective of one column at w, in units of the form, from the sums there."""
+    one = form.columns[j]
+    column, total, first = one.column, one.column.total, float(sums["first"][j])
+    value = 0.5 * float(form.punished @ (w * w)) + float(sums["value"][j])
+    value -= column.mean * (float(one.centre @ w) + first / total)
+    return value + 0.5 * column.kappa * (float(sums["second"][j]) - first * first / total)
 
 
 def _element(form: StreamedForm, j: int, sums: Sums) -> np.ndarray:

@@ -265,8 +265,8 @@ class BlockNewton:
         """
         state, estimate, kinked = self.state, self.form.ridge == 0, self.form.columns[j].kinked
         falling = value < (1.0 - FALLS) * state.best[j]
-        if value < state.best[j] or estimate:
-            state.best[j], state.best_W[j] = value, w + step if estimate else w
+        if value < state.best[j]:
+            state.best[j], state.best_W[j] = value, w
         if lower > state.lower[j] or estimate:
             meets = estimate or (self.form.bias == "free" and not kinked)
             self._bounded(j, lower, w, step if meets else 0.0, float(state.h[j]))

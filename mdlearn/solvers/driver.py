@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.history import State
+from mdlearn.forms.history import State, settled
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import Certificate, Solution, combine, gap_between
+from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.start import Start
 from mdlearn.solvers.base import Offer
 from mdlearn.solvers.incumbent import Incumbent
@@ -152,7 +151,8 @@ class Driver:
                 self.progress.complete()
         finally:
             self.progress.close()
-        self.history = settled(self.history, solved)
+        scales = [(one.at_zero, one.hard) for one in solved]
+        self.history = settled(self.history, [one.certificate for one in solutions], scales)
         shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
@@ -296,24 +296,6 @@ class Driver:
         self.history.append(state)
         self.progress.show(state)
         return self.limits.callback is not None and bool(self.limits.callback(state))
-
-
-def settled(history: list[State], solved: Sequence[_Solved]) -> list[State]:
-    """A history by problems, which promises nothing that certificates do not hold, and ends with these.
-
-    Estimates of engines can be better than what is true. Problems in threads report in any order.
-    """
-    found = sorted(history, key=lambda state: state.problem)
-    for i, state in enumerate(found):
-        one, told = solved[state.problem], solved[state.problem].solution.certificate
-        if i + 1 == len(found) or found[i + 1].problem != state.problem:
-            found[i] = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
-            continue
-        objective, lower = max(state.objective, told.objective), min(state.lower_bound, told.lower_bound)
-        if (objective, lower) != (state.objective, state.lower_bound):
-            gap = gap_between(objective, lower, one.at_zero, one.hard) if math.isfinite(lower) else state.gap
-            found[i] = replace(state, objective=objective, lower_bound=lower, gap=gap)
-    return found
 
 
 def _made(form: Form) -> Generator[None, None, Form]:

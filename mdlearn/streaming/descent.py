@@ -15,13 +15,13 @@ from mdlearn.data.checks import Data
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.history import State
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, judge
 from mdlearn.forms.rounding import to_type
-from mdlearn.forms.streamed_proof import Multipliers, certified
+from mdlearn.forms.streamed import StreamedForm
+from mdlearn.forms.streamed_proof import Multipliers, Values, certified, objective_of
 from mdlearn.solvers.sgd import SGD
 from mdlearn.solvers.sgd_stream import Descent, advance, begin, restarted
 from mdlearn.streaming.beginning import Begun
-from mdlearn.streaming.newton import or_zero, seen_so_far
 from mdlearn.streaming.passes import Passes
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
@@ -73,21 +73,48 @@ class Walk:
     options : dict
         Checked ones.
     begun : Begun
+
+    Attributes
+    ----------
+    best, best_W : ndarray of shape (p,), (p, size)
+        Smallest objective at the end of an epoch, or at w = 0, and where.
+    open_W : ndarray of shape (p, size) or None
+        The end of an epoch whose objective is not known.
     """
 
     def __init__(self, engine: SGD, options: dict[str, Any], begun: Begun) -> None:
         self.engine, self.options, self.begun = engine, options, begun
         self.descents: list[Descent] = []
+        form = begun.form
+        self.best = np.array([one.column.at_zero for one in form.columns])
+        self.best_W = np.zeros((len(form.columns), form.size))
+        self.open_W: np.ndarray | None = None
 
     def epoch(self, number: int, passes: Passes) -> Generator[None, None, bool]:
-        """Steps over all blocks, one after the other."""
+        """Steps over all blocks, one after the other; on its way, the objective where the last epoch ended."""
+        form = self.begun.form
+        self.open_W = self.held() if self.descents else None
+        values, sums = None if self.open_W is None else Values(form, self.open_W), None
         for i, given in enumerate(passes.blocks):
             block = taken(given, self.begun.summary, i)
             if block is not None:
-                form = self._form(block)
-                self.descents = [self._advanced(form, j, number, block) for j in range(len(form.columns))]
+                if values is not None:
+                    sums = values(block) if sums is None else sums + values(block)
+                part = self._form(block)
+                self.descents = [self._advanced(part, j, number, block) for j in range(len(part.columns))]
             yield
+        if self.open_W is not None and sums is not None:
+            for j, w in enumerate(self.open_W):
+                value = objective_of(form, j, w, sums)
+                if value < self.best[j]:
+                    self.best[j], self.best_W[j] = value, w
+            self.open_W = None
         return True
+
+    def held(self) -> np.ndarray:
+        """Where the steps have led, as a model holds it."""
+        W = np.array([one.current for one in self.descents])[:, : self.begun.form.size]
+        return to_type(W, self.begun.summary.dtype).astype(np.float64)
 
     def _form(self, block: Block) -> MarginForm:
         """The problem over a block's rows."""
@@ -116,34 +143,48 @@ class Walk:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Where the steps have led, for a file."""
-        return {
-            name: np.array([getattr(one, name) for one in self.descents]) for name in ("w", "total", "eta0", "t0", "t")
-        }
+        names = ("w", "total", "eta0", "t0", "t")
+        found = {name: np.array([getattr(one, name) for one in self.descents]) for name in names}
+        return {**found, "best": self.best, "best_W": self.best_W}
 
     def read(self, found: dict[str, np.ndarray]) -> None:
         """What `arrays` gave."""
         parts = zip(found["w"], found["total"], found["eta0"], found["t0"], found["t"], strict=True)
         self.descents = [Descent(w, total, float(eta0), int(t0), int(t)) for w, total, eta0, t0, t in parts]
+        self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
 
 
 def _judged(walk: Walk, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
-    """Certificates with the best of some multipliers, from one pass for all."""
-    form, p = begun.form, len(begun.form.columns)
-    W = np.array([one.current for one in walk.descents]) if walk.descents else np.zeros((p, form.width + 1))
-    held = to_type(W[:, : form.size], begun.summary.dtype).astype(np.float64)
+    """Certificates of the best coefficients with the best of some multipliers, from one pass for all."""
+    form, p, tol = begun.form, len(begun.form.columns), passes.limits.tol
+    groups = [walk.held()] if walk.descents else []
+    groups += [] if walk.open_W is None else [walk.open_W]
     widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
-    several = replace(form, columns=form.columns * len(widths))
-    made = tuple(Multipliers(w, np.zeros_like(w), h) for h in widths for w in held)
-    tol = passes.limits.tol
-    work = certified(several, passes.blocks, begun.summary, np.tile(held, (len(widths), 1)), made, tol)
-    found = passes.last(work) if passes.complete else None
-    if found is None:  # nothing is known of these coefficients
-        seen = [(math.inf, -math.inf, w) for w in held]
-        best, held = seen_so_far(form, begun.summary, seen, tol)
-    else:
-        proven = [max(found[j::p], key=lambda one: one.lower_bound) for j in range(p)]
-        best, held = or_zero(form, [(one.objective, one.lower_bound) for one in proven], held, tol)
-    for j, one in enumerate(best):
+    seen = [_known(walk, form, j) for j in range(p)]
+    if groups and passes.complete:
+        held = np.concatenate([np.tile(group, (len(widths), 1)) for group in groups])
+        made = tuple(Multipliers(w, np.zeros_like(w), h) for group in groups for h in widths for w in group)
+        several = replace(form, columns=form.columns * (len(groups) * len(widths)))
+        told = passes.last(certified(several, passes.blocks, begun.summary, held, made, tol)) or []
+        for i, one in enumerate(told):  # none where time does not suffice
+            seen[i % p].append((one.objective, one.lower_bound, held[i]))
+    found, W = [], np.zeros((p, form.size))
+    for j, mine in enumerate(seen):
+        least = min(mine, key=lambda one: one[0])
+        W[j], lower, scale = least[2], max(one[1] for one in mine), mine[0][0]
+        found.append(judge(least[0], lower, scale, False, tol))
         elapsed = time.perf_counter() - passes.limits.started
-        passes.tell(State(passes.done, one.objective, one.lower_bound, one.gap, elapsed, j))
-    return best, held
+        passes.tell(State(passes.done, least[0], found[j].lower_bound, found[j].gap, elapsed, j))
+    return found, W
+
+
+def _known(walk: Walk, form: StreamedForm, j: int) -> list[tuple[float, float, np.ndarray]]:
+    """Objective, bound and coefficients of w = 0 and of the best epoch: what is known without a pass.
+
+    With a pull on the margins, multipliers of 0 say nothing.
+    """
+    column = form.columns[j].column
+    unit, zero = form.unit * column.unit, np.zeros_like(column.y)
+    lower = -math.inf if column.pull.any() else column.bound(np.zeros(column.caps.shape), zero)
+    best = (unit * float(walk.best[j]), -math.inf, walk.best_W[j])
+    return [(unit * column.at_zero, unit * lower, np.zeros(form.size)), best]

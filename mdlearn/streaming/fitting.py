@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn.data.memory import worded
 from mdlearn.data.streams import RowBlocks
+from mdlearn.forms.history import settled
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
@@ -107,14 +108,16 @@ def _head(
 def _model(begun: Begun, passes: Passes, parts: list[Certificate], W: np.ndarray, reason: str) -> Model:
     """A model of coefficients; nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
-    at_zero = sum(form.unit * one.column.unit * one.column.at_zero for one in form.columns)
+    each = [form.unit * one.column.unit * one.column.at_zero for one in form.columns]
+    at_zero = sum(each)
+    scales = [(value, False) for value in (each if len(parts) == len(each) else [at_zero])]
     W = W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))])
     return model_without_rows(
         begun.task.name,
         begun.params,
         (call.bias, call.multiclass, begun.task.probabilities),
         (passes.solver, reason),
-        (passes.done, passes.history),
+        (passes.done, settled(passes.history, parts, scales)),
         combine(parts, at_zero, False, call.limits.tol),
         summary.classes,
         W,

@@ -45,6 +45,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
             if passes.stopped or not engine.reopen(certificates):
                 passes.show_end(certificates)
                 return certificates, held
+            passes.correct(certificates)
     finally:
         passes.progress.close()
 

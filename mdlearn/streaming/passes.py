@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,16 @@ class Passes:
         """Fill the bar where every gap was reached."""
         if all(one.converged for one in certificates):
             self.progress.complete()
+
+    def correct(self, certificates: Sequence[Certificate]) -> None:
+        """Put what certificates say into the last state of every problem: estimates promised too much."""
+        for problem, told in enumerate(certificates):
+            for i in reversed(range(len(self.history))):
+                if self.history[i].problem == problem:
+                    state = self.history[i]
+                    state = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
+                    self.history[i] = state
+                    break
 
     def shortfalls(self, certificates: list[Certificate]) -> list[Shortfall]:
         """Why a gap was not reached, and what to do."""
