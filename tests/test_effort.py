@@ -18,7 +18,7 @@ def test_random_problems(seed):
     assert [(engine, found[0]) for engine, found in looks(seed) if found] == []
 
 
-@pytest.mark.parametrize("seed", range(1000, 1020))
+@pytest.mark.parametrize("seed", range(1000, 1016))
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
 
