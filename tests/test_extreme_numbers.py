@@ -150,6 +150,36 @@ def test_arithmetic_that_ends_an_engine(error, tmp_path, monkeypatch):
     assert model.certificate.lower_bound <= optimum * (1 + 1e-9) <= model.certificate.objective * (1 + 2e-9)
 
 
+def test_row_blocks_of_any_size():
+    """Passes overflow without a warning, and a matrix that is singular to rounding ends the steps, not the fit."""
+    rows = np.float32([[1e12], [-1e12], [1e12], [3e11]])
+    labels = np.array([0, 1, 0, 1])
+    for objective in ("mdlm", "svm", "lssvm", "l2lr"):
+        for scale in (1e-30, 1.0, 1e20):
+            model = mdlearn.fit(objective, [(rows * np.float32(scale), labels)], None, bias="regularized")
+            assert model.certificate.lower_bound <= model.certificate.objective
+    model = mdlearn.fit("mlr", [(X, Y)], None, alpha=1e300)
+    assert model.certificate.lower_bound <= model.certificate.objective
+
+
+def test_portions_of_any_size():
+    pytest.importorskip("sklearn")
+    from mdlearn.sklearn import LandmarkTransformer, MarginClassifier
+
+    stream = MarginClassifier("ldm", solver="sgd", bias="none")
+    assert np.isfinite(stream.partial_fit((1e-30 * X).astype(np.float32), Y, classes=[0, 1]).coef_).all()
+    nothing = MarginClassifier("svm", solver="sgd", params={"C": 1e-300}, bias="none")
+    assert not nothing.partial_fit(0 * X, Y, classes=[0, 1]).coef_.any()
+    with pytest.raises(ValueError, match=r"^projections of X overflow float32; scale the columns of X$"):
+        LandmarkTransformer(n_landmarks=2).fit_transform((1e25 * X).astype(np.float32))
+
+
+def test_statistics_and_approximations_that_overflow():
+    assert mdlearn.margins.variance([1e200, -1e200]) == np.inf
+    with pytest.raises(ValueError, match=r"^values of kernel 'poly' overflow; scale the features$"):
+        mdlearn.fit("svm", X, Y, kernel="poly", gamma=1e179, approximation="nystroem", n_components=3)
+
+
 # ---------------------------------------------------------------- a search
 
 OBJECTIVES = mdlearn.list_objectives()

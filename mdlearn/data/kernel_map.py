@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from mdlearn.data import memory
+from mdlearn.data.arrays import LARGEST
 from mdlearn.data.checks import check_number
 from mdlearn.data.distinct import distinct
 from mdlearn.data.feature_map import FeatureMap, array_of
@@ -183,7 +184,10 @@ def approximated(
         return ApproximateKernel.of(KernelMap(kernel, points, None))
     memory.require(40.0 * n * n, f"eigenvectors of {n} points", "lower n_components")
     yield
-    values, U = np.linalg.eigh(kernel.block(DenseRows(points), DenseRows(points)))
+    K = kernel.block(DenseRows(points), DenseRows(points))
+    if not np.abs(K).max() <= LARGEST:
+        raise ValueError(f"values of {kernel.title} overflow; scale the features")
+    values, U = np.linalg.eigh(K)
     largest = float(values[-1])
     if not largest > 0 or float(values[0]) < -1e-8 * largest:
         raise ValueError(f"{kernel.title} is not positive semidefinite on {n} rows; an approximation needs that")

@@ -61,7 +61,8 @@ def variance(z: Any, sample_weight: Any = None) -> float:
     """
     z, w = weighted(z, sample_weight)
     centred = z - w @ z / w.sum()
-    return float(w @ (centred * centred) / w.sum())
+    with np.errstate(over="ignore"):  # infinite, then
+        return float(w @ (centred * centred) / w.sum())
 
 
 def minimum(z: Any, sample_weight: Any = None) -> float:

@@ -14,6 +14,8 @@ from mdlearn.data import memory
 from mdlearn.data.arrays import check_rows, only
 from mdlearn.data.checks import Data, check_weights
 from mdlearn.data.maps import LandmarkMap
+from mdlearn.data.quiet import overflowing
+from mdlearn.data.rows import Rows
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.params import FLOATS, seed
 
@@ -164,10 +166,18 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         rows = check_rows(X)
         if self.sparse_output:
-            return self._map.features(rows).matrix().astype(rows.dtype, copy=False)
+            return self._made(rows).matrix().astype(rows.dtype, copy=False)
         size = 12.0 * rows.shape[0] * self._map.width
         memory.require(size, f"{self._map.width} features of {rows.shape[0]} rows", "set sparse_output=True")
-        return self._map.features(rows).block(slice(None)).astype(rows.dtype, copy=False)
+        return self._made(rows).block(slice(None)).astype(rows.dtype, copy=False)
+
+    def _made(self, rows: Rows) -> Rows:
+        """Projections of rows; ValueError where they are beyond the type of the rows."""
+        with overflowing():
+            made: Rows = self._map.features(rows)
+        if not np.isfinite(made.largest()):
+            raise ValueError(f"projections of X overflow {rows.dtype}; scale the columns of X")
+        return made
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_map")

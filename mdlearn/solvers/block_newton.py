@@ -24,7 +24,7 @@ from mdlearn.forms.streamed import REACH, StreamedForm
 from mdlearn.forms.streamed_passes import Along, Evaluate, Gather, Near
 from mdlearn.forms.streamed_proof import Exact, Multipliers
 from mdlearn.solvers.block_state import DONE, GATHER, LINE, STEP, State
-from mdlearn.solvers.linalg import cholesky_shifted, solve
+from mdlearn.solvers.linalg import NotPositiveDefinite, cholesky_shifted, solve
 from mdlearn.solvers.near_rows import NearRows, minimise
 
 LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
@@ -100,10 +100,13 @@ class BlockNewton:
             mine = {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
             if isinstance(work, Along):
                 self._choose(j, mine)
-            elif isinstance(work, Evaluate):
-                yield from self._arrive(j, work.W[i], mine)
-            else:
-                yield from self._solve(j, work.W[i], mine, sums[f"near {i}"])
+                continue
+            evaluated = isinstance(work, Evaluate)
+            step = self._arrive(j, work.W[i], mine) if evaluated else self._solve(j, work.W[i], mine, sums[f"near {i}"])
+            try:
+                yield from step
+            except NotPositiveDefinite:  # numbers beyond float64: the best point so far is the answer
+                self.state.mode[j] = DONE
 
     def multipliers(self) -> tuple[Multipliers, ...]:
         """Of the best bounds."""

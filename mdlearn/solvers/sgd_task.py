@@ -127,7 +127,8 @@ class Task:
         """A first step size that no row can make diverge: one over the largest curvature (or jump) of one step."""
         largest = float(self.rows.squares().max()) + self.constant
         bend = self.bend + float(self.terms[:, 2:4].sum()) + 0.25 * float(self.terms[:, 4] @ self.terms[:, 5])
-        return 1.0 / (largest * (bend + 2.0 * self.spread) + 1.0 / self.scale)
+        steepest = largest * (bend + 2.0 * self.spread) + 1.0 / self.scale
+        return 1.0 / steepest if steepest > 0 else 1.0
 
 
 class Stream:

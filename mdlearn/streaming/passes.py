@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.checkpoint import Checkpoint
+from mdlearn.data.quiet import overflowing
 from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate
@@ -128,7 +129,8 @@ class Passes:
         begun = time.perf_counter()
         while True:
             try:
-                work.send(None)
+                with overflowing():
+                    work.send(None)
             except StopIteration as done:
                 self.cost = max(self.cost, time.perf_counter() - begun)
                 return done.value
