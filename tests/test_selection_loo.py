@@ -1,5 +1,6 @@
 """Leave-one-out in closed form against m fits without a row each, and the other ways to leave rows out."""
 
+import contextlib
 import warnings
 from typing import ClassVar
 
@@ -10,7 +11,9 @@ from reference import gram
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
+from mdlearn.numerics.eigh import eigh_seconds
 from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.selection import leave_one_out
 
 
 def sample(m=20, d=3, seed=0, classes=2):
@@ -263,3 +266,17 @@ def test_hopeless_numbers_of_fits_are_refused():
     X = np.random.default_rng(0).standard_normal((5000, 2))
     with pytest.raises(ValueError, match="25000 fits of 'svm'"):
         mdlearn.select("svm", X, X[:, 0] > 0, {"C": [1, 2, 3, 4, 5]}, cv="loo")
+
+
+@pytest.mark.parametrize("seconds, scored", [(50.0, True), (200.0, False)])
+def test_a_decomposition_that_would_not_end_in_time_is_not_begun(seconds, scored, monkeypatch, clock):
+    """One call of LAPACK goes on whatever the time is."""
+    monkeypatch.setattr(leave_one_out, "eigh_seconds", lambda order: seconds)
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    with contextlib.nullcontext() if scored else pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        found = mdlearn.cross_validate("lssvm", X, X[:, 0] > 0, cv="loo", kernel="rbf", time_limit=100.0)
+    assert np.isfinite(found.scores).all() == scored
+
+
+def test_the_seconds_of_a_decomposition_grow_with_the_cube_of_its_order():
+    assert eigh_seconds(2000) == pytest.approx(8.0 * eigh_seconds(1000)) and eigh_seconds(1000) > 0.0

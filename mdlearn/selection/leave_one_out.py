@@ -8,6 +8,7 @@ of which one is left out; so weights below 1 have nothing that could be.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from mdlearn.margins.leaving import Decomposition
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import class_scores
 from mdlearn.model.start import WarmStart
+from mdlearn.numerics.eigh import eigh_seconds
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.bar import Bar
 from mdlearn.selection.folds import Units
@@ -59,7 +61,11 @@ def by_rows(study: Study, units: Units, bar: Bar) -> Judged:
             judged.stopped = judged.stopped or study.late()
             if judged.stopped:
                 return judged
-            values = answers.values(study.asked[i][0], filled[i])
+            try:
+                values = answers.values(study.asked[i][0], filled[i])
+            except _NoTimeError:
+                judged.stopped = "time_limit reached"
+                return judged
             if values is None:
                 open_points.append((i, kernel))
                 continue
@@ -100,6 +106,10 @@ def _check(study: Study, units: Units) -> None:
         raise ValueError(f"cv='loo' needs two rows of every class, repetitions included; class {label!r} has one")
     if data.total < 2:
         raise ValueError("cv='loo' needs two rows, repetitions included; there is one")
+
+
+class _NoTimeError(Exception):
+    """A decomposition would not end in time."""
 
 
 class _Answers:
@@ -143,9 +153,17 @@ class _Answers:
             return None
         assert isinstance(form, MarginForm)
         if j not in self.known:
+            self._check_time(form.features, piece.counts.shape[0])
             self.known[j] = yield from decomposed(form.features, piece.counts, call.bias)
         columns: tuple[Column, ...] = form.columns
         return np.column_stack([column.y * self.known[j].margins(column.y, weights_of(column)) for column in columns])
+
+    def _check_time(self, features: Any, m: int) -> None:
+        """Raise where the decomposition, one call of LAPACK, would go on after the time limit."""
+        left = self.study.call.limits.deadline - time.perf_counter()
+        order = min(m, features.width)
+        if np.isfinite(left) and eigh_seconds(order) * max(1.0, 0.5 * m / order) > left:
+            raise _NoTimeError
 
     def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
         """Class scores: rows of other classes than a pair's are in none of its fits."""
