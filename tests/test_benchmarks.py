@@ -299,3 +299,25 @@ def test_the_table_is_put_between_its_markers(tmp_path, monkeypatch, capsys):
     ):
         with pytest.raises(ValueError, match="needs one"):
             peers.replaced(wrong, "")
+
+
+# ---------------------------------------------------------------- defaults on raw columns
+
+
+def test_a_study_of_defaults_reads_files_as_they_are(tmp_path):
+    """Rows with missing values are left out, labels may be words, and what raises is told in the table."""
+    defaults = importlib.import_module("defaults")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) * [1.0, 1e4, 1e-3]
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    X[3, 1] = np.nan
+    np.savez(tmp_path / "words.npz", X=X, y=y)
+    told = defaults.fit_one("svm", tmp_path / "words.npz", 15.0, 1e-6)
+    assert (
+        dict(zip(defaults.TITLES, told)).items() >= {"rows": 39, "columns": 3, "classes": 2, "end": "converged"}.items()
+    )
+    X[np.arange(40), np.arange(40) % 3] = np.nan
+    filled = defaults.complete(X, y)[0]
+    assert filled.shape == (40, 3) and np.isfinite(filled).all()
+    np.savez(tmp_path / "one.npz", X=np.ones((30, 2)), y=np.ones(30))
+    assert defaults.fit_one("svm", tmp_path / "one.npz", 15.0, 1e-6)[-1].startswith("ValueError")
