@@ -75,7 +75,7 @@ def test_objective_and_bound_may_come_from_two_points():
     assert np.allclose(model.dual_coef_ @ X, model.coef_, rtol=0, atol=1e-9 * np.abs(model.coef_).max())
 
 
-@pytest.mark.parametrize("limit", [{"max_iter": 1}, {"time_limit": 1e-9}, {"callback": lambda state: True}], ids=str)
+@pytest.mark.parametrize("limit", [{"max_iter": 1}, {"time_limit": 1e-9}, {"callback": lambda state: True}], ids=list)
 @pytest.mark.parametrize("solver", ["sgd", "asgd", "cd", "interior"])
 def test_an_early_end_is_not_above_w_0_nor_above_the_start(solver, limit):
     X, y, *_ = rows()
