@@ -44,6 +44,24 @@ def test_regions_and_lines_are_those_of_the_model(ax):
     assert inside and not overlaps
 
 
+def test_every_line_has_its_value_once(ax):
+    model = mdlearn.fit("svm", X, Y, kernel="rbf", C=10)
+    plotting.decision_boundary(model, X, Y, ax=ax)
+    written = {text.get_text(): np.array(text.get_position()) for text in ax.texts}
+    assert sorted(written) == ["f = -1", "f = 0", "f = 1"] and len(ax.texts) == 3
+    for text, place in written.items():
+        level = float(text.removeprefix("f = "))
+        assert_allclose(model.decision_function([place]), level, atol=0.3)
+
+
+def test_lines_between_several_classes_are_named(ax):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    labels = (rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0.3)
+    plotting.decision_boundary(mdlearn.fit("svm", rows, labels), rows, labels, support=False, ax=ax)
+    assert entries(ax)[-1] == "equal scores" and not ax.texts
+
+
 def test_rows_and_rings(ax):
     model = mdlearn.fit("svm", X, Y, C=10, solver="interior")
     exact = mdlearn.fit("svm", X, Y, C=10, solver="cd")

@@ -71,10 +71,35 @@ def test_no_gap_is_lost_on_logarithmic_axes(ax):
     assert np.isfinite(ax.transData.transform(line.get_xydata())).all()
 
 
+def test_objective_and_bound(ax):
+    models = {"interior": fitted(solver="interior"), "cd": fitted(solver="cd")}
+    plotting.gap_history(models, value="bounds", against="iterations", ax=ax)
+    assert entries(ax) == [f"{name}: {what}" for name in models for what in ("objective", "lower bound")]
+    lines = curves(ax)
+    for (above, below), model in zip((lines[:2], lines[2:]), models.values()):
+        assert above.get_color() == below.get_color() and above.get_linestyle() != below.get_linestyle()
+        assert (np.diff(above.get_ydata()) <= 0).all() and (np.diff(below.get_ydata()) >= 0).all()
+        assert (below.get_ydata() <= above.get_ydata()).all()
+        assert above.get_ydata()[-1] == pytest.approx(model.certificate.objective, rel=1e-5)
+        assert below.get_ydata()[-1] == pytest.approx(model.certificate.lower_bound, rel=1e-5)
+    assert ax.get_ylabel() == "objective and lower bound"
+
+
+def test_bounds_of_several_problems_and_far_beginnings(ax):
+    from mdlearn.forms.history import State
+
+    plotting.gap_history(fitted(3), value="bounds", ax=ax)
+    assert len(curves(ax)) == 6 and len(entries(ax)) == 2
+    states = [State(1, 1e6, 0.0, 1e6, 0.1, 0), State(2, 2.0, 1.0, 0.5, 0.2, 0)]
+    plotting.gap_history(SimpleNamespace(history=states), value="bounds", ax=ax)
+    assert ax.get_yscale() == "symlog"
+
+
 def test_errors_are_one_clear_sentence(ax):
     for models, options, error, message in [
         ([], {}, ValueError, "nothing to plot"),
         (fitted(), {"against": "hours"}, ValueError, "against='hours' is unknown; give 'seconds' or 'iterations'"),
+        (fitted(), {"value": "bound"}, ValueError, "value='bound' is unknown; give 'gap' or 'bounds'"),
         (fitted(), {"labels": ["a", "b"]}, ValueError, "does not name 1 curves"),
         ([object()], {}, TypeError, "'object' object has no history"),
         (SimpleNamespace(history=[]), {}, ValueError, "knows no gap"),

@@ -128,14 +128,39 @@ def test_legend_stands_beside_the_axes_and_inside_the_figure(ax):
     assert legend.x1 <= figure.x1 and legend.y0 >= figure.y0 and legend.y1 <= figure.y1
 
 
-def test_without_a_layout_engine_the_legend_stands_inside_and_off_the_curves():
-    ax = figures.Figure().add_subplot()
+@pytest.mark.parametrize("size", [(7, 4), (3, 3), (3, 5), (12, 3)])
+@pytest.mark.parametrize("names", [("a", "b"), ("a long name of a model", "b"), ("x" * 40, "y" * 40)])
+def test_without_a_layout_engine_axes_make_room_for_the_legend(size, names):
+    ax = figures.Figure(figsize=size).add_subplot()
     z = np.linspace(-1, 1, 50) ** 3
-    plotting.cumulative_margins({"a": z, "b": z + 0.2}, ax=ax)
-    legend, axes, _ = drawn_boxes(ax)
-    assert axes.x0 <= legend.x0 and legend.x1 <= axes.x1
-    for line in curves(ax):
-        assert not line.get_path().transformed(line.get_transform()).intersects_bbox(legend, filled=False)
+    plotting.cumulative_margins({names[0]: z, names[1]: z + 0.2}, ax=ax)
+    legend, axes, figure = drawn_boxes(ax)
+    assert not axes.overlaps(legend)
+    assert figure.x0 <= legend.x0 and legend.x1 <= figure.x1 and figure.y0 <= legend.y0 and legend.y1 <= figure.y1
+    assert axes.width > 0.3 * figure.width and axes.height > 0.3 * figure.height
+
+
+def test_curves_of_different_scale_share_a_normalised_axis(ax):
+    z = np.array([-1.0, 0.5, 1.0, 3.5])
+    plotting.cumulative_margins([z, 40.0 * z], sample_weight=[2, 1, 1, 1], ax=ax)
+    one, other = (line.get_xdata()[1:] for line in curves(ax))
+    assert_allclose(one, other)
+    assert_allclose(one, z / (np.abs(z) @ [2, 1, 1, 1] / 5))
+    assert ax.get_xlabel() == "margin / mean absolute margin"
+
+
+@pytest.mark.parametrize("normalized", [None, False])
+def test_curves_of_one_scale_are_drawn_as_they_are(ax, normalized):
+    z = np.array([-1.0, 0.5, 1.0, 3.5])
+    factor = 1.5 if normalized is None else 40.0
+    plotting.cumulative_margins([z, factor * z], normalized=normalized, ax=ax)
+    assert_array_equal(curves(ax)[1].get_xdata()[1:], factor * z)
+    assert ax.get_xlabel() == "margin"
+
+
+def test_margins_of_zero_have_no_scale(ax):
+    plotting.cumulative_margins([np.zeros(3), np.ones(3), np.full(3, 9.0)], ax=ax)
+    assert [line.get_xdata()[-1] for line in curves(ax)] == [0.0, 1.0, 1.0]
 
 
 def test_without_axes_a_new_pyplot_figure_is_made(pyplot, tmp_path):

@@ -7,7 +7,7 @@ support vector machine looks at the smallest margins only; mean and variance loo
 """
 
 # %%
-# Margins are normalised by the length of w, so that models of different scale can be compared.
+# Where models have margins of different scale, the picture divides each model's by their mean absolute value.
 
 from sklearn.datasets import load_breast_cancer
 
@@ -22,11 +22,12 @@ models = {
     "LDM, default (C m / 256)": mdlearn.fit("ldm", X, y, C=C),
     "LDM, lambda1 = C m": mdlearn.fit("ldm", X, y, C=C, lambda1=C * m),
 }
-axes = cumulative_margins(models, X, y, normalized=True)
+axes = cumulative_margins(models, X, y)
 
 # %%
 # The more the variance weighs, the steeper is the curve: margins vary less, in relation to their mean. The price:
-# they are shorter altogether. By default the LDM stays close to the support vector machine.
+# normalised by the length of w, they are shorter altogether. By default the LDM stays close to the support vector
+# machine.
 
 for name, model in models.items():
     z = model.margins(X, y, normalized=True)

@@ -11,6 +11,7 @@ from matplotlib import pyplot as plt
 from sklearn.datasets import load_breast_cancer
 
 import mdlearn
+from mdlearn.plotting import COLOURS
 
 X, y = load_breast_cancer(return_X_y=True)
 X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
@@ -35,14 +36,14 @@ by_mean = np.array([figures(lambda1=C * m / 16, lambda2=share * C * m) for share
 
 fig, axes = plt.subplots(2, 2, figsize=(9, 5), sharex="col", sharey="row", layout="constrained")
 for (top, bottom), values, name in zip(axes.T, (by_variance, by_mean), ("lambda1 / (C m)", "lambda2 / (C m)")):
-    top.plot(shares, values[:, 0], "k-", label="mean")
-    top.plot(shares, values[:, 1], "k--", label="standard deviation")
-    bottom.plot(shares, values[:, 2], color="#D55E00")
+    top.plot(shares, values[:, 0], "-", color=COLOURS[0], label="mean")
+    top.plot(shares, values[:, 1], "--", color=COLOURS[0], label="standard deviation")
+    bottom.plot(shares, values[:, 2], color=COLOURS[1])
     bottom.set_xscale("log", base=2)
     bottom.set_xlabel(name)
 axes[0, 0].set_ylabel("normalised margin")
 axes[1, 0].set_ylabel("accuracy on the other half")
-axes[0, 0].legend(frameon=False)
+fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 # %%
 # On this split accuracy is best with little of the variance; beside lambda1 = C m / 16, a lambda2 of one to four times

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import mdlearn
+from mdlearn.plotting import COLOURS
 
 X, y = mdlearn.datasets.xor(200, noise=0.5, random_state=0)
 gamma = 1.0
@@ -32,13 +33,13 @@ models = [mdlearn.fit("uldm", X, y, C=C, kernel="rbf", gamma=gamma, basis="all")
 fresh = [1 - model.score(X_new, y_new) for model in models]
 
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
-ax.plot(grid, errors, "k-", label="leave-one-out")
-ax.plot(grid, fresh, "--", color="#D55E00", label="fresh rows")
-ax.plot(grid, [1 - model.score(X, y) for model in models], ":", color="#0072B2", label="training rows")
+ax.plot(grid, errors, "-", color=COLOURS[0], label="leave-one-out")
+ax.plot(grid, fresh, "--", color=COLOURS[1], label="fresh rows")
+ax.plot(grid, [1 - model.score(X, y) for model in models], ":", color=COLOURS[2], label="training rows")
 ax.set_xscale("log")
 ax.set_xlabel("C")
 ax.set_ylabel("error")
-ax.legend(frameon=False)
+ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
 
 # %%
 # The closed form holds the basis fixed, also where the row belongs to it. With a basis of given rows, leaving

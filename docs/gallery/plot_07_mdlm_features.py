@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import mdlearn
+from mdlearn.plotting import COLOURS
 
 rng = np.random.default_rng(0)
 m, d, useful = 300, 40, 4
@@ -29,14 +30,16 @@ lengths = np.array([np.linalg.norm(model.coef_, axis=0) for model in models])
 assert all(model.certificate.converged for model in models)
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-axes[0].plot(betas, lengths[:, useful:], color="0.75", linewidth=0.8)
-axes[0].plot(betas, lengths[:, :useful], color="#D55E00")
+others = axes[0].plot(betas, lengths[:, useful:], color="0.75", linewidth=0.8)
+makers = axes[0].plot(betas, lengths[:, :useful], color=COLOURS[1])
 axes[0].set_ylabel("length of a feature's coefficients")
-axes[1].plot(betas, [model.score(X_new, y_new) for model in models], "k-")
+axes[1].plot(betas, [model.score(X_new, y_new) for model in models], color=COLOURS[0])
 axes[1].set_ylabel("accuracy on fresh rows")
 for ax in axes:
     ax.set_xscale("log", base=2)
     ax.set_xlabel("beta")
+names = ["features that make the classes", "noise"]
+fig.legend([makers[0], others[0]], names, loc="outside upper center", ncols=2, frameon=False)
 
 # %%
 # The four features that make the classes (in colour) come in first. Rows of zeros are exact zeros.

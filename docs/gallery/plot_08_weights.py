@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 import mdlearn
-from mdlearn.plotting import decision_boundary
+from mdlearn.plotting import COLOURS, decision_boundary
 
 X, y = mdlearn.datasets.xor(80, noise=0.5, random_state=0)
 counts = np.random.default_rng(0).integers(0, 4, len(y))
@@ -31,8 +31,9 @@ for objective in ("svm", "ldm", "uldm", "lssvm", "lsldm", "lsvm"):
 
 model = mdlearn.fit("ldm", X, y, kernel="rbf", sample_weight=counts)
 axes = decision_boundary(model, X[counts > 0], support=False)
-for label, colour in ((-1, "#D55E00"), (1, "#0072B2")):
-    axes.scatter(*X[y == label].T, s=25 * counts[y == label], color=colour, edgecolor="white", linewidth=0.5)
+for label, marker, colour in zip((-1, 1), "os", COLOURS[1:]):
+    sizes = 25 * counts[y == label]
+    axes.scatter(*X[y == label].T, s=sizes, marker=marker, color=colour, edgecolor="white", linewidth=0.5)
 
 # %%
 # scikit-learn's support vector machines multiply C by the weight, which for the loss alone is the same; but the width

@@ -26,6 +26,12 @@ axes = gap_history(models)
 axes.set_xscale("log")
 
 # %%
+# The two values behind the gap of the interior point: the optimum lies between objective and bound, wherever the fit
+# stops.
+
+axes = gap_history({"interior": models["interior"]}, against="iterations", value="bounds")
+
+# %%
 # A callback that is content with one percent. The model keeps the best point, with its true gap, and a warning says why
 # the fit ended.
 

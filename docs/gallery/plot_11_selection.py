@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 import mdlearn
+from mdlearn.plotting import grid as plot_grid
 from mdlearn.plotting import path as plot_path
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -39,6 +40,11 @@ print(chosen.model)
 print(f"folds {chosen.best_score:.3f}, rows kept aside {chosen.model.score(X[test], y[test]):.3f}")
 axes = plot_path(chosen, "gamma")
 axes.set_xscale("log")
+
+# %%
+# All mean scores at a glance; the frame marks the chosen point.
+
+axes = plot_grid(chosen, "gamma", "C")
 
 # %%
 # For quadratic objectives leaving one out has a closed form, for a whole grid without a further fit.

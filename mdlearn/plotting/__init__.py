@@ -1,4 +1,7 @@
-"""Plots of margins, probabilities, progress, boundaries and paths. Need matplotlib, imported at the first call."""
+"""Plots of margins, probabilities, progress, boundaries, paths and grids. Need matplotlib, imported at the first call.
+
+`COLOURS` are the colours of all plots, chosen for the colour-blind (Okabe and Ito).
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,18 +10,30 @@ from mdlearn.lazy import lazy_names
 if TYPE_CHECKING:
     from mdlearn.plotting.boundary import decision_boundary
     from mdlearn.plotting.distributions import cumulative_margins, cumulative_probabilities
+    from mdlearn.plotting.heat import grid
     from mdlearn.plotting.paths import path
     from mdlearn.plotting.progress import gap_history
+    from mdlearn.plotting.style import COLOURS
 
 _LAZY = {
+    "COLOURS": "mdlearn.plotting.style",
     "cumulative_margins": "mdlearn.plotting.distributions",
     "cumulative_probabilities": "mdlearn.plotting.distributions",
     "decision_boundary": "mdlearn.plotting.boundary",
     "gap_history": "mdlearn.plotting.progress",
+    "grid": "mdlearn.plotting.heat",
     "path": "mdlearn.plotting.paths",
 }
 
-__all__ = ["cumulative_margins", "cumulative_probabilities", "decision_boundary", "gap_history", "path"]
+__all__ = [
+    "COLOURS",
+    "cumulative_margins",
+    "cumulative_probabilities",
+    "decision_boundary",
+    "gap_history",
+    "grid",
+    "path",
+]
 
 if not TYPE_CHECKING:  # so that a misspelt name is an error
     __getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -30,7 +30,8 @@ def decision_boundary(
     """Plot what a classifier of two features predicts, and how it got there.
 
     Regions have the colour of the label that is predicted. For two classes, f = 0 is a solid line and the margins
-    f = -1 and f = 1 are dashed; for more classes, solid lines are where the two largest scores are equal. Rows are
+    f = -1 and f = 1 are dashed, each with its value; for more classes, solid lines are where the two largest scores
+    are equal. Rows are
     drawn as one marker per class, filled and open in turn; support vectors are ringed.
 
     Parameters
@@ -152,28 +153,57 @@ def _regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> lis
     )
     if F.shape[2] == 1:
         f = F[:, :, 0]
-        handles = []
+        handles, taken = [], list[np.ndarray]()
         looks: list[tuple[str, list[float], Any, float]] = [
             ("f = 0", [0.0], "solid", 1.6),
             ("f = -1, f = 1", [-1.0, 1.0], "dashed", 1.0),
         ]
         for label, levels, dashes, width in looks:
-            drawn = [_contour(ax, along, f, level, dashes, width) for level in levels]
+            drawn = [_contour(ax, along, f, level, dashes, width, taken) for level in levels]
             if any(drawn):
                 handles.append(Line2D([], [], color="black", linewidth=width, linestyle=dashes, label=label))
         return handles
-    for i in range(k):
-        others = np.delete(F, i, axis=2).max(axis=2)
-        _contour(ax, along, F[:, :, i] - others, 0.0, "solid", 1.2)
-    return []
+    differences = (F[:, :, i] - np.delete(F, i, axis=2).max(axis=2) for i in range(k))
+    drawn = [_contour(ax, along, f, 0.0, "solid", 1.2, None) for f in differences]
+    return [Line2D([], [], color="black", linewidth=1.2, label="equal scores")] if any(drawn) else []
 
 
-def _contour(ax: Any, along: Sequence[np.ndarray], f: np.ndarray, level: float, dashes: str, width: float) -> bool:
-    """Draw a line of equal f; False where there is none in the picture."""
+def _contour(
+    ax: Any,
+    along: Sequence[np.ndarray],
+    f: np.ndarray,
+    level: float,
+    dashes: str,
+    width: float,
+    taken: list[np.ndarray] | None,
+) -> bool:
+    """Draw a line of equal f, with its value off the places that are `taken`; False where the picture has none.
+
+    Without a list of such places, the line has no label.
+    """
     if not f.min() < level < f.max():  # matplotlib would warn
         return False
-    ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
+    lines = ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
+    if taken is not None:
+        _label(ax, lines, level, taken)
     return True
+
+
+def _label(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
+    """Write the value of a line once, as far as can be from other labels and from the frame."""
+    from matplotlib.patheffects import withStroke
+
+    vertices = np.concatenate([path.vertices for path in lines.get_paths() if len(path.vertices)])
+    places = (ax.transData - ax.transAxes).transform(vertices)
+    free = np.minimum(places, 1.0 - places).min(axis=1)
+    for other in taken:
+        free = np.minimum(free, np.hypot(*(places - other).T))
+    at = int(free.argmax())
+    taken.append(places[at])
+    texts = ax.clabel(lines, fmt={level: f"f = {level:g}"}, fontsize="small", manual=[vertices[at]], zorder=5)
+    for text in texts or lines.labelTexts:
+        # A white edge keeps the value readable among points.
+        text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
 def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:

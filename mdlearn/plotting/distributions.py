@@ -11,6 +11,8 @@ from mdlearn.data.checks import check_labels
 from mdlearn.margins import cumulative_curve
 from mdlearn.plotting.style import add_legend, named, new_axes, style
 
+SCALE_RATIO = 2.0
+"""Ratio of mean absolute margins above which curves do not share an axis as they are."""
 MOST = 20_000
 """Steps of a curve that are drawn one by one; of longer curves, as many as can be seen."""
 
@@ -20,7 +22,7 @@ def cumulative_margins(
     X: Any = None,
     y: Any = None,
     *,
-    normalized: bool = False,
+    normalized: bool | None = None,
     labels: Sequence[str] | None = None,
     sample_weight: Any = None,
     ax: Any = None,
@@ -37,8 +39,10 @@ def cumulative_margins(
         Models give their margins on ``X, y``; arrays are taken as margins. The keys of a mapping are the labels.
     X, y : array-like, optional
         Rows and labels; needed for models, and for nothing else.
-    normalized : bool, default False
-        Passed on to ``Model.margins``. Arrays are drawn as they are.
+    normalized : bool, optional
+        Whether ``Model.margins`` divides by the length of w; arrays are then drawn as they are. Default: no, but where
+        the mean absolute margins of several curves differ by more than a factor of two, each is divided by its own:
+        on this axis models of different scale can be compared.
     labels : sequence of str, optional
         One name per curve for the legend. Default: the keys of a mapping, else "model 1", "margins 2", ...;
         a single curve without a name has no legend.
@@ -69,12 +73,16 @@ def cumulative_margins(
         raise ValueError("X and y are for models, but only arrays of margins were given; leave X and y out")
     curves = []
     for item, is_model in zip(items, are_models):
-        z = item.margins(X, y, normalized=normalized) if is_model else item
+        z = item.margins(X, y, normalized=bool(normalized)) if is_model else item
         curves.append(cumulative_curve(z, sample_weight))
+    scaled = normalized is None and _scales_differ(curves)
+    if scaled:
+        curves = [(values / (_scale(values, share) or 1.0), share) for values, share in curves]
     shown = names or [f"{'model' if is_model else 'margins'} {i + 1}" for i, is_model in enumerate(are_models)]
 
     ax = _drawn(ax, curves, shown, bool(names))
-    ax.set_xlabel("normalised margin" if normalized and all(are_models) else "margin")
+    plain = "normalised margin" if normalized and all(are_models) else "margin"
+    ax.set_xlabel("margin / mean absolute margin" if scaled else plain)
     return ax
 
 
@@ -125,6 +133,16 @@ def cumulative_probabilities(
     ax.set_xlim(-1.05, 1.05)
     ax.set_xticks([-1, -0.5, 0, 0.5, 1])
     return ax
+
+
+def _scale(values: np.ndarray, share: np.ndarray) -> float:
+    """Mean absolute value of a cumulative curve."""
+    return float(np.abs(values) @ np.diff(share, prepend=0.0))
+
+
+def _scales_differ(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
+    scales = [scale for scale in (_scale(*curve) for curve in curves) if scale > 0]
+    return len(scales) > 1 and max(scales) > SCALE_RATIO * min(scales)
 
 
 def _single(given: Any) -> bool:

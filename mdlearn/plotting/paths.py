@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import MARKERS, add_legend, new_axes, style
+from mdlearn.plotting.style import MARKERS, add_legend, new_axes, short, style
 from mdlearn.plotting.support import support_rows
 
 VALUES = ("score", "objective", "coefficients", "n_support")
@@ -128,15 +128,21 @@ def _star(ax: Any, place: float, line: Line, best: int) -> None:
     ax.plot([place], [height], linestyle="none", zorder=5, label="best", **mark)
 
 
+def changing(points: Sequence[dict[str, Any]]) -> list[str]:
+    """Hyper-parameters that a grid changes."""
+    known = dict.fromkeys(key for point in points for key in point)
+    return [key for key in known if len({repr(point.get(key)) for point in points}) > 1]
+
+
 def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
     known = list(dict.fromkeys(key for point in points for key in point))
     if name is None:
-        changing = [key for key in known if len({repr(point.get(key)) for point in points}) > 1]
-        if len(changing) != 1:
+        found = changing(points)
+        if len(found) != 1:
             raise ValueError(
-                f"the grid changes {', '.join(changing) or 'nothing'}; name the hyper-parameter to plot along"
+                f"the grid changes {', '.join(found) or 'nothing'}; name the hyper-parameter to plot along"
             )
-        return changing[0]
+        return found[0]
     if any(name not in point for point in points):
         hint = did_you_mean(name, known)
         raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
@@ -152,7 +158,7 @@ def _lines(
         raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}{did_you_mean(value, VALUES)}")
     groups: dict[str, list[int]] = {}
     for i, point in enumerate(points):
-        groups.setdefault(", ".join(f"{key}={_short(point[key])}" for key in point if key != name), []).append(i)
+        groups.setdefault(", ".join(f"{key}={short(point[key])}" for key in point if key != name), []).append(i)
     if hasattr(given, "mean_scores"):
         if value not in (None, "score") or X is not None or y is not None:
             raise ValueError("a selection has scores of its own; other values belong to what fit_path returns")
@@ -200,8 +206,8 @@ def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     """Where values stand on the horizontal axis, and what the axis needs to be told."""
     numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
     if not numeric or not np.isfinite(np.array(values, dtype=float)).all():
-        known = list(dict.fromkeys(map(_short, sorted(values) if numeric else values)))
-        return [float(known.index(_short(value))) for value in values], lambda ax: ax.set_xticks(
+        known = list(dict.fromkeys(map(short, sorted(values) if numeric else values)))
+        return [float(known.index(short(value))) for value in values], lambda ax: ax.set_xticks(
             range(len(known)), known
         )
     numbers = [float(value) for value in values]
@@ -211,7 +217,3 @@ def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     if len(positive) == len(numbers):
         return numbers, lambda ax: ax.set_xscale("log")
     return numbers, lambda ax: ax.set_xscale("symlog", linthresh=10.0 ** math.floor(math.log10(min(positive))))
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

@@ -1,4 +1,4 @@
-"""The gap of fits against time."""
+"""The gap of fits, and their objectives and bounds, against time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ import numpy as np
 
 from mdlearn.plotting.style import MARKERS, add_legend, named, new_axes, style
 
+FAR = 5.0
+"""Ratio of the largest value to the last objective beyond which a linear axis shows nothing of the end."""
 SMALLEST = 1e-17
 """A gap of 0 has no place on a logarithmic axis; it is drawn here, below what float64 can tell from 0."""
 
 
-def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Plot the relative gap of one or several models while they were fitted.
+def gap_history(
+    models: Any,
+    *,
+    against: str = "seconds",
+    value: str = "gap",
+    labels: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Plot the relative gap of one or several models while they were fitted, or the two values that it lies between.
 
     The smallest gap so far, as the engine estimates it at each report; logarithmic. A marker stands at the last report.
     A model of several problems (one per class or pair) has one line for each, all in one style: every problem has a gap
@@ -27,6 +36,9 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
     against : {"seconds", "iterations"}, default "seconds"
         Seconds since fit was entered, or reports of the engine, which each problem counts from 1. What an iteration
         costs differs from engine to engine.
+    value : {"gap", "bounds"}, default "gap"
+        "bounds" draws the smallest objective so far as a solid line and the largest lower bound as a dashed one, with
+        the optimum somewhere in the tint between them.
     labels : sequence of str, optional
         One name per model for the legend. Default: the keys of a mapping, else objective, kernel and engine;
         a single model without a name has no legend.
@@ -47,11 +59,16 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
     """
     if against not in ("seconds", "iterations"):
         raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'")
+    if value not in ("gap", "bounds"):
+        raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'")
     items, names = named(models, labels, hasattr(models, "history"), "a sequence of models")
     lines = [_lines(model, against) for model in items]
     shown = names or _called(items)
     if ax is None:
         ax = new_axes()
+    ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
+    if value == "bounds":
+        return _bounds(ax, items, against, shown)
     ax.set_yscale("log")
     _mark_tol(ax, items)
     for i, (problems, name) in enumerate(zip(lines, shown)):
@@ -69,10 +86,35 @@ def gap_history(models: Any, *, against: str = "seconds", labels: Sequence[str] 
             )
     if ax.get_xscale() == "linear":
         ax.locator_params(axis="x", nbins=6)  # labels such as 0.0125 are long
-    ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     ax.set_ylabel("relative gap")
     if names or len(items) > 1:
         add_legend(ax)
+    return ax
+
+
+def _bounds(ax: Any, models: Sequence[Any], against: str, names: Sequence[str]) -> Any:
+    """Objective and lower bound of every problem; logarithmic beyond the ends where beginnings are far from them."""
+    values, ends = list[float](), list[float]()
+    for i, (model, name) in enumerate(zip(models, names)):
+        look = {"color": style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
+        for j, problem in enumerate(sorted({state.problem for state in model.history})):
+            states = [state for state in model.history if state.problem == problem and np.isfinite(state.gap)]
+            if not states:
+                continue
+            when = np.array([state.elapsed if against == "seconds" else state.iteration for state in states])
+            above = np.minimum.accumulate([state.objective for state in states])
+            below = np.maximum.accumulate([state.lower_bound for state in states])
+            look |= {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(states) - 1]}
+            ax.plot(when, above, label=f"{'_' * (j > 0)}{name}: objective", **look)
+            if np.isfinite(below).any():
+                ax.plot(when, below, linestyle="dashed", label=f"{'_' * (j > 0)}{name}: lower bound", **look)
+                ax.fill_between(when, below, above, step="post", color=look["color"], alpha=0.08, linewidth=0)
+            values += [*np.abs(above), *np.abs(below[np.isfinite(below)])]
+            ends.append(float(abs(above[-1])))
+    if max(values) > FAR * max(ends) > 0:
+        ax.set_yscale("symlog", linthresh=max(ends))
+    ax.set_ylabel("objective and lower bound")
+    add_legend(ax)
     return ax
 
 

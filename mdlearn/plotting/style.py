@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Okabe & Ito's colours for the colour-blind, dark ones first; their yellow is left out, it vanishes on white.
+import numpy as np
+
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe & Ito's colours for the colour-blind, dark ones first; their yellow is left out, it vanishes on white."""
 # Five dashes against seven colours: 35 curves before a pair repeats, and neighbours differ without colour.
 DASHES = ("solid", (0, (6, 2)), (0, (1, 1.3)), (0, (7, 2, 1, 2)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
 NARROW = 3.6
@@ -22,6 +24,11 @@ def style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
 
 
+def short(value: Any) -> str:
+    """A value of a hyper-parameter as it stands in labels."""
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
 def new_axes(size: tuple[float, float] = (7.0, 4.0)) -> Any:
     """Axes of a new pyplot figure, in inches, with room for a legend beside them."""
     try:
@@ -32,10 +39,10 @@ def new_axes(size: tuple[float, float] = (7.0, 4.0)) -> Any:
 
 
 def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
-    """Put the legend where it covers no data, if the figure has a layout engine that makes room for it.
+    """Put the legend beside wide axes and below narrow ones, where it covers nothing.
 
-    It stands beside wide axes and below narrow ones; without a layout engine, and where it would take more than half of
-    small axes, in the emptiest corner. Long names are broken into lines.
+    A layout engine of the figure makes room for it; without one the axes give up room of their own. Long names are
+    broken into lines.
     """
     handles = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
     if not handles:
@@ -46,17 +53,30 @@ def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
     letters = max(10, int((7 if narrow else 5) * width))
     names = ["\n".join(textwrap.wrap(str(handle.get_label()), letters)) or " " for handle in handles]
     # Long handles show a whole period of the longest dash.
-    look: dict[str, Any] = {"loc": "best", "handlelength": 3.6, "fontsize": "small" if narrow else None}
-    if ax.figure.get_layout_engine() is not None:
-        columns = max(1, int(7 * width / (max(map(_wide, names)) + 6))) if narrow else 1
+    look: dict[str, Any] = {"handlelength": 3.6, "frameon": False}
+    if narrow:
+        columns = max(1, int(7 * width / (max(map(_wide, names)) + 6)))
         lines = sum(name.count("\n") + 1 for name in names) / columns
-        if not narrow:
-            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
-        elif LINE * lines < height / 2:
-            look |= _below(ax, columns)
-        else:
-            look |= {"fontsize": "xx-small", "labelspacing": 0.2}
-    ax.legend(handles, names, **look)
+        look |= {"fontsize": "small", **_below(ax, columns)}
+        if LINE * lines > height / 2:
+            columns = max(2, int(13 * width / (max(map(_wide, names)) + 4)))
+            look |= {"fontsize": "xx-small", "ncols": columns, "handlelength": 2.0, "columnspacing": 0.8}
+            look |= {"labelspacing": 0.1, "handletextpad": 0.4, "borderpad": 0.0, "borderaxespad": 0.0}
+    else:
+        look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    legend = ax.legend(handles, names, **look)
+    if ax.figure.get_layout_engine() is None:
+        _shrink(ax, legend, narrow)
+
+
+def _shrink(ax: Any, legend: Any, below: bool) -> None:
+    """Take the room of a legend from its axes."""
+    figure = ax.figure.figure
+    figure.draw_without_rendering()
+    place = legend.get_window_extent().transformed(figure.transFigure.inverted())
+    box, edge = ax.get_position(), 0.01
+    width, height = (0.0, max(edge - place.y0, 0.0)) if below else (max(place.x1 - 1.0 + edge, 0.0), 0.0)
+    ax.set_position([box.x0, box.y0 + height, box.width - width, box.height - height])
 
 
 def _wide(name: str) -> int:

@@ -1,0 +1,97 @@
+"""`mdlearn.plotting.grid`: scores of a selection as a heat map."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import plot_cases
+import pytest
+from numpy.testing import assert_array_equal
+
+import mdlearn
+from mdlearn import plotting
+
+ax = plot_cases.ax  # pytest finds fixtures by the names of the module
+
+
+def selection(**changed):
+    """A selection without a fit: C and gamma, and a third one that makes no difference at 0."""
+    points = [{"C": C, "gamma": g, "shift": s} for s in (0, 1) for C in (10.0, 1.0) for g in (0.5, 2.0, 0.125)]
+    scores = np.round(np.linspace(0.5, 0.95, len(points)), 3)
+    made = {"points": points, "mean_scores": scores, "best_index": len(points) - 1, "scoring": "f1_macro", **changed}
+    return SimpleNamespace(**made)
+
+
+def picture(ax):
+    (image,) = ax.images
+    return np.ma.filled(image.get_array(), np.nan)
+
+
+def ticks(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+def test_cells_are_the_best_scores_at_two_values(ax):
+    made = selection()
+    assert plotting.grid(made, "gamma", "C", ax=ax) is ax
+    assert ticks(ax.xaxis) == ["0.125", "0.5", "2"] and ticks(ax.yaxis) == ["1", "10"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("gamma", "C")
+    expected = [
+        [
+            max(s for p, s in zip(made.points, made.mean_scores) if (p["gamma"], p["C"]) == (g, C))
+            for g in (0.125, 0.5, 2)
+        ]
+        for C in (1, 10)
+    ]
+    assert_array_equal(picture(ax), expected)
+    assert [text.get_text() for text in ax.texts] == [f"{score:.3f}" for score in np.ravel(expected)]
+    (frame,) = ax.patches
+    assert frame.get_xy() == (-0.5, -0.5), "the best point: gamma 0.125, C 1"
+    bar = ax.figure.axes[1]
+    assert bar.get_ylabel() == "f1 macro, mean over folds"
+
+
+def test_cells_that_a_grid_leaves_out_are_empty(ax):
+    made = selection(points=[{"C": 1, "k": "a"}, {"C": 2, "k": "b"}], mean_scores=[0.5, 0.75], best_index=1)
+    plotting.grid(made, ax=ax)
+    assert_array_equal(picture(ax), [[0.5, np.nan], [np.nan, 0.75]])
+    assert ticks(ax.yaxis) == ["a", "b"] and len(ax.texts) == 2
+
+
+def test_one_name_is_enough_where_two_change(ax):
+    made = mdlearn.select(
+        "svm", *mdlearn.datasets.xor(40, random_state=0), {"C": [1, 10], "gamma": [0.1, 1, 9]}, kernel="rbf", cv=2
+    )
+    plotting.grid(made, y="C", ax=ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("gamma", "C") and picture(ax).shape == (2, 3)
+    assert picture(ax).max() == made.best_score
+
+
+def test_large_grids_have_no_numbers(ax):
+    points = [{"a": i, "b": j} for i in range(20) for j in range(20)]
+    plotting.grid(selection(points=points, mean_scores=np.arange(400.0), best_index=399), ax=ax)
+    assert not ax.texts and picture(ax).shape == (20, 20)
+
+
+def test_errors_are_one_clear_sentence(ax):
+    for given, names, error, message in [
+        (object(), {}, TypeError, "'object' object has no scores"),
+        (selection(), {}, ValueError, "the grid changes C, gamma, shift; name two"),
+        (selection(), {"x": "gama", "y": "C"}, ValueError, "no hyper-parameter 'gama'"),
+        (selection(), {"x": "C", "y": "C"}, ValueError, "both 'C'"),
+        (selection(points=[{"C": 1}, {"C": 2}], mean_scores=[1, 2]), {}, ValueError, "the grid changes C; name two"),
+    ]:
+        with pytest.raises(error, match=message) as caught:
+            plotting.grid(given, **names, ax=ax)
+        assert "\n" not in str(caught.value) and not ax.images
+
+
+def test_gallery_and_library_have_one_palette():
+    from documents import ROOT
+
+    for path in sorted((ROOT / "docs" / "gallery").glob("plot_*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert "#" not in "".join(part for part in text.split('"')[1::2] if part.startswith("#")), path.name
+        assert '"k-"' not in text and 'color="black"' not in text, path.name
+    assert len(set(plotting.COLOURS)) == 7
