@@ -34,7 +34,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.choice import choose
+from mdlearn.solvers.choice import RELIEF, choose
 from mdlearn.solvers.driver import Driver, Limits, Maker, Outcome, Prepared, Shortfall, Starts
 from mdlearn.solvers.supervised import Supervised, takes
 
@@ -269,7 +269,8 @@ class Setting:
             runner, reason = call.runner(form)
             options = runner.solver.check_options(call.options)
             later = [_checked(make, runner) for make in later]
-            outcome = Driver(runner, options, limits, call.seed, starts, known).run(form, later)
+            relief = RELIEF if call.engine is None else ()
+            outcome = Driver(runner, options, limits, call.seed, starts, known, relief).run(form, later)
             if outcome.shortfall is not None:
                 shortfalls.append(outcome.shortfall)
             return outcome, (runner.solver.name, reason)

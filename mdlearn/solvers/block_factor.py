@@ -124,7 +124,7 @@ def factored(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFacto
     n = np.diff(ends)
     few = n <= min(FEW, rows.width - 1)
     packed = yield from _packed(rows.F, root, used, few, n)
-    lost = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
+    lost: np.ndarray | list[int] = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
     if len(lost) > 0:
         few[lost] = False
         packed = yield from _packed(rows.F, root, used, few, n)

@@ -13,6 +13,7 @@ from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.apg import APG
 from mdlearn.solvers.cd import CoordinateDescent
 from mdlearn.solvers.direct import Direct
+from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.linprog import LinearProgram
 from mdlearn.solvers.newton import Newton
 from mdlearn.solvers.system_choice import blockwise
@@ -163,6 +164,10 @@ RULES = (
     Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("cd", "explicit rows with many columns: matrices of that size cost too much", lambda form: True),
 )
+
+
+RELIEF = (Newton(), CoordinateDescent(), Interior())
+"""Engines that go on, in this order, where the one that was chosen ends with a gap that says nothing."""
 
 
 def choose(form: MarginForm) -> Rule:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mdlearn.forms.history import State, settled
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.start import Start
-from mdlearn.solvers.base import Offer
+from mdlearn.solvers.base import Offer, Report, Solver
 from mdlearn.solvers.incumbent import Incumbent
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
@@ -26,6 +27,10 @@ Maker = Callable[[bool], Generator[None, None, Form]]
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
 
+USELESS = 1e-3
+"""Gap with which an engine may not end where another one can go on."""
+LONGEST = 3000
+"""Steps of such another engine, heartbeats included."""
 NOTHING = "it handed in no point"
 """Why the answer is w = 0."""
 END = object()
@@ -117,8 +122,9 @@ class Driver:
         seed: int,
         starts: Starts | None = None,
         prepared: Prepared | None = None,
+        relief: Sequence[Solver] = (),
     ) -> None:
-        self.prepared = prepared or Prepared(1)
+        self.prepared, self.relief = prepared or Prepared(1), relief
         self.engine, self.options, self.limits, self.seed, self.starts = engine, options, limits, seed, starts
         self.solver = solver = engine.solver
         self.history: list[State] = []
@@ -257,7 +263,7 @@ class Driver:
         if self.stopped:
             return incumbent.certified()
         rng = np.random.default_rng([self.seed, j])
-        steps = self.engine.reports(form, problem, shared, self.options, rng)
+        steps = self._reports(form, problem, shared, incumbent, rng)
         max_iter = self.limits.max_iter or self.solver.default_max_iter
         iteration, offer, proven = 0, None, False
         for report in steps:
@@ -290,6 +296,25 @@ class Driver:
         if np.isinf(solution.certificate.objective) and not self.stopped:
             problem.explain()
         return solution
+
+    def _reports(
+        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
+    ) -> Generator[Report | Offer | None, None, None]:
+        """Reports of the engine, and of others where its own end leaves a gap that says nothing."""
+        yield from self.engine.reports(form, problem, shared, self.options, rng)
+        for solver in self.relief:
+            if self.stopped or not incumbent.certified().certificate.gap > USELESS:
+                return
+            engine = Supervised(solver, None)
+            if solver.name == self.solver.name or engine.refusal(form) is not None:
+                continue
+            try:
+                solver.check_memory(form)
+                options = solver.check_options({})
+                shared = yield from engine.prepare_next(form, options, None, 1)
+                yield from islice(engine.reports(form, problem, shared, options, rng), LONGEST)
+            except (ValueError, MemoryError):  # what the first engine found is the answer
+                continue
 
     def _record(self, state: State) -> bool:
         """Keep and show a state; say whether the callback wants to stop."""

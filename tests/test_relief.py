@@ -1,0 +1,61 @@
+"""Where the engine of solver="auto" ends with a gap that says nothing, others go on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.solvers.direct import Direct
+
+
+@pytest.fixture
+def sample():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1, 0)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_engine_that_ends_without_an_answer(sample, kernel, monkeypatch):
+    X, y = sample
+    expected = mdlearn.fit("lssvm", X, y, kernel=kernel).certificate
+
+    def gives_up(self, form, column, shared, options, rng):
+        yield None
+
+    monkeypatch.setattr(Direct, "iterate", gives_up)
+    model = mdlearn.fit("lssvm", X, y, kernel=kernel)
+    assert model.certificate.converged
+    assert model.certificate.objective == pytest.approx(expected.objective, rel=1e-6)
+    with pytest.warns(mdlearn.ConvergenceWarning):  # who asks for an engine gets that one
+        asked = mdlearn.fit("lssvm", X, y, kernel=kernel, solver="direct")
+    assert asked.certificate.gap > 1e-3
+
+
+def test_pairs_of_classes(sample, monkeypatch):
+    X, y = sample
+    y = y + (X[:, 1] > 0.5)
+    monkeypatch.setattr(Direct, "iterate", lambda *given: iter_nothing())
+    assert mdlearn.fit("lssvm", X, y, multiclass="ovo").certificate.converged
+
+
+def iter_nothing():
+    yield None
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+def test_a_gram_matrix_without_digits():
+    """Multipliers of one engine are so long that their bound is lost, those of another are not."""
+    worse = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = np.c_[rng.standard_normal((40, 2)), np.full(40, 1e6)]
+        y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1, 0)
+        given = {"kernel": "precomputed", "bias": "none", "C": 0.5, "lambda1": 4.0, "lambda2": 0.0}
+        auto = mdlearn.fit("ldm", X @ X.T, y, **given).certificate
+        own = mdlearn.fit("ldm", X @ X.T, y, solver=mdlearn.fit("ldm", X @ X.T, y, **given).solver, **given).certificate
+        best = min(mdlearn.fit("ldm", X @ X.T, y, solver=s, **given).certificate.gap for s in ("cd", "interior"))
+        assert auto.gap <= max(1e-3, 2.0 * best)
+        worse += own.gap > 30.0 * auto.gap
+    assert worse > 0
