@@ -142,8 +142,8 @@ def _tuple(value):
 
 
 def parts_of(model):
-    """Certificates of the single problems of a model."""
-    return model.certificate.parts or (model.certificate,)
+    """Certificates of the single problems of a model; a joint one is one, in whatever parts it was solved."""
+    return (model.certificate.parts if model.multiclass != "joint" else ()) or (model.certificate,)
 
 
 def scale_of(objective, lower, at_zero):

@@ -1,0 +1,19 @@
+"""Two hundred problems of the fuzz program; `python tests/fuzz/run.py` takes as many as one likes."""
+
+import pytest
+from fuzz import run
+from fuzz.properties import PROPERTIES
+
+SEED, COUNT, SOME = 22, 200, 10
+TIMED = ("late", "slow start", "choice")
+"""What depends on the machine and what else it does is left to the program."""
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, SOME))
+def test_nothing_is_found(first):
+    names = [name for name in PROPERTIES if name not in TIMED]
+    found = []
+    for index in range(first, first + SOME):
+        some, _ = run.judge(SEED, index, names)
+        found += [f"problem {index} of seed {SEED} [{name}] {text} | {how} | {told}" for name, how, text, told in some]
+    assert not found, "\n".join(found)
