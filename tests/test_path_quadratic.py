@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from path_cases import RBF, path, rows, single
 
+import mdlearn
 from mdlearn.data.features import KernelFeatures
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.rows import DenseRows
@@ -14,6 +15,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import squared_loss
 from mdlearn.solvers import decomposed, direct, spectrum
 from mdlearn.solvers.decomposed import decompose
+from mdlearn.solvers.direct import Direct
 from mdlearn.solvers.kernel_spectrum import KernelSpectrum
 
 WEIGHTS = [1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1]
@@ -110,3 +112,19 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
     assert counted == {"of the basis": 1, "eigh": 0, "svd": 0, "system": 2}
     path("uldm", X, y, grid)
     assert counted == {"of the basis": 1, "eigh": 1, "svd": 0, "system": 2}
+
+
+@pytest.mark.parametrize("seconds, left", [(50.0, [4, 3, 2, 1]), (200.0, [1, 1, 1, 1])])
+def test_points_are_solved_one_by_one_where_a_decomposition_would_not_end_in_time(seconds, left, monkeypatch, clock):
+    monkeypatch.setattr("mdlearn.solvers.driver.eigh_seconds", lambda order: seconds)
+    seen, prepare = [], Direct.prepare_next
+
+    def noted(self, form, options, before, left):
+        seen.append(left)
+        return prepare(self, form, options, before, left)
+
+    monkeypatch.setattr(Direct, "prepare_next", noted)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 6)), np.arange(40) % 2
+    path = mdlearn.fit_path("lsldm", X, y, {"C": [0.1, 1.0, 10.0, 100.0]}, time_limit=100.0)
+    assert seen == left and path.converged.all()

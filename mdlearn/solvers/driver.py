@@ -15,6 +15,7 @@ from mdlearn.forms.history import State, settled
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.start import Start
+from mdlearn.numerics.eigh import eigh_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 from mdlearn.solvers.incumbent import Incumbent
 from mdlearn.solvers.progress import Progress
@@ -206,10 +207,19 @@ class Driver:
     def _preparation(self, form: Form, j: int) -> Generator[None, None, Any]:
         """What columns of a form share, from what those of another form over the same features have shared."""
         known, place = self.prepared, (j, self.solver.name)
-        shared = yield from self.engine.prepare_next(form, self.options, known.found.pop(place, None), known.left)
-        if known.left > 1:
+        before, left = known.found.pop(place, None), known.left
+        if before is None and left > 1 and not self._decomposes_in_time(form):
+            left = 1
+        shared = yield from self.engine.prepare_next(form, self.options, before, left)
+        if left > 1:
             known.found[place] = shared
         return shared
+
+    def _decomposes_in_time(self, form: Form) -> bool:
+        """Whether a decomposition that serves several forms ends in time: one call of LAPACK goes on whatever is."""
+        remaining = self.limits.deadline - time.perf_counter()
+        order = min(form.features.n_rows, form.features.width)
+        return remaining == np.inf or eigh_seconds(order) < remaining
 
     def _all(self, works: list[Generator[State | None, None, _Solved]], at_once: int) -> list[_Solved]:
         """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
