@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fuzz_effort import EFFORTS, broken, fit, in_blocks, looks, worse
+from fuzz_effort import EFFORTS, broken, fit, in_blocks, looks, problem, worse
 from warm_cases import rows, text
 
 import mdlearn
@@ -16,6 +16,12 @@ from mdlearn.solvers.interior import Interior
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_random_problems(seed):
     assert [(engine, found[0]) for engine, found in looks(seed) if found] == []
+
+
+def test_kernel_values_that_rounding_has_eaten():
+    name, X, y, given = problem(2024)  # they are of the size of 1e20
+    models = [fit(name, X, y, max_iter=n, solver="interior", tol=1e-10, **given) for n in EFFORTS]
+    assert None not in models and list(worse(models)) == []
 
 
 @pytest.mark.parametrize("seed", range(1000, 1016))

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.doubt import doubt_of_bound, doubt_of_objective
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
@@ -30,6 +31,9 @@ from mdlearn.forms.unridged import without_ridge
 
 SAME = 1e-14
 """Relative difference of two objective values that rounding makes."""
+EPS = float(np.finfo(float).eps)
+BLURRED = 1e-10
+"""Relative error of an objective from which it is computed anew."""
 ROUNDING = 1e-14
 """What is left of sums that are 0, relative to their terms."""
 
@@ -236,10 +240,23 @@ def held_objective(form: MarginForm, column: Column, point: Point, objective: fl
     if point.coef is None:
         return certify(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
     coef, intercept = point.coef, point.intercept
+    if not isinstance(form.features, LinearFeatures):
+        return certify_as_is(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
     if column.hard:
         factor = primal(form, column, coef, intercept)[2]
         coef, intercept = factor * coef, factor * intercept
     return rounded(form, column, objective, coef, intercept)[0]
+
+
+def blurred(form: MarginForm, column: Column, point: Point, objective: float) -> bool:
+    """Whether rounding of products with a Gram matrix may show in the objective that an engine tells."""
+    features = form.features
+    if isinstance(features, LinearFeatures) or point.coef is None or not features.ready:
+        return False
+    lengths, alpha = np.sqrt(np.maximum(features.squares(), 0.0)), np.abs(point.coef)
+    error = EPS * float(lengths.max()) * float(lengths @ alpha)
+    steep = float(column.caps.sum(where=np.isfinite(column.caps))) + float(alpha.sum())
+    return error * steep > BLURRED * abs(objective)
 
 
 def _held(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.quiet import overflowing
-from mdlearn.forms.certificate import certify, certify_as_is, certify_best, dual, held_objective, value_at_zero
+from mdlearn.forms.certificate import blurred, certify, certify_as_is, certify_best, dual, held_objective, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point, started_point, zero_point
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.proof import Certificate, Solution, judge
@@ -148,8 +148,9 @@ class ColumnProblem(Problem):
         return objective, -math.inf if math.isnan(lower) else lower
 
     def held(self, point: Any, objective: float) -> float:
-        """Objective of a point as a model of the rows' type holds it: a pass for float32 rows."""
-        if self.form.features.dtype == np.float64 or not math.isfinite(objective):
+        """Objective of a point as a model holds it: a pass for float32 rows, and for kernel values lost in rounding."""
+        plain = self.form.features.dtype == np.float64 and not blurred(self.form, self.part, point, objective)
+        if plain or not math.isfinite(objective):
             return objective
         with overflowing():
             return held_objective(self.form, self.part, point, objective)
