@@ -91,9 +91,14 @@ def decision_values(problem, model):
     else:
         each = indices if isinstance(indices, tuple) else [indices] * len(A)
         c = problem.counts
-        squares = np.array(
-            [((a[i] / basis_weights(problem, model, i, c)) ** 2).sum() for a, i in zip(A, each)], dtype=LD
-        )
+        # A pair of classes with more rows than columns has coordinates, and no basis of rows.
+        lengths = [
+            ((a[i] / basis_weights(problem, model, i, c)) ** 2).sum()
+            if len(i)
+            else (model.coef_[j].astype(LD) ** 2).sum()
+            for j, (a, i) in enumerate(zip(A, each))
+        ]
+        squares = np.array(lengths, dtype=LD)
     return F + b[:, None], abs(A) @ abs(G) + abs(b)[:, None], squares, None
 
 
@@ -146,10 +151,10 @@ def binary(problem, model, z, square, b, W, c, p):
 def max_diag(problem, model, p, here, signs, c):
     """Largest variance of a signed basis column (SPEC's K_ii); a repeated row has equal columns, not a longer one."""
     indices = model.extras.get("basis_indices_")
-    if indices is None:
+    i = () if indices is None else indices[p] if isinstance(indices, tuple) else indices
+    if len(i) == 0:
         columns = problem.X[here].astype(LD)
     else:
-        i = indices[p] if isinstance(indices, tuple) else indices
         columns = gram(problem, model.params.get("gamma"))[np.ix_(here, i)]
     columns = signs[:, None] * columns
     mean = c @ columns / c.sum()
