@@ -9,6 +9,9 @@ import pytest
 from scipy import sparse
 
 import mdlearn
+from mdlearn.forms.doubt import _growth
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
 
 ENGINES = ("newton", "interior", "cd", "direct")
 SAME = 1e-8
@@ -166,3 +169,10 @@ def test_a_small_deficit_is_in_the_gap():
     y = np.where(rng.standard_normal(60) > 0, 1, 0)
     c = mdlearn.fit("lssvm", (K + K.T) / 2, y, kernel="precomputed", C=1e4, bias="none", tol=1e-12).certificate
     assert not c.converged and 1e-12 < c.gap < 1e-4
+
+
+def test_a_constraint_missed_at_zero_is_no_division():
+    column = Column(np.array([1.0, -1.0]), np.ones(2), 0.0, 0.0, (HingeTerm(np.inf),))
+    with np.errstate(all="raise"):
+        assert _growth(column, np.array([0.0, 2.0]), np.zeros(2)) == np.inf
+        assert _growth(column, np.array([0.5, 2.0]), np.zeros(2)) == 2.0

@@ -59,10 +59,10 @@ def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
         if column.offset is None and term.kind in ("hinge", "constraint") and term.weight > 0 and need > 0:
             reached = term.side * z - SINGLE * off
             short = used & (reached < need)
-            if term.hard:
-                growth = math.inf if (reached[short] <= 0).any() else growth
-            else:
+            if not term.hard:
                 short &= reached >= max(0.5 * need, need - 2.0 * SINGLE * float(off.max()))
+            elif (reached[short] <= 0).any():
+                return math.inf
             growth = max(growth, float((need / reached[short]).max(initial=1.0)))
     return growth
 
