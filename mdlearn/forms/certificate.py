@@ -278,8 +278,11 @@ def _held(
         coef, intercept, alpha = growth * coef, growth * intercept, None if alpha is None else growth * alpha
     doubt = doubt_of_bound(form, proof.alpha, proof.element)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
-    # What rounding costs, as if the point had been optimal.
-    at_limit = not judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol).converged
+    # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it
+    # costs says nothing of later points.
+    exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
+    rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
+    at_limit = exact.converged and not rounding.converged
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features import LinearFeatures
 from mdlearn.data.quiet import overflowing
 from mdlearn.forms.certificate import blurred, certify, certify_as_is, certify_best, dual, held_objective, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm, Point, started_point, zero_point
 from mdlearn.forms.points import array_fault
+from mdlearn.forms.primal import NARROW
 from mdlearn.forms.proof import Certificate, Solution, judge
 from mdlearn.forms.separability import check_by_program, check_separable
 from mdlearn.forms.start import Start
@@ -93,6 +95,11 @@ class Problem(ABC):
         """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
         return objective
 
+    @property
+    def expandable(self) -> bool:
+        """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
+        return True
+
     def values(self, objective: float, lower: float) -> tuple[float, float]:
         """Objective and bound of an engine's own estimates, as the certificate states them."""
         return self.unit * objective, self.unit * lower
@@ -130,6 +137,13 @@ class ColumnProblem(Problem):
         """Give the engine a column that knows its start."""
         if len(starts) == 1:
             self.part = self.part.begun(starts[0])
+
+    @property
+    def expandable(self) -> bool:
+        """Whether coefficients can be told as dual coefficients: over many columns the search for these ends early."""
+        features = self.form.features
+        wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > NARROW
+        return not (wide and self.form.ridge > 0)
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""

@@ -87,16 +87,27 @@ class Incumbent:
         """Certify what promises to meet `tol`; say whether it does, or whether rounding lets no later point do so.
 
         The coefficients that multipliers stand for say the same as they: these are the answer, unless others of before
-        have a smaller objective.
+        have a smaller objective whose dual coefficients can be told.
         """
-        at_limit = False
-        if self.proof is not None:
-            found = self.problem.certify(self.proof, self.tol)
+        at_limit, proof = False, self.proof
+        if proof is None and not self.problem.expandable:
+            proof = self.point
+        if proof is not None:
+            found = self.problem.certify(proof, self.tol)
             told, at_limit = found.certificate, found.at_limit
-            if told.converged and told.objective <= self.before + LEVEL * abs(self.before):
+            most = self.before + LEVEL * abs(self.before)
+            if not self.problem.expandable:
+                most = self.zero[0] if self.solution is None else self.solution.certificate.objective
+            if told.converged and told.objective <= most:
                 self.solution, self.point, self.proof = found, None, None
                 self._read(found)
                 return True
+            if not self.problem.expandable:
+                if self.solution is None or told.gap < self.solution.certificate.gap:
+                    self.solution = found
+                self.point = self.proof = None
+                self._read(self.solution)
+                return at_limit
         solution = self.certified()
         return solution.certificate.converged or solution.at_limit or at_limit
 
