@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import one_of
-from mdlearn.data.arrays import LARGEST
+from mdlearn.data.arrays import check_size
 from mdlearn.data.checks import Data, check_data, check_regression
 from mdlearn.data.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features import Features, LinearFeatures
@@ -22,7 +22,6 @@ from mdlearn.data.kernel_map import approximated, check_asked
 from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
 from mdlearn.data.memory import worded
 from mdlearn.data.quiet import without_warnings
-from mdlearn.data.rows import Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
@@ -370,22 +369,15 @@ def _featured(
     place = kernel.explicit
     if place is None:
         made = yield from task.features(data, kernel, params, rng)
-        if isinstance(made, LinearFeatures) and made.rows is not data.X:
-            _check_size(made.rows)
+        if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
+            check_size(made.rows.largest())
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = yield from task.features(mapped, Kernel("linear"), params, rng)
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
-    _check_size(features.rows)
+    check_size(features.rows.largest())
     return MappedFeatures(features.rows, features.ridge, place)
-
-
-def _check_size(rows: Rows) -> None:
-    """Raise ValueError for features made of X whose squares would overflow, as X itself is refused for."""
-    largest = rows.largest()
-    if not largest <= LARGEST:
-        raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
 
 
 def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:

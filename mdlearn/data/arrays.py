@@ -20,6 +20,12 @@ LARGEST = 1e140
 """Largest number in X: sums of squares, times weights, stay finite."""
 
 
+def check_size(largest: float) -> None:
+    """Raise ValueError for features made of X whose squares would overflow, as X itself is refused for."""
+    if not largest <= LARGEST:
+        raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
+
+
 def check_rows(X: Any, what: str = "X") -> Rows:
     """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
 

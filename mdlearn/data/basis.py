@@ -13,12 +13,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data import memory
+from mdlearn.data.arrays import check_size
 from mdlearn.data.checks import Data
 from mdlearn.data.distinct import distinct
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.gram import lengths
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.rows import (
+    BLOCK_ENTRIES,
+    COPY_BYTES,
+    SPAN_ENTRIES,
+    DenseRows,
+    Rows,
+    Selection,
+    largest_size,
+    steps,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +48,7 @@ class KernelColumns(Rows):
     kernel: Kernel
     index: np.ndarray
     _store: dict[str, Any] = field(default_factory=dict, repr=False)
+    made_when_asked: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,7 +95,9 @@ class KernelColumns(Rows):
             return np.ascontiguousarray(self.source.block(rows)[:, self.index])
         if "basis" not in self._store:
             self._store["basis"] = self.source.take(self.index)
-        return self.kernel.block(self.source.take(rows), self._store["basis"])
+        values = self.kernel.block(self.source.take(rows), self._store["basis"])
+        check_size(largest_size(values) if values.size else 0.0)
+        return values
 
     def take(self, rows: Selection) -> DenseRows:
         """Some rows, computed."""

@@ -59,6 +59,8 @@ class Rows(ABC):
     """
 
     sparse: ClassVar[bool] = False
+    made_when_asked: ClassVar[bool] = False
+    """Whether blocks are computed when they are asked for, and checked then."""
 
     @property
     @abstractmethod
