@@ -29,8 +29,9 @@ class Certificate:
         max(|objective|, |lower_bound|, tiny). For a problem that is not convex, what first-order conditions leave open
         (see `judge_residual`) over the first of these; then a gap of 0 means a stationary point, and nothing more.
     kind : str
-        "duality gap", "residual" (from first-order conditions; lower_bound is -inf where the problem is not convex), or
-        "none" (then lower_bound is -inf, and gap is inf).
+        "duality gap", "closed form" (problems of plugins whose answer is a formula), "residual" (from first-order
+        conditions; lower_bound is -inf where the problem is not convex), or "none" (then lower_bound is -inf, and gap
+        is inf).
     tol : float
         The gap that the fit was asked for.
     converged : bool
