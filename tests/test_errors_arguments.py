@@ -81,7 +81,7 @@ NEEDED = {
     "callback": "callable",
     "verbose": "an integer >= 0",
     "gamma": "a number > 0 and finite",
-    "degree": "an integer >= 1",
+    "degree": "an integer >= 1 and <= 1024",
     "coef0": "a number >= 0 and finite",
 }
 BAD_NUMBERS = {

@@ -244,7 +244,8 @@ def test_callback_stops_the_fit(kind, solver, answer_of):
     assert len(seen) == 2, "called again after it asked to stop"
     honest(model, X, y, settings, answer, 1e-12)
     assert "callback" in message and "gap" in message
-    assert model.certificate.gap <= seen[-1].gap * (1 + 1e-9), "the model is worse than what the callback was shown"
+    # Estimates know nothing of what rounding did to a kernel; the certificate does.
+    assert model.certificate.gap <= seen[-1].gap * (1 + 1e-6), "the model is worse than what the callback was shown"
 
 
 @pytest.mark.parametrize("falsy", [None, False, 0, np.False_])

@@ -109,7 +109,7 @@ def test_the_file_is_plain_numpy_and_json(tmp_path):
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
         assert_array_equal(file["coef"], model.coef_)
-    assert header["format"] == "mdlearn model" and header["version"] == 4 and header["params"]["C"] == 2.0
+    assert header["format"] == "mdlearn model" and header["version"] == 5 and header["params"]["C"] == 2.0
     assert {*header["certificate"]} == {"objective", "lower_bound", "gap", "kind", "tol", "converged", "parts"}
 
 
