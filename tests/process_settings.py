@@ -20,7 +20,7 @@ LIBRARIES = ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class Settings:
-    """What the settings are when this is made."""
+    """What the settings are when this is made; a warning filter may name its module by text or by a pattern of it."""
 
     def __init__(self):
         self.modules = set(sys.modules)
@@ -29,7 +29,7 @@ class Settings:
             "BLAS threads": {library.filepath: library.get_num_threads() for library in LIBRARIES},
             "working folder": os.getcwd(),
             "NumPy's error state": {**np.geterr(), "call": np.geterrcall()},
-            FILTERS: list(warnings.filters),
+            FILTERS: [tuple(getattr(part, "pattern", part) for part in one) for one in warnings.filters],
         }
 
     def put_back(self, but=()):
