@@ -169,7 +169,8 @@ def test_a_time_limit_ends_a_pass(client):
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         model = mdlearn.fit("lsvm", blocks, None, time_limit=0.6, n_threads=1)
     assert time.perf_counter() - started < 60
-    assert model.certificate.lower_bound > -np.inf
+    # Where no pass can end in time with the one that certifies, w = 0 is the answer, and its value is known.
+    assert np.isfinite(model.certificate.objective) and not model.certificate.converged
 
 
 def test_interruption(client):
