@@ -23,7 +23,7 @@ class MDLM(Objective):
 
     A regularized bias has its share in penalty and ridge, like any feature; a free one has none. The paper has no
     ridge, without which the objective can be unbounded below, above all where rows have more columns than there are
-    rows. The default is the smallest that gives every data set an optimum which fits also reach; with ridge=0, fit says
+    rows. The default is the smallest tried whose optimum fits reached on every data set; with ridge=0, fit says
     so where there is none.
 
     Parameters
