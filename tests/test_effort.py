@@ -24,6 +24,20 @@ def test_kernel_values_that_rounding_has_eaten():
     assert None not in models and list(worse(models)) == []
 
 
+@pytest.mark.parametrize("solver", ["cd", "interior"])
+@pytest.mark.parametrize("objective", ["svm", "ldm", "lssvm", "lsvm"])
+@pytest.mark.parametrize("seed", [5, 8, 10])
+def test_bounds_that_rounding_takes_back_do_not_displace_certain_ones(seed, objective, solver):
+    """Multipliers grow from report to report, and so does what a Gram matrix of such entries leaves open."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.standard_normal((40, 2)), np.full(40, 10.0 ** rng.uniform(5, 8))]
+    y = np.where(X[:, 0] + rng.standard_normal(40) > 0, 1, -1)
+    for bias in ("regularized", "free"):
+        given = {"kernel": "precomputed", "solver": solver, "bias": bias, "tol": 1e-10}
+        models = [fit(objective, X @ X.T, y, max_iter=n, **given) for n in EFFORTS]
+        assert None not in models and list(worse(models)) == []
+
+
 @pytest.mark.parametrize("seed", range(1000, 1016))
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []

@@ -104,6 +104,12 @@ class LinearFeatures:
         longer = (np.abs(element) + 0.5 * off) * off
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
+    def haziest(self, alpha: np.ndarray) -> float:
+        """What `haze` is at most, whatever the element: no column adds up to more than its length allows."""
+        off = OWN * UNIT
+        squares = np.square(length(alpha) * self.lengths)
+        return (1.0 + 0.5 * off) * off * float((squares if self.ridge is None else squares / self.ridge).sum())
+
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
         return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
@@ -328,6 +334,10 @@ class KernelFeatures:
     def haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
         """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
         return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
+
+    def haziest(self, alpha: np.ndarray) -> float:
+        """The same: it takes no pass over the matrix."""
+        return self.haze(alpha, alpha)
 
     def _roundings(self) -> np.ndarray:
         """Half of the roundings of an entry of the Gram matrix, row by row."""

@@ -248,6 +248,19 @@ def held_objective(form: MarginForm, column: Column, point: Point, objective: fl
     return rounded(form, column, objective, coef, intercept)[0]
 
 
+def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
+    """Bound of an engine's own multipliers as a certificate states it, where rounding may take from it."""
+    if form.ridge == 0 or not form.features.ready:
+        return lower
+    beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
+    alpha = column.y * (column.sides @ beta + _feasible_sigma(column, point.sigma) + column.pull)
+    if form.features.haziest(alpha) <= BLURRED * abs(lower):
+        return lower
+    proof = dual(form, column, point.beta, point.sigma)
+    held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)
+    return -math.inf if math.isnan(held) else held
+
+
 def blurred(form: MarginForm, column: Column, point: Point, objective: float) -> bool:
     """Whether rounding of products with a Gram matrix may show in the objective that an engine tells."""
     features = form.features

@@ -12,7 +12,16 @@ import numpy as np
 
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.quiet import overflowing
-from mdlearn.forms.certificate import blurred, certify, certify_as_is, certify_best, dual, held_objective, value_at_zero
+from mdlearn.forms.certificate import (
+    blurred,
+    certify,
+    certify_as_is,
+    certify_best,
+    dual,
+    held_bound,
+    held_objective,
+    value_at_zero,
+)
 from mdlearn.forms.margin import Column, MarginForm, Point, started_point, zero_point
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.primal import NARROW
@@ -95,6 +104,10 @@ class Problem(ABC):
         """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
         return objective
 
+    def held_bound(self, point: Any, lower: float) -> float:
+        """Bound of a point as its certificate states it, from the engine's own; here, the same."""
+        return lower
+
     @property
     def expandable(self) -> bool:
         """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
@@ -168,6 +181,13 @@ class ColumnProblem(Problem):
             return objective
         with overflowing():
             return held_objective(self.form, self.part, point, objective)
+
+    def held_bound(self, point: Any, lower: float) -> float:
+        """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
+        if not math.isfinite(lower):
+            return lower
+        with overflowing():
+            return held_bound(self.form, self.part, point, lower)
 
     def untouched(self, tol: float) -> Solution | None:
         """Return w = 0 with multipliers 0; None where something that pulls at them takes the rows."""

@@ -67,6 +67,8 @@ class Incumbent:
             if self.last or held < self.objective:
                 self.objective, self.point = held, report.point
         if lower > self.lower_bound:
+            _, lower = problem.values(report.objective, problem.held_bound(report.point, report.lower_bound))
+        if lower > self.lower_bound:
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.certificate_of(self.objective, self.lower_bound, self.tol).gap
 
