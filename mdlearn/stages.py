@@ -370,13 +370,13 @@ def _featured(
     if place is None:
         made = yield from task.features(data, kernel, params, rng)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
-            check_size(made.rows.largest())
+            check_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = yield from task.features(mapped, Kernel("linear"), params, rng)
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
-    check_size(features.rows.largest())
+    check_size(features.rows.largest(), features.dtype)
     return MappedFeatures(features.rows, features.ridge, place)
 
 

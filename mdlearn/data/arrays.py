@@ -20,8 +20,10 @@ LARGEST = 1e140
 """Largest number in X: sums of squares, times weights, stay finite."""
 
 
-def check_size(largest: float) -> None:
-    """Raise ValueError for features made of X whose squares would overflow, as X itself is refused for."""
+def check_size(largest: float, dtype: Any = np.float64) -> None:
+    """Raise ValueError for features made of X whose squares overflow, or that a model's `dtype` cannot hold."""
+    if LARGEST >= largest > float(np.finfo(dtype).max):
+        raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
     if not largest <= LARGEST:
         raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,10 +65,13 @@ class BlockRows(Rows):
     F : ndarray of shape (m t, L), float32 or float64
         The blocks, in the order of `layout`.
     layout : Layout
+    model_dtype : dtype or None
+        Type that models have; None: that of F.
     """
 
     F: np.ndarray
     layout: Layout
+    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
     sparse: ClassVar[bool] = True
 
     @property
@@ -93,7 +96,12 @@ class BlockRows(Rows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64."""
+        """float32 or float64: the type that models of these rows have."""
+        return self.entry_dtype if self.model_dtype is None else self.model_dtype
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """That of F."""
         dtype: np.dtype[Any] = self.F.dtype
         return dtype
 
@@ -103,7 +111,7 @@ class BlockRows(Rows):
         layout = Layout.of(old.blocks[rows], old.n_blocks)
         F = np.empty((layout.owner.shape[0], self.width), dtype=self.F.dtype)
         F[layout.place.ravel()] = self.F[old.place[rows].ravel()]
-        return BlockRows(F, layout)
+        return BlockRows(F, layout, model_dtype=self.model_dtype)
 
     def piece(self, rows: Selection, room: Room) -> Piece:
         """Some rows for several products: block by block, where every row is in one block alone."""
@@ -273,7 +281,7 @@ def block_rows(
     Returns
     -------
     BlockRows of shape (m, K L)
-        In the type of `rows`.
+        In float64, as predictions count with them.
 
     References
     ----------
@@ -293,11 +301,11 @@ def block_rows(
             weights.append(np.take_along_axis(by, order, axis=1))
         yield
     layout = Layout.of(np.concatenate(labels), K)
-    size = float(layout.owner.shape[0]) * L * rows.dtype.itemsize
+    size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
-    F, points = np.empty((layout.owner.shape[0], L), dtype=rows.dtype), DenseRows(landmarks)
+    F, points = np.empty((layout.owner.shape[0], L), dtype=np.float64), DenseRows(landmarks)
     for i, part in enumerate(steps(m, step)):
         mu = projection.block(rows.take(part), points)
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]
         yield
-    return BlockRows(F, layout)
+    return BlockRows(F, layout, model_dtype=rows.dtype)

@@ -23,6 +23,7 @@ class CsrRows(Held):
     ----------
     X : csr_matrix of shape (m, d)
         In canonical format: no duplicate entries.
+    model_dtype : dtype or None
     """
 
     X: csr_matrix
@@ -32,14 +33,14 @@ class CsrRows(Held):
         """Some rows, as rows; copied, piece by piece."""
         A = self.X
         if isinstance(rows, slice) or A.nnz <= BLOCK_ENTRIES:
-            return CsrRows(A[rows])
+            return CsrRows(A[rows], model_dtype=self.model_dtype)
         ends = np.zeros(rows.shape[0] + 1, dtype=A.indptr.dtype)
         np.cumsum(A.indptr[rows + 1] - A.indptr[rows], out=ends[1:])
         data, indices = np.empty(int(ends[-1]), A.data.dtype), np.empty(int(ends[-1]), A.indices.dtype)
         for part in steps(rows.shape[0], BLOCK_ENTRIES * self.shape[0] // A.nnz):
             some, place = A[rows[part]], slice(int(ends[part.start]), int(ends[part.stop]))
             data[place], indices[place] = some.data, some.indices
-        return CsrRows(like(A, data, indices, ends))
+        return CsrRows(like(A, data, indices, ends), model_dtype=self.model_dtype)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array."""
@@ -129,7 +130,7 @@ class WithoutColumn(CsrRows):
         """Some rows, copied."""
         part = self.X[rows].copy()
         part.data[part.indices == self.place] = 0.0
-        return CsrRows(part)
+        return CsrRows(part, model_dtype=self.model_dtype)
 
     def matrix(self) -> csr_matrix:
         """All rows as a CSR matrix of float64, copied."""

@@ -59,17 +59,23 @@ class ContrastRows(CsrRows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64."""
+        """float32 or float64: the type that models of these rows have."""
         return self.base.dtype
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """Type of the numbers of `base`."""
+        return self.base.entry_dtype
 
     @kept
     def X(self) -> Any:
-        """The rows as a CSR matrix of their own type, made when first asked for."""
+        """The rows as a CSR matrix of the type of their entries, made when first asked for."""
         from scipy.sparse import csr_matrix, hstack
 
-        B = csr_matrix(self.base.matrix(), dtype=self.dtype)
+        dtype = self.entry_dtype
+        B = csr_matrix(self.base.matrix(), dtype=dtype)
         if self.constant:
-            B = hstack([B, np.ones((B.shape[0], 1), dtype=self.dtype)], format="csr")
+            B = hstack([B, np.ones((B.shape[0], 1), dtype=dtype)], format="csr")
         entries = 2.0 * float(np.diff(B.indptr)[self.index].sum())
         memory.require(40.0 * entries, f"writing out {self.shape[0]} rows of a joint problem", "use fewer rows")
         low, high = np.minimum(self.own, self.other), np.maximum(self.own, self.other)
@@ -77,7 +83,7 @@ class ContrastRows(CsrRows):
         # Both halves of a row lie next to each other: as two rows first, then without the border between them.
         twice = B[np.repeat(self.index, 2)]
         lengths = np.diff(twice.indptr)
-        data = twice.data * np.repeat(np.column_stack([signs, -signs]).ravel(), lengths).astype(self.dtype)
+        data = twice.data * np.repeat(np.column_stack([signs, -signs]).ravel(), lengths).astype(dtype)
         indices = twice.indices + np.repeat(blocks.ravel() * self._width, lengths)
         return csr_matrix((data, indices, twice.indptr[::2].copy()), shape=self.shape)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,7 @@ from mdlearn.data.arrays import check_rows
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Held, Rows
 
 FIRST = 64
 """Rows of the first block: it tells how many entries a row of features has."""
@@ -64,7 +64,7 @@ class FeatureMap(ABC):
         Returns
         -------
         array, sparse matrix or Rows of shape (n, width)
-            Each row may depend on that row of `A` alone. It gets the type of `A`, float32 or float64.
+            Each row may depend on that row of `A` alone. Numbers become float64, also those of float32 rows.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class FeatureMap(ABC):
         raise ValueError(f"{type(self).__name__} makes explicit rows; kernel {kernel.name!r} has none")
 
     def rows(self, A: Rows) -> Generator[None, None, Rows]:
-        """Features of training rows, in the type of `A`; yields after a block of rows each.
+        """Features of training rows, float64 as for new rows; yields after a block of rows each.
 
         Parameters
         ----------
@@ -147,17 +147,17 @@ class FeatureMap(ABC):
             if part.start == 0:
                 size = float(A.shape[0]) * _size(made) / made.shape[0]
                 memory.require(size, f"{self.width} features of {A.shape[0]} rows", "ask for fewer features")
-                out = None if made.sparse else np.empty((A.shape[0], self.width), dtype=A.dtype)
+                out = None if made.sparse else np.empty((A.shape[0], self.width))
             if out is None:
                 parts.append(made.X if isinstance(made, CsrRows) else made.matrix())
             else:
                 out[part] = made.block(slice(None))
             yield
         if out is not None:
-            return DenseRows(out)
+            return DenseRows(out, model_dtype=A.dtype)
         from scipy.sparse import vstack
 
-        return CsrRows(vstack(parts, format="csr").astype(A.dtype, copy=False))
+        return CsrRows(vstack(parts, format="csr"), model_dtype=A.dtype)
 
     def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
         """Values w . phi(x) of new rows.
@@ -187,17 +187,18 @@ class FeatureMap(ABC):
             part = slice(start, min(start + step, A.shape[0]))
             made = self.checked(A.take(part))
             yield part, made
-            entries = max(_size(made) / (made.shape[0] * made.dtype.itemsize), 1 if A.sparse else A.shape[1])
+            entries = max(_size(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1])
             start, step = part.stop, max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
 
     def checked(self, A: Rows) -> Rows:
-        """Features of some rows as rows of finite numbers, in the type of `A`."""
+        """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
         made, what = self.features(A), f"what {type(self).__name__}.features returned"
         if not isinstance(made, Rows):
             made = made if hasattr(made, "tocsr") else np.asarray(made)
-            # In the type of the model's coefficients: the certificate counts with their rounding.
-            with np.errstate(over="ignore"):
-                made = check_rows(made.astype(A.dtype, copy=False) if made.dtype.kind in "biuf" else made, what)
+            # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
+            found = check_rows(made.astype(np.float64, copy=False) if made.dtype.kind in "biuf" else made, what)
+            assert isinstance(found, Held)
+            made = replace(found, model_dtype=A.dtype)
         if made.shape != (A.shape[0], self.width):
             raise ValueError(f"{what} has shape {made.shape}; it needs to be {(A.shape[0], self.width)}")
         return made
@@ -221,7 +222,7 @@ def _size(rows: Rows) -> float:
     """Bytes that rows take; of sparse ones twice, as they are put together from parts."""
     if isinstance(rows, CsrRows):
         return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
-    return float(rows.shape[0]) * rows.shape[1] * rows.dtype.itemsize
+    return float(rows.shape[0]) * rows.shape[1] * rows.entry_dtype.itemsize
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,9 @@ class LandmarkMap(FeatureMap):
                 return made
 
     def rows(self, A: Rows) -> Generator[None, None, BlockRows]:
-        """Features of training rows, in the type of `A`; yields after a block of rows each."""
+        """Features of training rows, float64; yields after a block of rows each."""
         made = yield from block_rows(A, self.centers, self.points, self.projection, self.spread)
-        return made if self.mix is None else TiedRows(made.F, made.layout, self.mix)
+        return made if self.mix is None else TiedRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
         """Coefficients (p, K r) of the features as theta, shape (p, K, L), in the type of `coef`."""

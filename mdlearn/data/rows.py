@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +71,11 @@ class Rows(ABC):
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type that models of these rows have."""
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the numbers as they are kept."""
+        return self.dtype
 
     @abstractmethod
     def block(self, rows: Selection) -> np.ndarray:
@@ -153,9 +158,17 @@ class Rows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Held(Rows):
-    """Rows of an array or matrix in memory (or mapped into it)."""
+    """Rows of an array or matrix in memory (or mapped into it).
+
+    Attributes
+    ----------
+    X : array or matrix of shape (m, d)
+    model_dtype : dtype or None
+        Type that models have; None: that of X. Features of float32 rows are float64, models of them float32.
+    """
 
     X: Any
+    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,13 +177,14 @@ class Held(Rows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64."""
+        """float32 or float64: the type that models of these rows have."""
+        return self.entry_dtype if self.model_dtype is None else self.model_dtype
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """That of X."""
         dtype: np.dtype[Any] = self.X.dtype
         return dtype
-
-    def take(self, rows: Selection) -> Rows:
-        """Some rows, as rows; a view of dense rows where `rows` is a slice."""
-        return type(self)(self.X[rows])
 
     def through(self, w: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
         """Return X' v in float64, v = change(rows, X w): one pass, every block is used twice while it is at hand."""
@@ -193,6 +207,7 @@ class DenseRows(Held):
     Attributes
     ----------
     X : ndarray of shape (m, d)
+    model_dtype : dtype or None
     """
 
     X: np.ndarray
@@ -202,7 +217,8 @@ class DenseRows(Held):
 
     def take(self, rows: Selection) -> DenseRows:
         """Some rows, as rows; a view where `rows` is a slice, else a copy made block by block."""
-        return DenseRows(self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows))
+        some = self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows)
+        return DenseRows(some, model_dtype=self.model_dtype)
 
     def piece(self, rows: Selection, room: Room) -> Piece:
         """Some rows for several products; what is not float64 is converted within the room."""

@@ -42,12 +42,12 @@ class TiedRows(BlockRows):
     @property
     def plain(self) -> BlockRows:
         """Phi(x)."""
-        return BlockRows(self.F, self.layout)
+        return BlockRows(self.F, self.layout, model_dtype=self.model_dtype)
 
     def take(self, rows: Selection) -> TiedRows:
         """Some rows; a copy."""
         part = super().take(rows)
-        return TiedRows(part.F, part.layout, self.mix)
+        return TiedRows(part.F, part.layout, self.mix, model_dtype=self.model_dtype)
 
     def scaled(self, by: np.ndarray) -> Rows:
         """These rows in float64 with their columns multiplied by numbers; for few rows."""

@@ -175,7 +175,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Projections of rows; ValueError where they are beyond the type of the rows."""
         with overflowing():
             made: Rows = self._map.features(rows)
-        if not np.isfinite(made.largest()):
+        if not made.largest() <= float(np.finfo(rows.dtype).max):
             raise ValueError(f"projections of X overflow {rows.dtype}; scale the columns of X")
         return made
 
