@@ -11,6 +11,7 @@ import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.forming import Handed
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
@@ -19,7 +20,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Shortfall
-from mdlearn.stages import Call, Handed
+from mdlearn.stages import Call
 from mdlearn.streaming import blocks_of, fit_blocks
 
 
@@ -160,7 +161,7 @@ def certified(
         chosen = setting.kernel(kernel_given)
         handed = Handed()
         if start is not None:
-            start.check(setting.data, chosen.exact, setting.pieces)
+            start.check(setting.data, chosen.exact, setting.pieces.places)
             handed.starts = start.starts
         fitted = setting.solve(task, setting.complete(task), chosen, handed)
         return setting.builder().model(fitted), fitted.shortfalls

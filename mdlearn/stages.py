@@ -1,40 +1,39 @@
 """The stages of a fit: arguments, then data, kernel and hyper-parameters, then forms, engine and model.
 
-`fit` goes through them once, `fit_path` once for every point of its grid. What a path hands from point to point is
-`Handed`: an argument of the way from data to form, filled as the way is gone. A single fit begins with an empty one.
+`fit` goes through them once, `fit_path` once for every point of its grid.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mdlearn.arguments import one_of
-from mdlearn.data.arrays import check_size
 from mdlearn.data.checks import Data, check_data, check_regression
-from mdlearn.data.feature_map import FeatureMap, MappedFeatures
-from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.kernel_map import approximated, check_asked
 from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
 from mdlearn.data.memory import worded
-from mdlearn.data.quiet import without_warnings
+from mdlearn.data.pairs import Pieces
+from mdlearn.forming import Handed, Turns
 from mdlearn.forms.margin import BIASES
-from mdlearn.forms.problem import Form, as_one
+from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.model.build import Held, build_model, held_values, used_rows
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE, pairs_of
+from mdlearn.model.pairs import PAIRWISE
 from mdlearn.numerics.blas import product_work, threads_for
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import RELIEF, choose
-from mdlearn.solvers.driver import Driver, Limits, Maker, Outcome, Prepared, Shortfall, Starts
+from mdlearn.solvers.driver import Driver, Limits, Outcome, Prepared, Shortfall, Starts
 from mdlearn.solvers.supervised import Supervised, takes
 
 READERS = {"classification": check_data, "regression": check_regression}
@@ -117,10 +116,7 @@ class Call:
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
         """Check the data."""
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
-        k, pieces = data.classes.shape[0], [data]
-        if k > 2 and self.multiclass in PAIRWISE:
-            pieces = [data.pair(low, high, self.square) for low, high in pairs_of(k)]
-        return Setting(self, data, pieces)
+        return Setting(self, data, Pieces(data, self.multiclass in PAIRWISE, self.square))
 
     def runner(self, form: Form) -> tuple[Supervised, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
@@ -140,44 +136,6 @@ def check_taken(runner: Supervised, form: Form) -> None:
         able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
         instead = f"use one of {', '.join(able)}" if able else "no other engine can"
         raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
-
-
-@dataclass(eq=False)
-class Handed:
-    """What fits over the same rows, weights and kernel hand to the next one; the last of them leaves nothing behind.
-
-    Attributes
-    ----------
-    features : dict of int to Features
-        Those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks.
-    pieces : dict of int to Data
-        Pairs of classes with rows of their own.
-    prepared : Prepared
-        What engines have prepared.
-    starts : Starts or None
-        Where problems may begin.
-    """
-
-    features: dict[int, Features] = field(default_factory=dict)
-    pieces: dict[int, Data] = field(default_factory=dict)
-    prepared: Prepared = field(default_factory=Prepared)
-    starts: Starts | None = None
-
-    def features_of(self, j: int, make: Callable[[], Generator[None, Any, Features]]) -> Generator[None, Any, Features]:
-        """Those of a piece, made where they are not known."""
-        features = self.features.pop(j, None)
-        if features is None:
-            features = yield from make()
-        if self.prepared.left > 1:
-            self.features[j] = features
-        return features
-
-    def piece_of(self, j: int, piece: Data) -> Data:
-        """A piece with rows of its own."""
-        taken = self.pieces.pop(j, None) or piece.taken()
-        if self.prepared.left > 1:
-            self.pieces[j] = taken
-        return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,22 +177,22 @@ class Setting:
     ----------
     call : Call
     data : Data
-    pieces : list of Data
+    pieces : Pieces
         Rows of every pair of classes, or all rows.
     """
 
     call: Call
     data: Data
-    pieces: list[Data]
+    pieces: Pieces
 
     @property
     def n_threads(self) -> int | None:
         """Number of BLAS threads: the one asked for, else by the size of the largest product; None: as found."""
-        asked, widest = self.call.limits.n_threads, max(self.pieces, key=lambda piece: piece.X.shape[0]).X
-        rows, columns = widest.shape
+        asked, X = self.call.limits.n_threads, self.data.X
+        rows, columns = self.pieces.largest, X.shape[1]
         if self.call.kernel != "linear":
             columns = rows
-        elif widest.sparse:
+        elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
         if self.call.multiclass == "joint":
             columns *= max(1, self.data.classes.shape[0])
@@ -264,10 +222,11 @@ class Setting:
         call, limits = self.call, limits or self.call.limits
         shortfalls: list[Shortfall] = []
 
-        def driven(form: Form, later: Sequence[Maker], starts: Starts | None, known: Prepared) -> Any:
+        def driven(form: Form, later: Turns | None, starts: Starts | None, known: Prepared) -> Any:
             runner, reason = call.runner(form)
             options = runner.solver.check_options(call.options)
-            later = [_checked(make, runner) for make in later]
+            if later is not None:  # a pair of classes may have other features than the first
+                later = replace(later, check=partial(check_taken, runner))
             relief = RELIEF if call.engine is None else ()
             outcome = Driver(runner, options, limits, call.seed, starts, known, relief).run(form, later)
             if outcome.shortfall is not None:
@@ -275,27 +234,14 @@ class Setting:
             return outcome, (runner.solver.name, reason)
 
         def level(form: Form) -> list[Solution]:
-            found: list[Solution] = driven(form, (), None, Prepared())[0].solutions
+            found: list[Solution] = driven(form, None, None, Prepared())[0].solutions
             return found
 
-        def maker(j: int) -> Maker:
-            def make(late: bool) -> Generator[None, Any, Form]:
-                piece = self.pieces[j]
-                if not (late and j and task.plain):  # engines judge the first piece by its rows
-                    piece = handed.piece_of(j, piece)
-                rng = np.random.default_rng([call.seed, j, 1])
-                features = yield from handed.features_of(j, lambda: _featured(task, piece, kernel, filled, rng))
-                inner = kernel if kernel.explicit is None else Kernel("linear")
-                form = yield from task.problem(piece, features, inner, call.bias, filled, level)
-                form = as_one(form) if call.multiclass == "joint" else form
-                task.check_form(form, filled)
-                return form
-
-            return lambda late: without_warnings(make(late))
-
-        form = _finish(maker(0)(time.perf_counter() >= limits.deadline), limits.deadline)
+        names = call.bias, call.multiclass, call.seed
+        turns = Turns(self.pieces, task, filled, kernel, *names, handed, level)
+        form = _finish(turns.make(0), limits.deadline)
         starts = None if handed.starts is None else _begun(task, handed.starts)
-        outcome, ran = driven(form, [maker(j) for j in range(1, len(self.pieces))], starts, handed.prepared)
+        outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
             solutions = [task.arranged(one, form) for one in solutions]
@@ -305,7 +251,7 @@ class Setting:
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
         data, call = self.data, replace(self.call, limits=replace(self.call.limits, callback=None))
-        builder = Builder(call, data, [piece.rows for piece in self.pieces])  # outlives the call, not its callback
+        builder = Builder(call, data, self.pieces.places)  # outlives the call, not its callback
         if not fits:
             return builder
         if self.call.square or any(one.solutions[0].coef is not None for one in fits):
@@ -325,11 +271,12 @@ class Builder:
 
     call: Call
     data: Data
-    places: list[np.ndarray]
+    places: Sequence[np.ndarray]
 
-    def places_of(self, fitted: Fitted) -> list[np.ndarray]:
+    def places_of(self, fitted: Fitted) -> Sequence[np.ndarray]:
         """Positions of the rows of every solution among the caller's."""
-        return self.places * (len(fitted.solutions) // len(self.places))
+        places = self.places
+        return places if len(places) == len(fitted.solutions) else [places[0]] * len(fitted.solutions)
 
     def held(self, fitted: Fitted) -> Held:
         """What decision values of a fit are made of."""
@@ -345,39 +292,9 @@ class Builder:
         return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
 
 
-def _checked(make: Maker, runner: Supervised) -> Maker:
-    """What makes a form that the engine can take: a pair of classes may have other features than the first."""
-
-    def made(late: bool) -> Generator[None, Any, Form]:
-        form = yield from make(late)
-        if not late:  # nothing will be done with it, and its rows may be nobody's copy
-            check_taken(runner, form)
-        return form
-
-    return made
-
-
 def _begun(task: Objective, starts: Starts) -> Starts:
     """Starts as the objective's forms need them."""
     return lambda form, first, n: [task.begun(given, form) for given in starts(form, first, n)]
-
-
-def _featured(
-    task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
-) -> Generator[None, Any, Features]:
-    """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
-    place = kernel.explicit
-    if place is None:
-        made = yield from task.features(data, kernel, params, rng)
-        if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
-            check_size(made.rows.largest(), made.dtype)
-        return made
-    mapped = replace(data, X=(yield from place.rows(data.X)))
-    features = yield from task.features(mapped, Kernel("linear"), params, rng)
-    if type(features) is not LinearFeatures:
-        raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
-    check_size(features.rows.largest(), features.dtype)
-    return MappedFeatures(features.rows, features.ridge, place)
 
 
 def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.chosen import ChosenRows
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.rows import DenseRows
+from mdlearn.forming import Turns
 from mdlearn.forms import certificate, coupled, margin
 from mdlearn.forms.problem import ColumnProblem
 
@@ -61,31 +59,57 @@ def test_classes_after_the_deadline_take_no_arrays_of_the_rows(kernel, monkeypat
     assert one.certificate.objective == pytest.approx(whole.certificate.parts[7].objective, rel=1e-5)
 
 
-def test_pairs_after_the_deadline_are_not_copied(monkeypatch):
-    taken = []
-    monkeypatch.setattr(ChosenRows, "taken", lambda self: taken.append(1) or self.whole.take(self.which))
-    X, y = rows(4)
-    mdlearn.fit("ldm", X, y, multiclass="ovo", time_limit=0.0)
-    assert len(taken) == 1  # by the first, engines are chosen and asked
-    mdlearn.fit("ldm", X, y, multiclass="ovo")
-    assert len(taken) == 7
+@pytest.mark.parametrize("n_threads", [None, 2])
+def test_pairs_after_the_deadline_are_not_made(n_threads, monkeypatch):
+    """Hundreds of classes have tens of thousands of pairs."""
+    made, make = [], Turns._form
+    monkeypatch.setattr(Turns, "_form", lambda self, j: made.append(j) or make(self, j))
+    X, y = rows(30, 300)
+    model = mdlearn.fit("ldm", X, y, multiclass="ovo", time_limit=0.0, n_threads=n_threads)
+    assert made == [0] and len(model.certificate.parts) == 435  # by the first, engines are chosen and asked
+    assert not model.coef_[1:].any() and not model.duals[1:].any() and model.duals.shape == (435, 300)
+    made.clear()
+    mdlearn.fit("ldm", X[:100], y[:100] % 4, multiclass="ovo", n_threads=n_threads)
+    assert sorted(made) == list(range(6))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_chosen_rows_answer_as_their_copy(sparse):
-    from scipy.sparse import csr_matrix
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    ("objective", "given"),
+    [
+        ("svm", {"C": 2.0}), ("svm", {"C": np.inf}), ("ldm", {}), ("ldm", {"lambda2": 0.0}), ("lssvm", {}),
+        ("lsldm", {}), ("lsvm", {"nu": 3.0}), ("uldm", {}), ("uldm", {"c_scaling": "max_diag"}), ("l2lr", {}),
+        ("mlr", {}), ("mdlm", {"beta": 0.1}), ("rlp", {}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_pairs_that_are_not_made_are_answered_as_if_they_were(objective, given, kernel, monkeypatch):
+    from mdlearn.objectives.base import Objective
+    from mdlearn.objectives.uldm import ULDM
 
-    X = np.random.default_rng(0).standard_normal((30, 4))
-    chosen = ChosenRows(CsrRows(csr_matrix(X)) if sparse else DenseRows(X), np.array([3, 4, 9, 20]))
-    copy, v = X[chosen.which], np.arange(4.0)
-    pairs = [
-        (chosen.dot(v), copy @ v), (chosen.adjoint(v), copy.T @ v), (chosen.squares(), (copy**2).sum(axis=1)),
-        (chosen.column_squares(v), v @ copy**2), (chosen.block(slice(1, 3)), copy[1:3]),
-        (chosen.taken().block(slice(None)), copy), (chosen.inner(chosen.taken()), copy @ copy.T),
-    ]  # fmt: skip
-    for found, wanted in pairs:
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
-    assert chosen.shape == (4, 4) and chosen.sparse is sparse
+    if kernel == "rbf" and objective in ("l2lr", "mlr", "mdlm", "rlp"):
+        kernel = "linear"
+    X, y = rows()
+    given = {**given, "kernel": kernel, "multiclass": "ovo", "sample_weight": np.arange(len(y)) % 3 + 0.5}
+    alone = mdlearn.fit(objective, X, y, time_limit=0.0, **given)
+    for own in (Objective, ULDM):
+        monkeypatch.setattr(own, "at_zero", lambda *_: None)
+    full = mdlearn.fit(objective, X, y, time_limit=0.0, **given)
+    for one, other in zip(alone.certificate.parts, full.certificate.parts, strict=True):
+        slack = 1e-12 * (1.0 + abs(other.objective)) if np.isfinite(other.objective) else 0.0
+        assert one.objective >= other.objective - slack  # rows may say more
+        if (objective, given.get("lambda2")) not in (("ldm", None), ("rlp", None), ("mdlm", None)):
+            assert one.objective == pytest.approx(other.objective, rel=1e-12, abs=1e-12)
+        assert one.lower_bound <= other.lower_bound + slack
+    assert alone.duals.shape == full.duals.shape and alone.intercept_.shape == full.intercept_.shape
+    np.testing.assert_array_equal(alone.decision_function(X)[:, 0] * 0.0, full.decision_function(X)[:, 0] * 0.0)
+
+
+def test_a_warm_start_is_kept_where_its_pairs_do_not_come_to_their_turn():
+    X, y = rows()
+    start = mdlearn.fit("svm", X, y, multiclass="ovo")
+    model = mdlearn.fit("svm", X, y, multiclass="ovo", warm_start=start, time_limit=0.0)
+    np.testing.assert_allclose(model.coef_, start.coef_)
 
 
 @pytest.mark.parametrize("k", [2, 4])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.arrays import check_rows, check_symmetric, only
-from mdlearn.data.chosen import ChosenRows
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import DenseRows, Rows, steps
 from mdlearn.errors import did_you_mean
@@ -71,21 +70,6 @@ class Data:
             return [np.ones(self.targets.shape[0])]
         k = self.classes.shape[0]
         return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(k))]
-
-    def pair(self, low: int, high: int, square: bool) -> Data:
-        """Return the rows of two classes as a problem of its own, not copied yet; `square`: X is a Gram matrix."""
-        rows = np.flatnonzero((self.codes == low) | (self.codes == high))
-        X: Rows = ChosenRows(self.X, rows)
-        if square:
-            X = DenseRows(self.X.block(rows)[:, rows].astype(self.X.dtype, copy=False))
-        codes = (self.codes[rows] == high).astype(np.intp)
-        return replace(
-            self, X=X, codes=codes, counts=self.counts[rows], classes=self.classes[[low, high]], rows=self.rows[rows]
-        )
-
-    def taken(self) -> Data:
-        """The same with rows of its own, as engines need them; a copy where these are chosen from others."""
-        return replace(self, X=self.X.taken()) if isinstance(self.X, ChosenRows) else self
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:

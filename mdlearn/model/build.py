@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ def build_model(
     objective: str,
     params: dict[str, Any],
     data: Data,
-    places: list[np.ndarray],
+    places: Sequence[np.ndarray],
     kernel: Kernel,
     kinds: tuple[str, str, bool],
     engine: tuple[str, str],
@@ -38,9 +39,8 @@ def build_model(
     held = held_values(solutions, places, data.n_given, dtype)
     alpha, linear = held.alpha, held.coef is not None
     used, each = np.zeros(data.n_given, dtype=bool), held.intercept.shape[0] // len(solutions)
-    for i, solution in enumerate(solutions):
-        if empty(solution.beta if solution.alpha is None else solution.alpha):
-            continue
+    told = [solution.beta if solution.alpha is None else solution.alpha for solution in solutions]
+    for i in filled(told):
         for one in (duals if alpha is None else alpha)[i * each : (i + 1) * each]:  # together they are no short work
             used |= one.any(axis=0) if one.ndim > 1 else one != 0
     mine = np.flatnonzero(used[data.rows])
@@ -67,7 +67,7 @@ def build_model(
         _coef=held.coef,
         _alpha=alpha,
         _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
-        _norms=np.concatenate([np.atleast_1d(s.norm) for s in solutions]),
+        _norms=joined([s.norm for s in solutions]),
         extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
     )
@@ -136,24 +136,39 @@ class Held(NamedTuple):
     intercept: np.ndarray
 
 
-def held_values(solutions: list[Any], places: list[np.ndarray], n: int, dtype: np.dtype[Any]) -> Held:
+def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]) -> Held:
     """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
     coef = alpha = None
     if solutions[0].coef is not None:
-        coef = np.concatenate([np.atleast_2d(s.coef) for s in solutions]).astype(dtype)
+        coef = joined([s.coef for s in solutions], single=1).astype(dtype)
     if solutions[0].alpha is not None:
         alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
-    return Held(coef, alpha, np.concatenate([np.atleast_1d(s.intercept) for s in solutions]).astype(dtype))
+    return Held(coef, alpha, joined([s.intercept for s in solutions]).astype(dtype))
 
 
-def used_rows(solutions: list[Any], places: list[np.ndarray], n: int) -> np.ndarray:
+def joined(values: list[Any], single: int = 0) -> np.ndarray:
+    """Values of all solutions, one after the other; those of one column have `single` dimensions."""
+    return np.array(values) if np.ndim(values[0]) == single else np.concatenate(values)
+
+
+def used_rows(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Which of the caller's n rows models need: those with a dual coefficient, or a multiplier where there are none."""
     used = np.zeros(n, dtype=bool)
     alike = solutions[0].alpha is not None
-    for solution, at in zip(solutions, places):
-        values = solution.alpha if alike else solution.beta
-        used[at[(values.reshape(-1, at.shape[0]) != 0).any(axis=0)]] = True
+    values = [solution.alpha if alike else solution.beta for solution in solutions]
+    for i in filled(values):
+        at = places[i]
+        used[at[(values[i].reshape(-1, at.shape[0]) != 0).any(axis=0)]] = True
     return used
+
+
+def filled(values: list[np.ndarray]) -> list[int]:
+    """Which arrays are not all 0; one that stands for thousands of problems is asked once."""
+    known: dict[int, bool] = {}
+    for one in values:
+        if id(one) not in known:
+            known[id(one)] = not empty(one)
+    return [i for i, one in enumerate(values) if known[id(one)]]
 
 
 def empty(values: np.ndarray) -> bool:
@@ -171,16 +186,16 @@ def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
 
 
 def _spread(
-    values: list[np.ndarray], places: list[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
+    values: list[np.ndarray], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
 ) -> np.ndarray:
     """Values over some rows, each of shape (m,), (T, m) or (k, T, m), as (p, T, n) over all rows, in `dtype`."""
-    shaped = [one.reshape((1,) * (3 - one.ndim) + one.shape) for one in values]
-    out = np.zeros((sum(one.shape[0] for one in shaped), shaped[0].shape[1], n), dtype)
-    first = 0
-    for one, at in zip(shaped, places):
-        for part in one:
-            whole = slice(None) if at.shape[0] == n else at
-            if not empty(part):  # zeros are there already
-                out[first][:, whole] = to_type(part, dtype, towards_zero)
-            first += 1
+    first = values[0]
+    each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
+    out = np.zeros((each * len(values), terms, n), dtype)
+    for i in filled(values):  # zeros are there already
+        at = places[i]
+        whole = slice(None) if at.shape[0] == n else at
+        for j, part in enumerate(values[i].reshape(each, terms, values[i].shape[-1])):
+            if not empty(part):
+                out[i * each + j][:, whole] = to_type(part, dtype, towards_zero)
     return out

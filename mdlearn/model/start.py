@@ -34,14 +34,14 @@ class WarmStart:
         if not isinstance(model, Model):
             raise TypeError(f"warm_start needs to be a Model, which fit returns; got {type(model).__name__}")
         self.model, self.multiclass = model, multiclass
-        self.pieces: list[Data] = []
+        self.places: Sequence[np.ndarray] = ()
         _same("objective", model.objective, objective)
         _same("bias", model.bias, bias)
         if model.classes_.shape[0] > 2:
             _same("multiclass", model.multiclass, multiclass)
 
-    def check(self, data: Data, kernel: Kernel, pieces: list[Data]) -> None:
-        """Raise ValueError where rows, classes or kernel differ; `pieces` are the data of each problem."""
+    def check(self, data: Data, kernel: Kernel, places: Sequence[np.ndarray]) -> None:
+        """Raise ValueError where rows, classes or kernel differ; `places` are the caller's rows of each problem."""
         model = self.model
         _same("number of rows", model.duals.shape[-1], data.n_given)
         _same("kernel", model.kernel.name, kernel.name)
@@ -53,7 +53,7 @@ class WarmStart:
         for name, value in kernel.params.items():
             if not math.isclose(model.kernel.params[name], value, rel_tol=CLOSE):
                 _same(f"kernel parameter {name}", model.kernel.params[name], value)
-        self.pieces = pieces
+        self.places = places
 
     def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
         """Where problems first ... first + n - 1 may begin, those of one form: a Start for each column.
@@ -64,7 +64,7 @@ class WarmStart:
             When the features of the form are not those of the model: other landmarks, another basis.
         """
         model, features = self.model, form.features
-        pairs = len(self.pieces) > 1 and self.multiclass in PAIRWISE
+        pairs = len(self.places) > 1 and self.multiclass in PAIRWISE
         known = [_one(model.extras, name, first, pairs) for name in features.attributes()]
         if not (_alike(model._map, features.mapping()) and _equal(known, list(features.attributes().values()))):
             names = ", ".join(features.attributes()) or "a map"
@@ -72,7 +72,7 @@ class WarmStart:
                 f"warm_start needs a model of the same features, and this fit has other ones ({names}) than the model; "
                 "give the parameters, weights and random_state that made those of the model, or no warm_start"
             )
-        rows = self.pieces[first if pairs else 0].rows
+        rows = self.places[first if pairs else 0]
         found = [self._start(form, j, rows) for j in ([first] if pairs else range(model.intercept_.shape[0]))]
         if n == 1:
             return [found]

@@ -13,6 +13,7 @@ from mdlearn.data.checks import Data
 from mdlearn.data.feature_map import FeatureMap
 from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.forms.blank import AtZero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -257,6 +258,24 @@ class Objective:
         Terms
         """
         raise NotImplementedError
+
+    def at_zero(self, params: dict[str, Any], total: float) -> AtZero | None:
+        """Return what is known at w = 0 of rows of weight `total`; None where that takes the form.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+        total : float
+            Weight of the rows.
+
+        Returns
+        -------
+        AtZero or None
+        """
+        own = type(self)
+        declared = own.form is Objective.form and own.problem is Objective.problem
+        return checked_terms(self, params, total).at_zero(total) if declared else None
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Raise ValueError when the problem has no optimum for these signs and counts.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.arrays import LARGEST
+from mdlearn.forms.blank import AtZero
 from mdlearn.forms.losses import Term
 
 
@@ -37,6 +38,23 @@ class Terms:
     ridge: float = 1.0
     unit: float = 1.0
     penalty: float = 0.0
+
+    def at_zero(self, total: float) -> AtZero:
+        """Return what is known at w = 0 of a problem of classification, without its rows.
+
+        Parameters
+        ----------
+        total : float
+            Weight of its rows.
+
+        Returns
+        -------
+        AtZero
+        """
+        zero, counts = np.zeros(1), np.array([total])  # there all rows are one
+        value = self.unit * float(sum(one.value(zero, counts) for one in self.loss))
+        lower = -np.inf if self.mean > 0 else self.unit * float(sum(one.bound(zero, counts) for one in self.loss))
+        return AtZero(value, lower, any(one.hard for one in self.loss))
 
 
 BEYOND = "terms whose weights are beyond the range of float64"

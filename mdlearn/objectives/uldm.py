@@ -17,6 +17,7 @@ from mdlearn.data.distinct import distinct
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernels import Kernel
 from mdlearn.errors import did_you_mean
+from mdlearn.forms.blank import AtZero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.objectives.terms import checked_terms
@@ -129,6 +130,10 @@ class ULDM(Objective):
         if C < SMALLEST:
             raise ValueError(f"C needs to be 0 or at least {SMALLEST:g}, scaled; got {C!r}, which rounding hides")
         return Terms(0.5 * lambda0 / C, 1.0 / C, unit=C)
+
+    def at_zero(self, params: dict[str, Any], total: float) -> AtZero:
+        """Without a loss, nothing: the form only scales weights."""
+        return AtZero(0.0, -np.inf, False)
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without variance, the mean drives a free bias to infinity unless the classes balance."""

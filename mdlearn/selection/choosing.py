@@ -12,6 +12,7 @@ import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.forming import Handed
 from mdlearn.forms.history import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas import blas_threads
@@ -21,7 +22,7 @@ from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Limits
-from mdlearn.stages import Call, Handed
+from mdlearn.stages import Call
 
 TIES = ("C", "nu", "lambda2", "lambda1")
 """Parameters that decide between equal scores, the smallest value first."""

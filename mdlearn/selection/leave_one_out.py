@@ -17,6 +17,7 @@ import numpy as np
 
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.kernels import Kernel
+from mdlearn.forming import Handed
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.margins.leaving import Decomposition
@@ -30,7 +31,7 @@ from mdlearn.selection.folds import Units
 from mdlearn.selection.leaving import closed, decomposed, weights_of
 from mdlearn.selection.order import grouped
 from mdlearn.selection.study import Judged, Study, some_rows
-from mdlearn.stages import Handed, Setting
+from mdlearn.stages import Setting
 
 MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
@@ -138,7 +139,7 @@ class _Answers:
 
     def _piece(self, j: int, task: Objective, filled: dict[str, Any]) -> Generator[None, Any, np.ndarray | None]:
         """Values of the rows of a piece, shape (m, columns)."""
-        call, piece = self.study.call, self.study.setting.pieces[j].taken()
+        call, piece = self.study.call, self.study.setting.pieces[j]
         if j not in self.features:
             rng = np.random.default_rng([call.seed, j, 1])
             self.features[j] = yield from task.features(piece, self.kernel, filled, rng)
@@ -173,8 +174,8 @@ class _Answers:
         F = model._scores(check_rows(some_rows(study.X, setting.data.rows))) + model.intercept_
         place = np.full(setting.data.n_given, -1)
         place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
-        for p, (piece, values) in enumerate(zip(setting.pieces, pieces)):
-            F[place[piece.rows], p] = values[:, 0]
+        for p, (rows, values) in enumerate(zip(setting.pieces.places, pieces)):
+            F[place[rows], p] = values[:, 0]
         return class_scores(F, setting.data.classes.shape[0], study.call.multiclass)
 
 
@@ -209,7 +210,7 @@ def _begun(setting: Setting, task: Objective, kernel: Kernel, model: Model) -> H
     handed = Handed()
     if not model.extras:
         start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
-        start.check(setting.data, kernel, setting.pieces)
+        start.check(setting.data, kernel, setting.pieces.places)
         handed.starts = start.starts
     return handed
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.forming import Handed
 from mdlearn.forms.history import State
 from mdlearn.forms.problem import Form
 from mdlearn.forms.start import Start, starts_of
@@ -23,7 +24,7 @@ from mdlearn.selection.points import asked_of
 from mdlearn.selection.result import Path
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.driver import Limits, Prepared, Starts
-from mdlearn.stages import Call, Fitted, Handed, Setting
+from mdlearn.stages import Call, Fitted, Setting
 
 
 def fit_path(
@@ -136,7 +137,7 @@ def walked(setting: Setting, asked: Sequence[tuple[Objective, dict[str, Any]]]) 
         handed, solved = Handed(prepared=Prepared(len(group))), dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None else _starts(solved[near])
+            handed.starts = None if near is None or limits.deadline == -np.inf else _starts(solved[near])
             own = limits if limits.callback is None else replace(limits, callback=_placed(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1

@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from mdlearn.forms.blank import AtZero, Blanks
 from mdlearn.forms.history import State, settled
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import Certificate, Solution, combine
@@ -21,9 +22,6 @@ from mdlearn.solvers.incumbent import Incumbent
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
 from mdlearn.solvers.threads import one_by_one, side_by_side
-
-Maker = Callable[[bool], Generator[None, None, Form]]
-"""What makes a form in its turn, in interruptible pieces; it is told whether nothing will be done with it."""
 
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
@@ -103,6 +101,19 @@ class Outcome:
     shortfall: Shortfall | None
 
 
+class Later(Protocol):
+    """The problems of a fit, numbered from 0, where all but the first have forms of their own, made in their turn."""
+
+    def __len__(self) -> int:
+        """Return the number of problems, the first included."""
+
+    def make(self, j: int) -> Generator[None, None, Form]:
+        """Make a form, in interruptible pieces."""
+
+    def at_zero(self, j: int) -> tuple[int, AtZero] | None:
+        """Return number of rows and value at w = 0 of a problem whose turn never comes; None: that takes its form."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Solved:
     """A problem's solution, with what the sum over problems needs."""
@@ -110,6 +121,10 @@ class _Solved:
     solution: Solution
     at_zero: float
     hard: bool
+
+
+Work = Generator[State | None, None, _Solved]
+"""What solves one problem."""
 
 
 class Driver:
@@ -133,24 +148,24 @@ class Driver:
         self.reason = ""  # why some problem ended early
         self.progress = Progress(limits.verbose, solver.name, limits.started, limits.tol)
 
-    def run(self, first: Form, later: Sequence[Maker] = ()) -> Outcome:
+    def run(self, first: Form, later: Later | None = None) -> Outcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
 
-        `later` make further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
+        `later` makes further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
         """
         problems = self._problems(first)
-        at_once = min(self.limits.n_threads or 1, len(problems) + len(later))
+        count = len(problems) if later is None else len(later)
+        at_once = min(self.limits.n_threads or 1, count)
         if (0, self.solver.name) not in self.prepared.found:
             self.solver.check_memory(first, at_once)
-        self.progress.problems = len(problems) + len(later)
+        self.progress.problems = count
         try:
-            if later:
-                makers = [lambda _: _made(first), *later]
-                works = [self._alone(make, j) for j, make in enumerate(makers)]
-            else:
+            if later is None:
                 shared = self._prepare(first)
                 works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
-            solved = self._all(works, at_once)
+            else:
+                works = [self._alone(_made(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
+            solved = self._with_rest(self._all(works, at_once), works, later)
             solutions = [one.solution for one in solved]
             scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
             certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
@@ -221,17 +236,20 @@ class Driver:
         order = min(form.features.n_rows, form.features.width)
         return remaining == np.inf or eigh_seconds(order) < remaining
 
-    def _all(self, works: list[Generator[State | None, None, _Solved]], at_once: int) -> list[_Solved]:
-        """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread."""
-        run = one_by_one(works)
+    def _all(self, works: list[Work], at_once: int) -> list[_Solved | None]:
+        """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.
+
+        Those whose turn does not come before the end are None.
+        """
+        run = one_by_one(works, self._late)
         if at_once > 1:
-            run = side_by_side(works, at_once, share=(self.limits.n_threads or 1) // at_once)
+            run = side_by_side(works, at_once, (self.limits.n_threads or 1) // at_once, self._late)
         with closing(run):
             while True:
                 try:
                     state = next(run)
                 except StopIteration as done:
-                    solved: list[_Solved] = done.value
+                    solved: list[_Solved | None] = done.value
                     return solved
                 if state is None:
                     self.progress.beat()
@@ -240,9 +258,21 @@ class Driver:
                     self.stopped = "stopped by the callback"
                 self._late()
 
-    def _alone(self, make: Maker, j: int) -> Generator[State | None, None, _Solved]:
+    def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: Later | None) -> list[_Solved]:
+        """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
+        found: list[_Solved] = []
+        blanks: Blanks | None = None
+        for j, one in enumerate(solved):
+            left = later.at_zero(j) if one is None and later is not None and j else None
+            if left is not None:
+                blanks = blanks or Blanks(found[0].solution, self.limits.tol)
+                one = _Solved(blanks.solution(*left), left[1].value, left[1].hard)
+            found.append(one or _finished(works[j]))
+        return found
+
+    def _alone(self, make: Generator[None, None, Form], j: int) -> Work:
         """Make a form of one problem and solve it; nothing is shared with other forms."""
-        form = yield from make(self._late())
+        form = yield from make
         (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
@@ -250,7 +280,7 @@ class Driver:
             shared = yield from self._preparation(form, j)
         return (yield from self._problem(form, problem, j, shared))
 
-    def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, _Solved]:
+    def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Work:
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
         solution = yield from self._solution(form, problem, j, shared)
         return _Solved(solution, problem.reference, problem.hard)
@@ -331,6 +361,16 @@ class Driver:
         self.history.append(state)
         self.progress.show(state)
         return self.limits.callback is not None and bool(self.limits.callback(state))
+
+
+def _finished(work: Work) -> _Solved:
+    """What a work comes to that nobody waits for any more."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            solved: _Solved = done.value
+            return solved
 
 
 def _made(form: Form) -> Generator[None, None, Form]:

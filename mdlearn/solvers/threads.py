@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -19,23 +19,35 @@ SLICE = 0.01
 ITEM, END, ERROR = "item", "end", "error"
 
 
-def one_by_one(works: Sequence[Generator[Item, None, Result]]) -> Generator[Item, None, list[Result]]:
-    """Run generators one after the other; pass their items on and return their results."""
-    results = []
-    for work in works:
-        results.append((yield from work))
+def never() -> bool:
+    """All generators are wanted, whatever comes."""
+    return False
+
+
+def one_by_one(
+    works: Sequence[Generator[Item, None, Result]], enough: Callable[[], bool] = never
+) -> Generator[Item, None, list[Result | None]]:
+    """Run generators one after the other; pass their items on and return their results.
+
+    Those whose turn comes when there is `enough` are not begun: their result is None.
+    """
+    results: list[Result | None] = [None] * len(works)
+    for k, work in enumerate(works):
+        if enough():
+            break
+        results[k] = yield from work
     return results
 
 
 def side_by_side(
-    works: Sequence[Generator[Item, None, Result]], at_once: int, share: int
-) -> Generator[Item, None, list[Result]]:
+    works: Sequence[Generator[Item, None, Result]], at_once: int, share: int, enough: Callable[[], bool] = never
+) -> Generator[Item, None, list[Result | None]]:
     """Run generators in threads, `at_once` of them begun and unfinished at a time, each in one thread at a time.
 
     BLAS is held to `share` threads in each. Items come in the order in which they are ready; a generator waits until
     its item has been dealt with. The threads have ended when this generator ends, also by an error or by Ctrl-C: only
-    what they are doing at that moment is finished. An executor of the standard library would do the same, but Ctrl-C
-    can leave its locks held.
+    what they are doing at that moment is finished. Generators whose turn comes when there is `enough` are not begun:
+    their result is None. An executor of the standard library would do the same, but Ctrl-C can leave its locks held.
     """
     tasks: SimpleQueue[int | None] = SimpleQueue()
     done: SimpleQueue[tuple[int, str, Any]] = SimpleQueue()
@@ -47,6 +59,8 @@ def side_by_side(
         for _ in range(at_once)
     ]
     results: list[Any] = [None] * len(works)
+    if enough():
+        return results
     begun, left = min(at_once, len(works)), len(works)
     try:
         for thread in threads:
@@ -66,6 +80,9 @@ def side_by_side(
                 continue
             results[k] = value
             left -= 1
+            if enough():
+                left -= len(works) - begun
+                works = works[:begun]
             if begun < len(works):
                 tasks.put(begun)
                 begun += 1

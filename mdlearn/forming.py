@@ -1,0 +1,145 @@
+"""Forms of a fit: of all its rows, or of one pair of classes after the other.
+
+What a path hands from point to point is `Handed`: an argument of the way from data to form, filled as the way is gone.
+A single fit begins with an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.arrays import check_size
+from mdlearn.data.checks import Data
+from mdlearn.data.feature_map import MappedFeatures
+from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.pairs import Pieces
+from mdlearn.data.quiet import without_warnings
+from mdlearn.forms.blank import AtZero
+from mdlearn.forms.problem import Form, as_one
+from mdlearn.forms.proof import Solution
+from mdlearn.objectives.base import Objective
+from mdlearn.solvers.driver import Prepared, Starts
+
+
+@dataclass(eq=False)
+class Handed:
+    """What fits over the same rows, weights and kernel hand to the next one; the last of them leaves nothing behind.
+
+    Attributes
+    ----------
+    features : dict of int to Features
+        Those of every piece of the data: Gram matrix or kernel columns, clusters, landmarks.
+    pieces : dict of int to Data
+        Pairs of classes with rows of their own.
+    prepared : Prepared
+        What engines have prepared.
+    starts : Starts or None
+        Where problems may begin.
+    """
+
+    features: dict[int, Features] = field(default_factory=dict)
+    pieces: dict[int, Data] = field(default_factory=dict)
+    prepared: Prepared = field(default_factory=Prepared)
+    starts: Starts | None = None
+
+    def features_of(self, j: int, make: Callable[[], Generator[None, Any, Features]]) -> Generator[None, Any, Features]:
+        """Those of a piece, made where they are not known."""
+        features = self.features.pop(j, None)
+        if features is None:
+            features = yield from make()
+        if self.prepared.left > 1:
+            self.features[j] = features
+        return features
+
+    def piece_of(self, j: int, pieces: Pieces) -> Data:
+        """A piece with rows of its own."""
+        taken = self.pieces.pop(j, None) or pieces[j]
+        if self.prepared.left > 1:
+            self.pieces[j] = taken
+        return taken
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """What makes the forms of a fit, each in its turn.
+
+    Attributes
+    ----------
+    pieces : Pieces
+    task : Objective
+    params : dict
+        Its parameters, complete.
+    kernel : Kernel
+    bias, multiclass : str
+    seed : int
+    handed : Handed
+    solve : callable
+        Solves another form, for objectives that need that first.
+    check : callable
+        Raises ValueError for a form that the engine cannot take.
+    """
+
+    pieces: Pieces
+    task: Objective
+    params: dict[str, Any]
+    kernel: Kernel
+    bias: str
+    multiclass: str
+    seed: int
+    handed: Handed
+    solve: Callable[[Form], list[Solution]]
+    check: Callable[[Form], None] = lambda form: None
+    _zeros: dict[float, AtZero | None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def make(self, j: int) -> Generator[None, Any, Form]:
+        """Make a form, in interruptible pieces."""
+        form = yield from without_warnings(self._form(j))
+        self.check(form)
+        return form
+
+    def _form(self, j: int) -> Generator[None, Any, Form]:
+        task, params, kernel = self.task, self.params, self.kernel
+        piece = self.handed.piece_of(j, self.pieces)
+        rng = np.random.default_rng([self.seed, j, 1])
+        features = yield from self.handed.features_of(j, lambda: _featured(task, piece, kernel, params, rng))
+        inner = kernel if kernel.explicit is None else Kernel("linear")
+        form = yield from task.problem(piece, features, inner, self.bias, params, self.solve)
+        form = as_one(form) if self.multiclass == "joint" else form
+        task.check_form(form, params)
+        return form
+
+    def at_zero(self, j: int) -> tuple[int, AtZero] | None:
+        """Return number of rows and value at w = 0 of a pair of classes; None where the form or a start say more."""
+        n_rows, total = self.pieces.size(j)
+        if self.handed.starts is not None or not total > 0:
+            return None
+        if total not in self._zeros:
+            self._zeros[total] = self.task.at_zero(self.params, total)
+        zero = self._zeros[total]
+        return None if zero is None else (n_rows, zero)
+
+
+def _featured(
+    task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+) -> Generator[None, Any, Features]:
+    """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
+    place = kernel.explicit
+    if place is None:
+        made = yield from task.features(data, kernel, params, rng)
+        if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
+            check_size(made.rows.largest(), made.dtype)
+        return made
+    mapped = replace(data, X=(yield from place.rows(data.X)))
+    features = yield from task.features(mapped, Kernel("linear"), params, rng)
+    if type(features) is not LinearFeatures:
+        raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
+    check_size(features.rows.largest(), features.dtype)
+    return MappedFeatures(features.rows, features.ridge, place)
