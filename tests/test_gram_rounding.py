@@ -9,9 +9,13 @@ import pytest
 from scipy import sparse
 
 import mdlearn
-from mdlearn.forms.doubt import _growth
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.forms.margin import Column
+from mdlearn.data.features import KernelFeatures, LinearFeatures
+from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import DenseRows
+from mdlearn.forms.doubt import _growth, certain, doubtful
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.primal import primal
 
 ENGINES = ("newton", "interior", "cd", "direct")
 SAME = 1e-8
@@ -176,3 +180,43 @@ def test_a_constraint_missed_at_zero_is_no_division():
     with np.errstate(all="raise"):
         assert _growth(column, np.array([0.0, 2.0]), np.zeros(2)) == np.inf
         assert _growth(column, np.array([0.5, 2.0]), np.zeros(2)) == 2.0
+
+
+LOSSES = {
+    "hinge": (HingeTerm(1e3),),
+    "squared hinge": (HingeTerm(1e3, power=2),),
+    "squared": (HingeTerm(10.0, power=2), HingeTerm(10.0, side=-1, power=2)),
+    "logistic": (LogisticTerm(1e3),),
+    "constraint": (HingeTerm(np.inf),),
+    "none": (),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_doubts_of_an_objective_are_seen_without_a_pass_over_the_rows(kernel, loss):
+    """And what is said of a point is said of it again."""
+    rng, seen = np.random.default_rng(0), 0
+    for trial in range(200):
+        X = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-4, 4, 3)
+        rows = DenseRows(X)
+        features = LinearFeatures(rows) if kernel == "linear" else KernelFeatures(rows, Kernel("rbf", {"gamma": 1e-10}))
+        if kernel == "rbf":
+            list(features.gram())
+        y = np.where(rng.random(12) < 0.5, 1.0, -1.0)
+        column = Column(y, np.ones(12), *(10.0 ** rng.uniform(-3, 3, 2)), LOSSES[loss])
+        form = MarginForm(features, (column,), str(rng.choice(["none", "regularized"])))
+        coef = 10.0 ** rng.uniform(-3, 8) * rng.standard_normal(features.width)
+        if kernel == "rbf":  # values are near 1: sums cancel
+            coef -= coef.mean()
+        value, _, factor = primal(form, column, coef, 0.5)
+        if not np.isfinite(value):
+            continue
+        told = certain(form, column, value, factor * coef, factor * 0.5)
+        if told.objective > value + 1e-9 * abs(value):
+            seen += 1
+            assert doubtful(form, column, value, factor * coef, factor * 0.5), trial
+        if np.isfinite(told.objective):
+            again = certain(form, column, told.objective, told.coef, told.intercept)
+            assert again.objective <= told.objective + 1e-14 * abs(told.objective)
+    assert seen > 0 or kernel == "linear" or loss == "constraint"

@@ -227,3 +227,20 @@ def test_weston_and_watkins_is_never_worse_than_its_start(solver, bias):
         warm = mdlearn.fit("ww", X, y, tol=1e-13, max_iter=1, **settings)
     assert warm.certificate.objective <= start.certificate.objective * (1 + 1e-12)
     assert warm.certificate.lower_bound >= start.certificate.lower_bound - 1e-12 * start.certificate.objective
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2])
+@pytest.mark.parametrize("C", [np.inf, 1e8])
+@pytest.mark.parametrize("solver", ["interior", "cd"])
+def test_what_is_certified_of_coefficients_is_certified_of_them_again(seed, gamma, C, solver):
+    """A trace that makes up for rounding is not asked for once more, of the very point that has it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 2))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, 1, -1)
+    given = {"kernel": "rbf", "gamma": gamma, "C": C, "solver": solver, "bias": "none"}
+    for tol in (1e-6, 0.0):
+        cold = mdlearn.fit("svm", X, y, tol=tol, **given)
+        warm = mdlearn.fit("svm", X, y, tol=tol, warm_start=cold, max_iter=1, **given)
+        assert warm.certificate.objective <= cold.certificate.objective * (1 + 1e-12)

@@ -97,18 +97,19 @@ class LinearFeatures:
             return np.zeros(self.n_rows)
         return OWN * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
 
-    def haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
-        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by."""
-        off = OWN * UNIT * length(alpha) * self.lengths
-        off = off if self.ridge is None else off / self.ridge
-        longer = (np.abs(element) + 0.5 * off) * off
-        return float(longer.sum() if self.ridge is None else longer @ self.ridge)
+    def longest(self, coef: np.ndarray) -> float:
+        """What no decision value is larger than."""
+        return float(self.row_lengths.max()) * length(coef)
 
-    def haziest(self, alpha: np.ndarray) -> float:
-        """What `haze` is at most, whatever the element: no column adds up to more than its length allows."""
-        off = OWN * UNIT
-        squares = np.square(length(alpha) * self.lengths)
-        return (1.0 + 0.5 * off) * off * float((squares if self.ridge is None else squares / self.ridge).sum())
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by.
+
+        None: what it is at most, as no column adds up to more than its length allows.
+        """
+        most = length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
+        off = OWN * UNIT * most
+        longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
+        return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
@@ -323,23 +324,25 @@ class KernelFeatures:
         """
         if not coef.any():
             return np.zeros(self.n_rows)
-        known = self._known
-        if known.lengths is None or known.roundings is None:
-            known.lengths = np.sqrt(np.maximum(self.squares(), 0.0))
-            known.roundings = self._roundings()
-        sizes = np.abs(coef) * known.lengths
-        off = UNIT * (known.roundings * sizes.sum() + float(known.roundings @ sizes))
-        return known.lengths * (off + known.deficit * sizes)
+        sizes = np.abs(coef) * self.lengths
+        off = UNIT * (self.roundings * sizes.sum() + float(self.roundings @ sizes))
+        return self.lengths * (off + self._known.deficit * sizes)
 
-    def haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every row in feature space."""
+        return np.sqrt(np.maximum(self.squares(), 0.0))
+
+    def longest(self, coef: np.ndarray) -> float:
+        """What no decision value is larger than."""
+        return float(self.lengths.max()) * float(np.abs(coef) @ self.lengths)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
         return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
 
-    def haziest(self, alpha: np.ndarray) -> float:
-        """The same: it takes no pass over the matrix."""
-        return self.haze(alpha, alpha)
-
-    def _roundings(self) -> np.ndarray:
+    @kept
+    def roundings(self) -> np.ndarray:
         """Half of the roundings of an entry of the Gram matrix, row by row."""
         return half_roundings(*((self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()))
 
@@ -387,7 +390,7 @@ class KernelFeatures:
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
-        lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self._roundings().max()))
+        lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
         if lacks is None:
             raise ValueError(f"{NEGATIVE} (by far more than rounding); {GIVE}")
         self._known.deficit = lacks

@@ -28,8 +28,6 @@ class KnownRows:
         What values are computed from.
     typical : float or None
         Mean of k(x, x).
-    lengths, roundings : ndarray of shape (m,) or None
-        sqrt(k(x, x)) of every row, and half of the roundings of its kernel values.
     deficit : float
         What k(x, x) lack, relative to themselves, so that the matrix is positive semidefinite.
     """
@@ -39,8 +37,6 @@ class KnownRows:
         self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.eased: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
-        self.lengths: np.ndarray | None = None
-        self.roundings: np.ndarray | None = None
         self.deficit = 0.0
 
 

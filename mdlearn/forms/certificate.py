@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.doubt import doubt_of_bound, doubt_of_objective
+from mdlearn.forms.doubt import certain, doubt_of_bound, doubtful
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
 from mdlearn.forms.proof import Solution, gap_between, judge
@@ -31,9 +31,8 @@ from mdlearn.forms.unridged import without_ridge
 
 SAME = 1e-14
 """Relative difference of two objective values that rounding makes."""
-EPS = float(np.finfo(float).eps)
 BLURRED = 1e-10
-"""Relative error of an objective from which it is computed anew."""
+"""Relative error of a bound from which it is computed anew."""
 ROUNDING = 1e-14
 """What is left of sums that are 0, relative to their terms."""
 
@@ -236,40 +235,41 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
 
 
 def held_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
-    """Objective of an engine's own coefficients, or of those of its multipliers, rounded to the type of the rows."""
-    if point.coef is None:
+    """Objective of an engine's own coefficients, or of those of its multipliers, as a certificate states it.
+
+    That costs passes over the rows: an engine's own value is the answer where neither rounding to the type of the
+    rows nor that of products can show in it.
+    """
+    coef, features = point.coef, form.features
+    if features.dtype == np.float64:
+        if not features.ready or (coef is None and isinstance(features, LinearFeatures)):
+            return objective
+        near = _multiplied(column, point) if coef is None else coef
+        if not doubtful(form, column, objective, near, point.intercept):
+            return objective
+    if coef is None:
         return certify(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
-    coef, intercept = point.coef, point.intercept
-    if not isinstance(form.features, LinearFeatures):
-        return certify_as_is(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
-    if column.hard:
-        factor = primal(form, column, coef, intercept)[2]
-        coef, intercept = factor * coef, factor * intercept
-    return rounded(form, column, objective, coef, intercept)[0]
+    value, _, factor = primal(form, column, coef, point.intercept)
+    if math.isinf(factor):
+        return math.inf
+    return certain(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
+
+
+def _multiplied(column: Column, point: Point) -> np.ndarray:
+    """Signed coefficients that multipliers stand for, within their boxes."""
+    beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
+    return np.asarray(column.y * (column.sides @ beta + _feasible_sigma(column, point.sigma) + column.pull))
 
 
 def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
     """Bound of an engine's own multipliers as a certificate states it, where rounding may take from it."""
     if form.ridge == 0 or not form.features.ready:
         return lower
-    beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
-    alpha = column.y * (column.sides @ beta + _feasible_sigma(column, point.sigma) + column.pull)
-    if form.features.haziest(alpha) <= BLURRED * abs(lower):
+    if form.features.haze(_multiplied(column, point), None) <= BLURRED * abs(lower):
         return lower
     proof = dual(form, column, point.beta, point.sigma)
     held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)
     return -math.inf if math.isnan(held) else held
-
-
-def blurred(form: MarginForm, column: Column, point: Point, objective: float) -> bool:
-    """Whether rounding of products with a Gram matrix may show in the objective that an engine tells."""
-    features = form.features
-    if isinstance(features, LinearFeatures) or point.coef is None or not features.ready:
-        return False
-    lengths, alpha = np.sqrt(np.maximum(features.squares(), 0.0)), np.abs(point.coef)
-    error = EPS * float(lengths.max()) * float(lengths @ alpha)
-    steep = float(column.caps.sum(where=np.isfinite(column.caps))) + float(alpha.sum())
-    return error * steep > BLURRED * abs(objective)
 
 
 def _held(
@@ -285,10 +285,8 @@ def _held(
     unit = form.unit * column.unit
     at_zero = unit * value_at_zero(column)
     # What rounding may have taken from the objective, and added to the bound.
-    more, growth = doubt_of_objective(form, column, objective, coef, intercept)
-    objective += more
-    if growth > 1.0 and form.features.dtype == np.float64:  # a trace is nothing in float32
-        coef, intercept, alpha = growth * coef, growth * intercept, None if alpha is None else growth * alpha
+    objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
+    alpha = None if alpha is None else growth * alpha
     doubt = doubt_of_bound(form, proof.alpha, proof.element)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
     # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it

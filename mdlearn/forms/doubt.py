@@ -7,16 +7,21 @@ are functions of these, so the rest follows from the declared terms.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from mdlearn.data.features import KernelFeatures
+from mdlearn.data.kernel_rounding import length
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.rounding import to_type
 
 DEAR = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
+TRIES = 5
+"""Lengths that are tried."""
 
 
 def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | None) -> float:
@@ -24,31 +29,80 @@ def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | No
     return 0.0 if element is None or not alpha.any() else form.features.haze(alpha, element)
 
 
-def doubt_of_objective(
-    form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float
-) -> tuple[float, float]:
-    """Return what the objective of coefficients may be too small by, and the factor >= 1 by which they pay less.
+class Certain(NamedTuple):
+    """A point, with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
+
+    objective: float
+    coef: np.ndarray
+    intercept: float
+    growth: float
+
+
+def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> Certain:
+    """Return a point of the type of the rows with what its objective is at most.
 
     Margins that meet a steep loss by nothing may miss it by rounding. Where that is dear, coefficients a trace longer
-    can be worth their own price; constraints ask for them.
+    can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
+    the one that this returns would be returned as it is, with the same objective or a smaller one.
     """
     off = form.features.blur(coef)
     if not off.any():
-        return 0.0, 1.0
+        return Certain(objective, coef, intercept, 1.0)
+    z, objective = _seen(form, column, coef, intercept)
+    most = objective + _moved(column, z, _pulls(form, column, coef), off)
+    dear = column.hard or not most - objective <= DEAR * abs(objective)
+    growth = _growth(column, z, off) if dear else 1.0
+    here = Certain(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
+    dtype, total = form.features.dtype, 1.0
+    for _ in range(TRIES):
+        if growth == 1.0 or math.isinf(growth):  # no length makes up for it
+            break
+        # Less than a trace is no growth, and products of longer coefficients are rounded in their own way.
+        total *= 1.0 + max(2.0 * (growth - 1.0) if total > 1.0 else growth - 1.0, float(np.finfo(dtype).eps))
+        longer = to_type(total * np.append(coef, intercept), dtype).astype(np.float64)
+        own, b = longer[:-1], float(longer[-1])
+        off = form.features.blur(own)
+        z, value = _seen(form, column, own, b)
+        growth = _growth(column, z, off) if column.hard else 1.0
+        if growth == 1.0:
+            there = Certain(value + _moved(column, z, _pulls(form, column, own), off), own, b, total)
+            return there if there.objective < here.objective else here
+    return here
+
+
+def _seen(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
+    """Scores y f of coefficients, and their objective but for constraints."""
     f = form.features.decision(coef)
     z = column.y * (f + intercept)
-    # Of a kernel, the squared norm is made of decision values, too.
-    pulls = 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
-    plain = _moved(column, z, pulls, off)
-    growth = _growth(column, z, off) if column.hard or plain > DEAR * abs(objective) else 1.0
-    if growth == 1.0:
-        return plain, 1.0
-    if math.isinf(growth):  # no length makes up for it
-        return math.inf, 1.0
-    longer = 0.5 * (growth * growth - 1.0) * form.norm(coef, intercept, f)
-    longer += column.distribution_value(growth * z) - column.distribution_value(z)
-    longer += _moved(column, growth * z, growth * pulls, growth * off)
-    return (plain, 1.0) if plain <= longer and not column.hard else (longer, growth)
+    return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
+
+
+def _pulls(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
+    """Slopes of the squared norm in decision values: that of a kernel is made of these."""
+    return 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
+
+
+def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> bool:
+    """Whether rounding may show in an objective: without a pass over the rows, from what slopes are at most."""
+    off = form.features.blur(coef)
+    if not off.any():
+        return False
+    most, counts = float(off.max()), column.counts
+    if column.hard:
+        needs = [abs(term.threshold) for term in column.terms if term.hard]
+        return not SINGLE * most <= DEAR * min(needs)
+    caps = column.caps.sum(axis=0, where=np.isfinite(column.caps))
+    bent = column.softness > 0
+    if (np.isinf(column.caps) & ~bent).any():
+        return True
+    # Losses with slopes of any size: the objective says what their squares add up to.
+    reach = form.features.longest(coef) + abs(intercept)
+    if column.offset is not None:
+        reach += float(np.abs(column.offset).max())
+    bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
+    slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * length(off)
+    grows = float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * length(off)
+    return not grows <= DEAR * abs(objective)
 
 
 def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:

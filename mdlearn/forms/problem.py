@@ -13,7 +13,6 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.quiet import overflowing
 from mdlearn.forms.certificate import (
-    blurred,
     certify,
     certify_as_is,
     certify_best,
@@ -175,9 +174,8 @@ class ColumnProblem(Problem):
         return objective, -math.inf if math.isnan(lower) else lower
 
     def held(self, point: Any, objective: float) -> float:
-        """Objective of a point as a model holds it: a pass for float32 rows, and for kernel values lost in rounding."""
-        plain = self.form.features.dtype == np.float64 and not blurred(self.form, self.part, point, objective)
-        if plain or not math.isfinite(objective):
+        """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
+        if not math.isfinite(objective):
             return objective
         with overflowing():
             return held_objective(self.form, self.part, point, objective)

@@ -16,6 +16,8 @@ from fuzz.problems import PAIRWISE, inner, laplace, rational, squared
 
 LD = np.longdouble
 EPS = np.finfo(LD).eps
+GIVEN = 2.0
+"""What entries of a given matrix may be off by, in units of its type's precision."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def decision_values(problem, model):
     G = gram(problem, model.params.get("gamma"))
     F = A @ G
     if indices is None:
-        squares = (A * F).sum(axis=1)
+        squares = _lengths(problem, A, G, (A * F).sum(axis=1))
     else:
         each = indices if isinstance(indices, tuple) else [indices] * len(A)
         c = problem.counts
@@ -100,6 +102,18 @@ def decision_values(problem, model):
         ]
         squares = np.array(lengths, dtype=LD)
     return F + b[:, None], abs(A) @ abs(G) + abs(b)[:, None], squares, None
+
+
+def _lengths(problem, A, G, squares):
+    """Squared lengths; one that only the rounding of a given matrix makes negative is 0, as in the kernel's own.
+
+    The objective is that of a positive semidefinite matrix which rounds to the given one: the given one may be none.
+    """
+    if problem.kernel != "precomputed":
+        return squares
+    roundings = GIVEN * np.finfo(np.float32 if problem.single else float).eps
+    least = roundings * (abs(A) @ np.sqrt(np.maximum(np.diagonal(G), 0))) ** 2
+    return np.where(-least < squares, np.maximum(squares, 0), squares)
 
 
 def ridge_of(problem, model, F):
