@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.data import expansion
+from mdlearn.data.rows import DenseRows
 from mdlearn.forming import Turns
 from mdlearn.forms import certificate, coupled, margin
 from mdlearn.forms.problem import ColumnProblem
@@ -163,3 +165,28 @@ def test_smoothing_hands_in_its_point(monkeypatch):
     assert model.certificate.lower_bound <= whole.certificate.objective * (1 + 1e-9)
     assert model.certificate.objective < 2.0 * whole.certificate.objective
     np.testing.assert_allclose(X.T @ model._alpha[0], model.coef_[0], atol=1e-8)
+
+
+def test_rows_of_a_joint_problem_are_written_until_the_deadline_only(clock, monkeypatch):
+    X, y = rows(10)
+    pieces, write = [], expansion.ContrastRows._written
+
+    def slow(self):
+        work = write(self)
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                return done.value
+            pieces.append(1)
+            clock.sleep(1.0)
+            yield
+
+    whole = expansion.contrasts(DenseRows(X), y, 10, True).X
+    monkeypatch.setattr(expansion, "WRITTEN", 500)
+    monkeypatch.setattr(expansion.ContrastRows, "_written", slow)
+    model = mdlearn.fit("ww", X, y, time_limit=2.5, solver="cd")
+    assert len(pieces) == 3 and not model.coef_.any() and model.certificate.gap == 1.0
+    piecewise = expansion.contrasts(DenseRows(X), y, 10, True).X
+    assert len(pieces) > 50 and (piecewise != whole).nnz == 0
+    np.testing.assert_array_equal(piecewise.indptr, whole.indptr)

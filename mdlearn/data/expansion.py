@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from mdlearn.data import memory
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import SPAN_ENTRIES, Rows, Selection, steps
+
+WRITTEN = 1 << 19
+"""Entries that are written out at once, some 20 ms."""
 
 
 class ContrastRows(CsrRows):
@@ -70,22 +73,42 @@ class ContrastRows(CsrRows):
     @kept
     def X(self) -> Any:
         """The rows as a CSR matrix of the type of their entries, made when first asked for."""
+        writing = self.written()
+        while True:
+            try:
+                next(writing)
+            except StopIteration as done:
+                return done.value
+
+    def written(self) -> Generator[None, None, Any]:
+        """Write out the rows in interruptible pieces, once."""
+        found = vars(self).get("X")
+        if found is None:
+            found = vars(self)["X"] = yield from self._written()
+        return found
+
+    def _written(self) -> Generator[None, None, Any]:
         from scipy.sparse import csr_matrix, hstack
 
-        dtype = self.entry_dtype
+        dtype, width = self.entry_dtype, self._width
         B = csr_matrix(self.base.matrix(), dtype=dtype)
         if self.constant:
             B = hstack([B, np.ones((B.shape[0], 1), dtype=dtype)], format="csr")
-        entries = 2.0 * float(np.diff(B.indptr)[self.index].sum())
-        memory.require(40.0 * entries, f"writing out {self.shape[0]} rows of a joint problem", "use fewer rows")
-        low, high = np.minimum(self.own, self.other), np.maximum(self.own, self.other)
-        blocks, signs = np.column_stack([low, high]), np.where(self.own < self.other, 1.0, -1.0)
-        # Both halves of a row lie next to each other: as two rows first, then without the border between them.
-        twice = B[np.repeat(self.index, 2)]
-        lengths = np.diff(twice.indptr)
-        data = twice.data * np.repeat(np.column_stack([signs, -signs]).ravel(), lengths).astype(dtype)
-        indices = twice.indices + np.repeat(blocks.ravel() * self._width, lengths)
-        return csr_matrix((data, indices, twice.indptr[::2].copy()), shape=self.shape)
+        ends = np.concatenate([[0], np.cumsum(2 * np.diff(B.indptr)[self.index], dtype=np.int64)])
+        memory.require(20.0 * ends[-1], f"writing out {self.shape[0]} rows of a joint problem", "use fewer rows")
+        whole = np.int32 if max(ends[-1], self.shape[1]) <= np.iinfo(np.int32).max else np.int64
+        data, indices = np.empty(ends[-1], dtype), np.empty(ends[-1], whole)
+        for span in steps(self.shape[0], WRITTEN * self.shape[0] // max(1, int(ends[-1]))):
+            own, other = self.own[span], self.other[span]
+            blocks, signs = np.column_stack([own, other]), np.where(own < other, 1.0, -1.0).astype(dtype)
+            blocks.sort(axis=1)
+            # Both halves of a row lie next to each other: as two rows first, then without the border between them.
+            twice = B[np.repeat(self.index[span], 2)]
+            lengths, out = np.diff(twice.indptr), slice(ends[span.start], ends[span.stop])
+            data[out] = twice.data * np.repeat(np.column_stack([signs, -signs]).ravel(), lengths)
+            indices[out] = twice.indices + np.repeat(blocks.ravel() * width, lengths)
+            yield
+        return csr_matrix((data, indices, ends.astype(whole)), shape=self.shape)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array."""

@@ -93,6 +93,11 @@ class Rows(ABC):
         """These rows in float64 with their columns multiplied by numbers; for few rows."""
         return DenseRows(self.block(slice(None)) * by)
 
+    def written(self) -> Generator[None, None, Any]:
+        """Write out what compiled loops read, in interruptible pieces; here it is there already."""
+        return None
+        yield  # what makes this a generator
+
     @abstractmethod
     def matrix(self) -> Any:
         """All rows in float64 as a user's function takes them: an array, or a CSR matrix."""

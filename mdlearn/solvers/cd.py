@@ -139,6 +139,8 @@ class CoordinateDescent(Solver):
             yield from form.features.computed()
             return None
         if _centred(form):
+            assert isinstance(form.features, LinearFeatures)
+            yield from form.features.rows.written()
             return folded(form)
         if not _through_gram(form):
             return None

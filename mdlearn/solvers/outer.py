@@ -43,6 +43,7 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
     shift : ndarray of shape (m + n,), optional
         y and a centre: rows are x_i - y_i centre.
     """
+    yield from rows.written()
     if shift is None and isinstance(rows, CsrRows) and rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1]:
         yield from _add_sparse(rows, bias, D, M)
         return

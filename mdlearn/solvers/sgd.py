@@ -77,6 +77,7 @@ class SGD(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per epoch of as many steps as there are rows; the published end is the last epoch."""
+        yield from form.features.rows.written()
         task = Task(form, column)
         draw = Stream(column.counts, rng)
         n = int(np.count_nonzero(column.counts))
