@@ -40,7 +40,7 @@ def test_the_certificate_from_labels_alone_is_the_one_from_the_rows(monkeypatch)
     X, y = rows()
     alone = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
     monkeypatch.setattr(certificate, "_nothing", lambda *_: None)
-    monkeypatch.setattr(ColumnProblem, "untouched", lambda *_: None)
+    monkeypatch.setattr(ColumnProblem, "untouched", lambda *_, **__: None)
     full = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
     assert alone.certificate == full.certificate
     np.testing.assert_array_equal(alone.coef_, full.coef_)
@@ -119,7 +119,7 @@ def test_intercepts_alone_are_found_as_over_all_rows(k, monkeypatch):
     X, y = rows(k)
     given = {"ridge": 1e-3, "time_limit": 0.0, "sample_weight": np.arange(len(y)) % 3}
     few = mdlearn.fit("mdlm", X, y, **given)
-    monkeypatch.setattr(coupled, "FEW_SIGNS", -1)
+    monkeypatch.setattr(coupled, "FEW_SIGNS", 0.0)
     every = mdlearn.fit("mdlm", X, y, **given)
     np.testing.assert_allclose(few.intercept_, every.intercept_, atol=1e-12)
     assert few.certificate.objective == pytest.approx(every.certificate.objective, rel=1e-12)
@@ -190,3 +190,32 @@ def test_rows_of_a_joint_problem_are_written_until_the_deadline_only(clock, monk
     piecewise = expansion.contrasts(DenseRows(X), y, 10, True).X
     assert len(pieces) > 50 and (piecewise != whole).nnz == 0
     np.testing.assert_array_equal(piecewise.indptr, whole.indptr)
+
+
+@pytest.mark.parametrize("given", [{"objective": "ldm"}, {"objective": "svm", "bias": "free"}, {"objective": "lssvm"}])
+def test_classes_after_the_deadline_take_no_passes_over_the_rows(given, monkeypatch):
+    passes = []
+    for name in ("dot", "adjoint", "column_squares", "squares"):
+        own = getattr(DenseRows, name)
+        monkeypatch.setattr(DenseRows, name, lambda self, *a, own=own: passes.append(1) or own(self, *a))
+    counted = []
+    for k in (5, 25):
+        X, y = rows(k)
+        model = mdlearn.fit(X=X, y=y, multiclass="ovr", time_limit=0.0, **given)
+        best = mdlearn.fit(X=X, y=y, multiclass="ovr", **given)
+        for early, late in zip(model.certificate.parts, best.certificate.parts):
+            assert early.lower_bound <= late.objective and late.lower_bound <= early.objective
+        passes.clear()
+        mdlearn.fit(X=X, y=y, multiclass="ovr", time_limit=0.0, **given)
+        counted.append(len(passes))
+    assert counted[0] == counted[1]
+
+
+def test_intercepts_of_many_classes_are_found_from_a_row_of_each(monkeypatch):
+    X, y = rows(40, 2000)
+    sizes, slopes = [], coupled.MarginComposite.slopes
+    monkeypatch.setattr(
+        coupled.MarginComposite, "slopes", lambda self, W, F, *more: sizes.append(len(F)) or slopes(self, W, F, *more)
+    )
+    mdlearn.fit("mdlm", X, y, ridge=1e-3, time_limit=0.0)
+    assert sizes.count(40) > 5 and sizes.count(2000) < 5

@@ -23,8 +23,8 @@ ROUNDING = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
 SHARE = 1e-8
 """Share of the curvature along the mean row that the variance needs to leave."""
-FEW_SIGNS = 16
-"""Columns up to which sets of signs are counted."""
+FEW_SIGNS = 0.25
+"""Share of the rows up to which there are few sets of signs."""
 FARTHEST = 1e100
 """Margin at which slopes are taken for the last ones."""
 FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
@@ -100,22 +100,23 @@ class MarginComposite(Scores):
 
     def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
         """The same; with intercepts alone, first over one row per set of signs, which has the weight of all of them."""
-        if not W[:-1].any() and self.shape[1] <= FEW_SIGNS:
-            few = self._gathered()
+        few = None if W[:-1].any() else self._gathered()
+        if few is not None:
             super(MarginComposite, few)._balance(W, np.repeat(W[-1:], few.signs.shape[0], axis=0))
             F[:] = W[-1]
         return super()._balance(W, F)
 
-    def _gathered(self) -> MarginComposite:
-        """The same function of the intercepts, from a row per set of signs."""
-        sets = (self.signs > 0) @ (1 << np.arange(self.shape[1]))
-        one = np.zeros(1 << self.shape[1], dtype=np.intp)
-        one[sets] = np.arange(sets.shape[0])
-        there = np.bincount(sets, minlength=one.shape[0]) > 0
+    def _gathered(self) -> MarginComposite | None:
+        """The same function of the intercepts, from a row per set of signs; None where there are nearly as many."""
+        packed = np.packbits(self.signs > 0, axis=1)
+        sets = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0]
+        _, one, which = np.unique(sets, return_index=True, return_inverse=True)
+        if one.shape[0] > FEW_SIGNS * sets.shape[0]:
+            return None
         few = copy(self)
         few.__dict__["means"] = self.means  # of all rows
-        few.each = np.array([np.bincount(sets, c, one.shape[0])[there] for c in self.each.T]).T.copy()
-        few.signs = np.ascontiguousarray(self.signs[one[there]])
+        few.each = np.array([np.bincount(which, c, one.shape[0]) for c in self.each.T]).T.copy()
+        few.signs = np.ascontiguousarray(self.signs[one])
         return few
 
     def combination(self, look: Look) -> np.ndarray | None:

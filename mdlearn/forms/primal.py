@@ -150,8 +150,7 @@ def representer(
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
-    ones = np.ones(features.n_rows)
-    lengths = features.rows.column_squares(ones)
+    lengths = np.square(features.lengths)
     lengths = lengths if features.ridge is None else lengths / features.ridge**2
     lengths = np.append(lengths, features.n_rows) if bias else lengths
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -207,7 +206,17 @@ def _nearer(
 
 
 def _whitening(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
-    """The inverse of alpha -> element times its transpose, nearly: columns of length 1, and a trace of the identity."""
+    """The inverse of alpha -> element times its transpose, nearly: columns of length 1, and a trace of the identity.
+
+    It depends on rows and bias alone: classes share it, and features keep it.
+    """
+    known: dict[bool, Map] = vars(features).setdefault("_whitenings", {})
+    if bias not in known:
+        known[bias] = _whitened(features, bias, scale)
+    return known[bias]
+
+
+def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     root = np.sqrt(scale)

@@ -21,7 +21,7 @@ from mdlearn.forms.certificate import (
     held_objective,
     value_at_zero,
 )
-from mdlearn.forms.margin import Column, MarginForm, Point, started_point, zero_point
+from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.primal import NARROW
 from mdlearn.forms.proof import Certificate, Solution, judge
@@ -68,10 +68,10 @@ class Problem(ABC):
         """Return objective and bound of the point of `start`, as far as they are known without any work."""
         return math.inf, -math.inf
 
-    def untouched(self, tol: float) -> Solution | None:
+    def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
 
-        None: that takes more than is known without the rows.
+        None: that takes more than is known without the rows. `bounded`: so does a bound, and one is wanted.
         """
         return None
 
@@ -187,17 +187,21 @@ class ColumnProblem(Problem):
         with overflowing():
             return held_bound(self.form, self.part, point, lower)
 
-    def untouched(self, tol: float) -> Solution | None:
-        """Return w = 0 with multipliers 0; None where something that pulls at them takes the rows."""
+    def untouched(self, tol: float, bounded: bool) -> Solution | None:
+        """Return w = 0 with multipliers 0; a mean that pulls at these says nothing from below without the rows."""
         form, column = self.form, self.part
-        pulled = column.mean > 0 or column.offset is not None or column.start is not None
-        if pulled or column.hard or form.ridge == 0 or form.bias == "free":
+        if column.offset is not None or column.start is not None or (bounded and (column.mean > 0 or column.hard)):
             return None
-        certificate = self.certificate_of(self.reference, self.unit * column.bound_at_zero, tol)
         m, T = form.features.n_rows, len(column.terms)
+        shift = best_shift(column, np.zeros(m)) if form.bias == "free" else 0.0
+        intercept = float(form.features.dtype.type(shift))
+        with overflowing():
+            value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
+        lower = -math.inf if column.mean > 0 else column.bound_at_zero
+        certificate = self.certificate_of(math.inf if column.hard else self.unit * value, self.unit * lower, tol)
         alpha, beta = np.broadcast_to(0.0, (m,)), np.broadcast_to(0.0, (T, m))
         coef, held = form.features.held(np.broadcast_to(0.0, (form.features.width,)), alpha)
-        return Solution(coef, 0.0, held, beta, 0.0, certificate, extras=form.features.attributes())
+        return Solution(coef, intercept, held, beta, 0.0, certificate, extras=form.features.attributes())
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

@@ -141,7 +141,7 @@ def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtyp
     coef = alpha = None
     if solutions[0].coef is not None:
         coef = joined([s.coef for s in solutions], single=1).astype(dtype)
-    if solutions[0].alpha is not None:
+    if all(s.alpha is not None for s in solutions):
         alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
     return Held(coef, alpha, joined([s.intercept for s in solutions]).astype(dtype))
 
@@ -154,7 +154,7 @@ def joined(values: list[Any], single: int = 0) -> np.ndarray:
 def used_rows(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Which of the caller's n rows models need: those with a dual coefficient, or a multiplier where there are none."""
     used = np.zeros(n, dtype=bool)
-    alike = solutions[0].alpha is not None
+    alike = all(s.alpha is not None for s in solutions)
     values = [solution.alpha if alike else solution.beta for solution in solutions]
     for i in filled(values):
         at = places[i]

@@ -286,7 +286,7 @@ class Driver:
         return _Solved(solution, problem.reference, problem.hard)
 
     def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
-        untouched = problem.untouched(self.limits.tol) if self.stopped else None
+        untouched = problem.untouched(self.limits.tol, bounded=not j) if self.stopped else None
         if untouched is not None:
             return untouched
         published = self.solver.ends_itself(self.options)
