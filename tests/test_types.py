@@ -292,3 +292,17 @@ def test_the_callers_arrays_are_left_alone(name):
         array.flags.writeable = True
         array[:] = 0
     np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_free_intercept_suits_coefficients_as_they_are_rounded(seed, kernel):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 7)).astype(np.float32)
+    y = np.where(X[:, 0] + 0.1 * rng.standard_normal(40) > 0, 1, -1)
+    model = mdlearn.fit("svm", X, y, kernel=kernel, C=30.0, bias="free", tol=1e-5)
+    f = model.decision_function(X) - float(model.intercept_[0])
+    ridge = model.certificate.objective - 30.0 * np.maximum(0, 1 - y * (f + float(model.intercept_[0]))).sum()
+    # The hinges' sum is least at one of their kinks.
+    best = min(np.maximum(0, 1 - y * (f + np.float32(b))).sum() for b in y - f)
+    assert model.certificate.objective <= (ridge + 30.0 * best) * (1 + 1e-8)

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import Column, MarginForm, best_shift
 from mdlearn.forms.primal import growth_to_thresholds, primal
 
 TRIES = 5
 MISS = 0.5
 """Largest relative miss of a threshold that growth is tried for."""
 DEAR = 1e-6
-"""Relative loss of the objective that is worth another pass over the rows."""
+"""Relative loss of the objective that longer coefficients may make up for."""
+WORTH = 1e-9
+"""Relative loss of the objective that is worth another pass over the rows, for a better intercept."""
 
 
 def to_type(values: np.ndarray, dtype: np.dtype[Any], towards_zero: bool = False) -> np.ndarray:
@@ -46,6 +48,12 @@ def rounded(
     for _ in range(TRIES):
         held = to_type(growth * np.append(coef, intercept), dtype).astype(np.float64)
         value, z, factor = primal(form, column, held[:-1], float(held[-1]))
+        if form.bias == "free" and value - objective > WORTH * abs(objective):
+            # The intercept that suited coefficients before they were rounded suits them no more.
+            shifted = to_type(np.append(held[:-1], held[-1] + best_shift(column, z)), dtype).astype(np.float64)
+            trial, moved, own = primal(form, column, shifted[:-1], float(shifted[-1]))
+            if trial < value:
+                held, value, z, factor = shifted, trial, moved, own
         found.append((factor, value, held))
         dear = value - objective > DEAR * abs(objective)
         short = factor if column.hard else growth_to_thresholds(column, z, MISS) if dear else 1.0
