@@ -1,4 +1,4 @@
-"""Where the engine of solver="auto" ends with a gap that says nothing, others go on."""
+"""Where the engine of solver="auto" ends by itself without the gap asked for, others go on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.choice import RELIEF
 from mdlearn.solvers.direct import Direct
 
 
@@ -31,6 +33,32 @@ def test_an_engine_that_ends_without_an_answer(sample, kernel, monkeypatch):
     with pytest.warns(mdlearn.ConvergenceWarning):  # who asks for an engine gets that one
         asked = mdlearn.fit("lssvm", X, y, kernel=kernel, solver="direct")
     assert asked.certificate.gap > 1e-3
+
+
+@pytest.mark.parametrize(
+    "objective, kernel", [("svm", "linear"), ("svm", "rbf"), ("lsvm", "linear"), ("l3svm", "linear")]
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_engine_that_ends_a_little_early(sample, objective, kernel, classes, monkeypatch):
+    """However near it came: any gap above tol is one that another engine may close."""
+    X, y = sample
+    y = y + (X[:, 1] > 0.5) if classes == 3 else y
+    given = {"kernel": kernel, "tol": 1e-9}
+    plain = mdlearn.fit(objective, X, y, **given)
+    cls = next(one for one in RELIEF if one.name == plain.solver).__class__
+    whole = cls.iterate
+
+    def ends_early(self, form, column, shared, options, rng):
+        for report in whole(self, form, column, shared, options, rng):
+            if isinstance(report, Report) and report.objective - report.lower_bound < 1e-5 * abs(report.objective):
+                return
+            yield report
+
+    monkeypatch.setattr(cls, "iterate", ends_early)
+    model = mdlearn.fit(objective, X, y, **given)
+    assert plain.certificate.converged and model.certificate.converged and model.n_iter > 1
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        assert not mdlearn.fit(objective, X, y, solver=plain.solver, **given).certificate.converged
 
 
 def test_pairs_of_classes(sample, monkeypatch):

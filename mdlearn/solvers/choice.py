@@ -167,7 +167,7 @@ RULES = (
 
 
 RELIEF = (Newton(), CoordinateDescent(), Interior())
-"""Engines that go on, in this order, where the one that was chosen ends with a gap that says nothing."""
+"""Engines that go on, in this order, where the one that was chosen ends without the gap asked for."""
 
 
 def choose(form: MarginForm) -> Rule:

@@ -26,8 +26,8 @@ from mdlearn.solvers.threads import one_by_one, side_by_side
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
 
-USELESS = 1e-3
-"""Gap with which an engine may not end where another one can go on."""
+REACHED = 1e-11
+"""Gap below which another engine has nothing to add but rounding of its own."""
 LONGEST = 3000
 """Steps of such another engine, heartbeats included."""
 NOTHING = "it handed in no point"
@@ -340,10 +340,10 @@ class Driver:
     def _reports(
         self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
     ) -> Generator[Report | Offer | None, None, None]:
-        """Reports of the engine, and of others where its own end leaves a gap that says nothing."""
+        """Reports of the engine, and of others where it ends by itself without the gap asked for."""
         yield from self.engine.reports(form, problem, shared, self.options, rng)
         for solver in self.relief:
-            if self.stopped or not incumbent.certified().certificate.gap > USELESS:
+            if self.stopped or incumbent.certified().certificate.gap <= max(self.limits.tol, REACHED):
                 return
             engine = Supervised(solver, None)
             if solver.name == self.solver.name or engine.refusal(form) is not None:
