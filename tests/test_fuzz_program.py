@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fuzz import problems, run, runs
+from fuzz import problems, reference, run, runs
 from fuzz.cases import ENGINES, Case
 from fuzz.large import LargeCase
 from fuzz.properties import PROPERTIES
@@ -50,6 +50,35 @@ def test_a_sound_model_has_no_fault(objective):
         assert found(name, case) == [], name
     values = case.outcomes[0].values
     assert values.predicted is not None and (values.exact is not None or objective == "l3svm")
+
+
+def test_margins_longer_than_a_hard_margin_asks_are_no_fault():
+    """Where long margins pay, coefficients are not scaled down to margin 1."""
+    problem = plain("ldm", params={"C": np.inf, "lambda1": 1e-3, "lambda2": 1e3}, bias="regularized")
+    codes = (problem.X[:, 0] > 0).astype(int)
+    problem = replace(problem, X=problem.X + np.outer(2.0 * codes - 1.0, [3.0, 0.0, 0.0]), codes=codes)
+    model = fitted(problem)
+    assert model.margins(problem.X, problem.y).min() > 1.1
+    assert found("predict", case_of(model, problem=problem)) == []
+
+
+def test_pairs_of_classes_predict_by_coordinates():
+    """Those with more rows than columns: rounded dual coefficients say something else than rounded coefficients."""
+    X = plain().X.astype(np.float32).astype(float)
+    codes = np.r_[1, 2, np.zeros(28, dtype=int)]
+    problem = replace(plain("uldm", params={}, bias=None, multiclass="fuzzy-min", single=True), X=X, codes=codes)
+    model = fitted(problem, tol=1e-6)
+    assert model.coef_.dtype == np.float32 and sorted(map(len, model.basis_indices_)) == [0, 0, 2]
+    assert found("predict", case_of(model, problem=problem)) == []
+
+
+def test_a_negative_norm_is_rounding_of_the_matrix():
+    G = np.ones((30, 30)) + np.diag(np.r_[-1e-16, np.zeros(29)])
+    problem = replace(plain(kernel="precomputed"), X=G)
+    alpha = np.zeros((1, 30))
+    alpha[0, :2] = 1.0, -1.0
+    model = SimpleNamespace(dual_coef_=alpha, intercept_=np.zeros(1), params={"gamma": None}, extras={})
+    assert reference.decision_values(problem, model)[2][0] == 0.0
 
 
 def test_every_objective_is_drawn():

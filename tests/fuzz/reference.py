@@ -87,21 +87,21 @@ def decision_values(problem, model):
         return W @ X.T + b[:, None], abs(W) @ abs(X.T) + abs(b)[:, None], (W * W).sum(axis=1), W
     A = model.dual_coef_.astype(LD)
     G = gram(problem, model.params.get("gamma"))
-    F = A @ G
+    F, size = A @ G, abs(A) @ abs(G)
     if indices is None:
         squares = _lengths(problem, A, G, (A * F).sum(axis=1))
     else:
-        each = indices if isinstance(indices, tuple) else [indices] * len(A)
-        c = problem.counts
-        # A pair of classes with more rows than columns has coordinates, and no basis of rows.
-        lengths = [
-            ((a[i] / basis_weights(problem, model, i, c)) ** 2).sum()
-            if len(i)
-            else (model.coef_[j].astype(LD) ** 2).sum()
-            for j, (a, i) in enumerate(zip(A, each))
-        ]
-        squares = np.array(lengths, dtype=LD)
-    return F + b[:, None], abs(A) @ abs(G) + abs(b)[:, None], squares, None
+        each, c = indices if isinstance(indices, tuple) else [indices] * len(A), problem.counts
+        squares = np.empty(len(A), LD)
+        for j, (a, i) in enumerate(zip(A, each)):
+            if len(i):
+                squares[j] = ((a[i] / basis_weights(problem, model, i, c)) ** 2).sum()
+            else:
+                # A pair of classes with more rows than columns has coordinates and no basis: it predicts by them.
+                w = model.coef_[j].astype(LD)
+                F[j], size[j] = problem.X.astype(LD) @ w, abs(problem.X.astype(LD)) @ abs(w)
+                squares[j] = w @ w
+    return F + b[:, None], size + abs(b)[:, None], squares, None
 
 
 def _lengths(problem, A, G, squares):
@@ -135,8 +135,8 @@ def ridge_of(problem, model, F):
 
 
 def scaled_to_feasible(z, square, b, c, p):
-    """Objective of a hard margin: at w / min z; the constraints then hold."""
-    low = z.min()
+    """Objective of a hard margin: at w / min z where a constraint is missed; margins may be longer."""
+    low = min(z.min(), LD(1))
     if not low > 0:
         return LD(np.inf), LD(np.inf)
     terms = printed.svm(z / low, square / low**2, c, {"C": LD(0)})
