@@ -236,3 +236,16 @@ def test_repeated_rows_on_which_the_crossover_goes_round_in_circles():
     weighted = mdlearn.fit("rlp", X, y, sample_weight=counts, bias="free", time_limit=30)
     repeated = mdlearn.fit("rlp", np.repeat(X, counts, axis=0), np.repeat(y, counts), bias="free", time_limit=30)
     assert weighted.certificate.converged and repeated.certificate.converged
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_linear_program_over_far_rows(seed):
+    """HiGHS ended far from the optimum, or called a loss without a mean unbounded."""
+    rng = np.random.default_rng(seed)
+    X = 8.4e5 + 1e-3 * rng.standard_normal((14, 1))
+    y = np.where(X[:, 0] - 8.4e5 + 1e-3 * rng.standard_normal(14) > 0, 1, -1)
+    model = mdlearn.fit("rlp", X, y, tol=1e-12)
+    near = mdlearn.fit("rlp", X - 8.4e5, y, tol=1e-12)
+    assert model.certificate.gap < 1e-4
+    assert model.certificate.objective == pytest.approx(near.certificate.objective, rel=1e-4)

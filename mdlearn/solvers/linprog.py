@@ -80,14 +80,17 @@ class LinearProgram(Solver):
         program = yield from Program.of(form, column)
         for method in METHODS:
             found = yield from _waiting_for(partial(program.call, method))
-            if found.status == INFEASIBLE:
+            # Multipliers of 0 are feasible where there is no mean: then HiGHS has lost its digits.
+            if found.status == INFEASIBLE and column.pull.any():
                 raise ValueError(
                     "without a squared norm the objective is unbounded below: the weight of the margin mean exceeds "
                     "what the loss can hold; lower it"
                 )
             if found.status == SOLVED:
                 beta, element = program.solution(found)
-                coef, intercept = (element[:-1], float(element[-1])) if form.bias != "none" else (element, 0.0)
+                coef, intercept = element[: form.features.width], 0.0
+                if form.bias != "none":
+                    intercept = float(element[-1] - program.centre @ coef)
                 z = column.y * (form.features.decision(coef) + intercept)
                 yield report_of(form, column, Point(beta, np.zeros_like(column.y), coef, intercept), z)
                 return
@@ -105,6 +108,8 @@ class Program:
     rhs, sizes : ndarray of shape (d,) or (d + 1,)
     unit : float
         Unit of the multipliers.
+    centre : ndarray of shape (d,)
+        What was taken from all rows: with a bias, that of dense rows far from the origin would cost digits.
     """
 
     column: Column
@@ -112,6 +117,7 @@ class Program:
     rhs: np.ndarray
     sizes: np.ndarray
     unit: float
+    centre: np.ndarray
 
     @classmethod
     def of(cls, form: MarginForm, column: Column) -> Generator[None, None, Program]:
@@ -119,8 +125,12 @@ class Program:
         from scipy.sparse import csr_matrix, diags, hstack, vstack
 
         rows, bias, pieces = form.features.rows, form.bias != "none", []
+        centre = np.zeros(rows.shape[1])
+        if bias and not rows.sparse:
+            centre = rows.adjoint(column.counts) / column.total
         for span in rows.spans():
-            X = csr_matrix(rows.take(span).matrix())
+            X = rows.take(span).matrix()
+            X = csr_matrix(X - centre if centre.any() else X)
             X = hstack([X, np.ones((X.shape[0], 1))], format="csr") if bias else X
             pieces.append(diags(column.y[span]).tocsr() @ X)
             yield
@@ -131,7 +141,7 @@ class Program:
         rhs = -(whole.T @ column.pull) / (sizes * unit)
         one = (whole @ diags(1.0 / sizes)).T.tocsc()
         A = hstack([side * one for side in column.sides], format="csc")
-        return cls(column, A, rhs, sizes, unit)
+        return cls(column, A, rhs, sizes, unit, centre)
 
     def call(self, method: str, seconds: float) -> Any:
         """Run HiGHS for so many seconds at most."""
