@@ -300,3 +300,27 @@ def test_both_kinds_of_coefficients_say_the_same(tol, bias):
         model = mdlearn.fit("ldm", X, y, C=np.inf, lambda1=0.5, lambda2=0.5, bias=bias, tol=tol)
         np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, rtol=1e-9, atol=1e-9 * np.abs(model.coef_).max())
         assert (y * model.decision_function(X)).min() >= 1.0 - 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+@pytest.mark.parametrize("seed", [1, 2, 3, 5])
+def test_rows_that_rounding_hardly_tells_apart(seed, bias):
+    """Weights were refused where repeated rows were not, or the other way round."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((12, 2))
+    y, counts = np.where(rng.standard_normal(12) > 0, 1, -1), rng.integers(1, 4, 12)
+    at, ends = np.repeat(np.arange(12), counts), set()
+    for width in 10.0 ** np.arange(-9.0, -1.0, 0.5):
+        G = np.exp(-width * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+        refused = []
+        for K, labels, weight in ((G, y, counts), (G[np.ix_(at, at)], y[at], None)):
+            try:
+                mdlearn.fit("svm", K, labels, kernel="precomputed", C=np.inf, bias=bias, sample_weight=weight)
+                refused.append(False)
+            except ValueError as error:
+                assert "C=inf asks every margin to be at least 1" in str(error)
+                refused.append(True)
+        assert refused[0] == refused[1], width
+        ends.add(refused[0])
+    assert ends == {True, False}

@@ -25,7 +25,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.primal import NARROW
 from mdlearn.forms.proof import Certificate, Solution, judge
-from mdlearn.forms.separability import check_by_program, check_separable
+from mdlearn.forms.separability import check_by_program, check_separable, check_separated
 from mdlearn.forms.start import Start
 
 
@@ -94,6 +94,10 @@ class Problem(ABC):
     @abstractmethod
     def explain(self) -> None:
         """Raise ValueError when there is no finite objective, as the last resort."""
+
+    def conclude(self, solution: Solution) -> None:
+        """Raise ValueError where what engines came to at their own end is no answer."""
+        return
 
     def fault(self, point: Any) -> str | None:
         """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
@@ -244,6 +248,11 @@ class ColumnProblem(Problem):
     def explain(self) -> None:
         """Raise ValueError when a linear program says that constraints cannot be met."""
         check_by_program(self.form, self.part)
+
+    def conclude(self, solution: Solution) -> None:
+        """Raise ValueError for constraints that are not met, or by no more than rounding."""
+        if self.hard:
+            check_separated(self.form, solution)
 
 
 class Several(ABC):

@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import Solution
 
 RELATIVE_MARGIN = 1e-7
 """Geometric margin, in units of the largest row, below which separability is rounding (a kernel's |w| is a root)."""
@@ -48,6 +49,20 @@ def check_separable(form: MarginForm, column: Column, beta: np.ndarray) -> None:
     """Raise ValueError once the multipliers prove that no point meets the constraints."""
     if margin_bound(form, column, beta) <= RELATIVE_MARGIN * math.sqrt(float(form.features.squares().max())):
         raise _inseparable()
+
+
+def check_separated(form: MarginForm, solution: Solution) -> None:
+    """Raise ValueError where an engine's last coefficients meet no constraint, or at a margin that is rounding.
+
+    A margin that multipliers would refuse is refused, too, where they were not that good.
+    """
+    intercept = float(solution.intercept) if form.bias == "regularized" else 0.0
+    length = math.hypot(float(solution.norm), intercept) * math.sqrt(float(form.features.squares().max()))
+    if math.isinf(solution.certificate.objective) or length * RELATIVE_MARGIN >= 1.0:
+        raise ValueError(
+            "C=inf asks every margin to be at least 1, but rounding hides whether the training rows are separable with "
+            "this kernel and bias; give a finite C, another kernel or a bias"
+        )
 
 
 def check_by_program(form: MarginForm, column: Column) -> None:

@@ -335,6 +335,8 @@ class Driver:
         solution = incumbent.certified(as_is=published)
         if np.isinf(solution.certificate.objective) and not self.stopped:
             problem.explain()
+        if not (self.stopped or self.reason):
+            problem.conclude(solution)
         return solution
 
     def _reports(

@@ -108,6 +108,11 @@ class HullProblem(ColumnProblem):
         except ValueError:
             raise _intersecting() from None
 
+    def conclude(self, solution):
+        """Raise ValueError where rounding hides whether the hulls intersect."""
+        if math.isinf(solution.certificate.objective):
+            raise _intersecting()
+
 
 def _intersecting():
     return ValueError(
