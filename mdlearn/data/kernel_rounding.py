@@ -40,7 +40,8 @@ def half_roundings(kernel: Any, rows: Any) -> np.ndarray:
         # Beyond FAR, distances are made of differences.
         return 0.5 * OWN + np.where(squares > FAR, 1.0, squares) * (0.5 + lost)
     if kernel.name == "poly":
-        return 0.5 * OWN + kernel.params["degree"] * _lost(rows, None)[1]
+        # A power has the relative rounding of what is raised, so many times.
+        return kernel.params["degree"] * (0.5 * OWN + _lost(rows, None)[1])
     return np.full(rows.shape[0], 0.5 * GIVEN)
 
 

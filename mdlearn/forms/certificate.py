@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.doubt import certain, doubt_of_bound, doubtful
+from mdlearn.forms.doubt import certain, doubt_of_bound, doubt_without_ridge, doubtful
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
 from mdlearn.forms.proof import Solution, gap_between, judge
@@ -288,6 +288,8 @@ def _held(
     objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
     alpha = None if alpha is None else growth * alpha
     doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    if form.ridge == 0:
+        doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
     # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it
     # costs says nothing of later points.

@@ -29,6 +29,17 @@ def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | No
     return 0.0 if element is None or not alpha.any() else form.features.haze(alpha, element)
 
 
+def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
+    """What a bound may be too large by because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite.
+
+    The rest counts as often as coefficients are long: their decision values say so, but for their own rounding.
+    """
+    if not (alpha.any() and coef.any()):
+        return 0.0
+    scores = form.features.decision(coef) + intercept
+    return abs(float(alpha @ scores)) + float(np.abs(alpha) @ form.features.blur(coef))
+
+
 class Certain(NamedTuple):
     """A point, with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
 
