@@ -72,6 +72,15 @@ def test_pairs_of_classes_predict_by_coordinates():
     assert found("predict", case_of(model, problem=problem)) == []
 
 
+def test_a_pair_whose_turn_never_came_is_zero():
+    problem = plain("uldm", kernel="poly", kernel_params={"degree": 2, "coef0": 1.0}, multiclass="fuzzy-min")
+    nothing = (np.empty(0, dtype=int),)
+    given = {"dual_coef_": np.zeros((1, 30)), "intercept_": np.zeros(1), "params": {"gamma": 1.0}}
+    model = SimpleNamespace(**given, extras={"basis_indices_": nothing})
+    F, _, squares, _ = reference.decision_values(problem, model)
+    assert not F.any() and not squares.any()
+
+
 def test_a_negative_norm_is_rounding_of_the_matrix():
     G = np.ones((30, 30)) + np.diag(np.r_[-1e-16, np.zeros(29)])
     problem = replace(plain(kernel="precomputed"), X=G)

@@ -92,12 +92,13 @@ def decision_values(problem, model):
         squares = _lengths(problem, A, G, (A * F).sum(axis=1))
     else:
         each, c = indices if isinstance(indices, tuple) else [indices] * len(A), problem.counts
-        squares = np.empty(len(A), LD)
+        squares = np.zeros(len(A), LD)
         for j, (a, i) in enumerate(zip(A, each)):
             if len(i):
                 squares[j] = ((a[i] / basis_weights(problem, model, i, c)) ** 2).sum()
-            else:
-                # A pair of classes with more rows than columns has coordinates and no basis: it predicts by them.
+            elif problem.linear:
+                # A pair of classes with more rows than columns has coordinates and no basis: it predicts by them. One
+                # whose turn never came has no basis, too, and w = 0.
                 w = model.coef_[j].astype(LD)
                 F[j], size[j] = problem.X.astype(LD) @ w, abs(problem.X.astype(LD)) @ abs(w)
                 squares[j] = w @ w
