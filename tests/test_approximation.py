@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.data import memory
+from mdlearn.data.kernel_map import KernelMap, whitening
 
 OBJECTIVES = {
     "ldm": {},
@@ -228,3 +229,41 @@ def test_a_kernel_that_is_none():
     X, y = rows()
     with pytest.raises(ValueError, match="not positive semidefinite"):
         mdlearn.fit("svm", X, y, kernel=lambda A, B: -(A @ B.T), approximation="nystroem", n_components=20)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05, 0.001])
+def test_inner_products_on_the_points_are_kernel_values(scale):
+    """Also where the points' kernel matrix has next to no rank."""
+    Z, A = scale * rows(150)[0], scale * rows(80, seed=1)[0]
+    M = whitening(gaussian(Z, Z, 0.3))
+    F, G = gaussian(Z, Z, 0.3) @ M, gaussian(A, Z, 0.3) @ M
+    assert np.abs(F @ F.T - gaussian(Z, Z, 0.3)).max() < 1e-11
+    rest = gaussian(A, A, 0.3) - G @ G.T  # what a projection takes is positive semidefinite, and so is what is left
+    assert np.linalg.eigvalsh(rest)[0] > -1e-9
+    assert whitening(-np.eye(3)) is None and whitening(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
+    assert whitening(np.ones((3, 3))).shape == (3, 1)
+
+
+@pytest.mark.parametrize("how", ["nystroem", "landmarks"])
+@pytest.mark.parametrize("name", ["svm", "ldm", "mdlm", "l2lr"])
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_features_are_made_until_the_deadline_only(name, how, solver, clock, monkeypatch):
+    X, y = rows(6000, k=3)
+    blocks, make = [], KernelMap.features
+
+    def slow(self, A):
+        blocks.append(A.shape[0])
+        clock.sleep(1.0)
+        return make(self, A)
+
+    if solver == "sgd" and name in ("mdlm", "l2lr"):
+        name, solver = "svm", "asgd"
+    monkeypatch.setattr(KernelMap, "features", slow)
+    monkeypatch.setattr("mdlearn.data.feature_map.BLOCK_ENTRIES", 2000)
+    given = {"kernel": "rbf", "approximation": how, "n_components": 20, "solver": solver, "time_limit": 3.5}
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+        model = mdlearn.fit(name, X, y, **given)
+    assert 3 <= len(blocks) <= 5
+    assert not model.coef_.any() and model.coef_.shape == (3, 20)
+    assert np.isfinite(model.certificate.objective)
+    assert np.isfinite(model.decision_function(X[:5])).all()

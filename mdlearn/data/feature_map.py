@@ -14,8 +14,9 @@ from mdlearn.data import memory
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
+from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Held, Rows
+from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Held, Rows, locked
 
 FIRST = 64
 """Rows of the first block: it tells how many entries a row of features has."""
@@ -123,7 +124,7 @@ class FeatureMap(ABC):
         """Return `kernel` between features; here ValueError: they are explicit rows."""
         raise ValueError(f"{type(self).__name__} makes explicit rows; kernel {kernel.name!r} has none")
 
-    def rows(self, A: Rows) -> Generator[None, None, Rows]:
+    def rows(self, A: Rows) -> Generator[None, Any, Rows]:
         """Features of training rows, float64 as for new rows; yields after a block of rows each.
 
         Parameters
@@ -133,7 +134,8 @@ class FeatureMap(ABC):
         Returns
         -------
         generator
-            Yields None, and returns Rows of shape (m, width).
+            Yields None, and returns Rows of shape (m, width). Where it is told that the time is up, dense rows are
+            left to be made when they are asked for: w = 0 needs none.
 
         Raises
         ------
@@ -152,7 +154,8 @@ class FeatureMap(ABC):
                 parts.append(made.X if isinstance(made, CsrRows) else made.matrix())
             else:
                 out[part] = made.block(slice(None))
-            yield
+            if (yield) and out is not None:
+                return LaterRows(A, self)
         if out is not None:
             return DenseRows(out, model_dtype=A.dtype)
         from scipy.sparse import vstack
@@ -223,6 +226,44 @@ def _size(rows: Rows) -> float:
     if isinstance(rows, CsrRows):
         return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
     return float(rows.shape[0]) * rows.shape[1] * rows.entry_dtype.itemsize
+
+
+class LaterRows(DenseRows):
+    """Dense features of rows, all of them made when the first is asked for.
+
+    Parameters
+    ----------
+    source : Rows of shape (m, d)
+    by : FeatureMap
+    """
+
+    made_when_asked = True
+
+    def __init__(self, source: Rows, by: FeatureMap) -> None:
+        # The parent is frozen.
+        for name, value in (("source", source), ("by", by), ("model_dtype", source.dtype)):
+            object.__setattr__(self, name, value)
+
+    source: Rows
+    by: FeatureMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, width)."""
+        return self.source.shape[0], self.by.width
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float64."""
+        return np.dtype(np.float64)
+
+    @kept
+    def X(self) -> np.ndarray:
+        """The features."""
+        out = np.empty(self.shape)
+        for part, made in self.by._blocks(self.source):
+            out[part] = made.block(slice(None))
+        return locked(out)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import lapack
 
 from mdlearn.data import memory
 from mdlearn.data.arrays import LARGEST
@@ -27,15 +28,17 @@ APPROXIMATIONS = ("nystroem", "landmarks")
 MOST = 500
 """Points where nobody says how many."""
 SMALL = 1e-12
-"""Eigenvalue, relative to the largest, from which rounding is what it is made of."""
+"""Squared distance of a point from the span of others, relative to the largest k(z, z), that counts as none."""
+INDEFINITE = 1e-8
+"""What a semidefinite matrix can lack of its factorisation by rounding, in the same units."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelMap(FeatureMap):
     """phi(x) = M' (k(x, z_1), ..., k(x, z_r)) with points z_l.
 
-    With M = U Lambda^(-1/2) of their kernel matrix U Lambda U' inner products of features are the kernel on the span of
-    the points (Nystroem); without M features are the kernel values themselves (landmarks).
+    With M M' the inverse of their kernel matrix inner products of features are the kernel on the span of the points
+    (Nystroem); without M features are the kernel values themselves (landmarks).
 
     Attributes
     ----------
@@ -182,14 +185,32 @@ def approximated(
     points = yield from in_time(choose("random", rows, n, seed, "n_components"))
     if how == "landmarks":
         return ApproximateKernel.of(KernelMap(kernel, points, None))
-    memory.require(40.0 * n * n, f"eigenvectors of {n} points", "lower n_components")
+    memory.require(40.0 * n * n, f"the kernel matrix of {n} points", "lower n_components")
     yield
     K = kernel.block(DenseRows(points), DenseRows(points))
     if not np.abs(K).max() <= LARGEST:
         raise ValueError(f"values of {kernel.title} overflow; scale the features")
-    values, U = np.linalg.eigh(K)
-    largest = float(values[-1])
-    if not largest > 0 or float(values[0]) < -1e-8 * largest:
+    yield
+    mix = whitening(K)
+    if mix is None:
         raise ValueError(f"{kernel.title} is not positive semidefinite on {n} rows; an approximation needs that")
-    used = values > SMALL * largest
-    return ApproximateKernel.of(KernelMap(kernel, points, np.ascontiguousarray(U[:, used] / np.sqrt(values[used]))))
+    return ApproximateKernel.of(KernelMap(kernel, points, mix))
+
+
+def whitening(K: np.ndarray) -> np.ndarray | None:
+    """Return M with M M' the inverse of K on its range, shape (n, rank); None where K is not positive semidefinite.
+
+    By a Cholesky factorisation with pivots, M = P L^-T: a tenth of the time that eigenvectors take, which would give
+    the same inner products in other axes.
+    """
+    n, largest = K.shape[0], float(K.diagonal().max(initial=0.0))
+    if not largest > 0:
+        return None
+    L, pivots, rank, _ = lapack.dpstrf(K, lower=1, tol=SMALL * largest)
+    order, L = pivots - 1, np.tril(L[:, :rank])
+    rest = K[np.ix_(order[rank:], order[rank:])] - L[rank:] @ L[rank:].T
+    if np.abs(rest).max(initial=0.0) > INDEFINITE * largest:
+        return None
+    M = np.zeros((n, rank))
+    M[order[:rank]] = lapack.dtrtri(L[:rank], lower=1)[0].T
+    return M

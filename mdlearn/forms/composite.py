@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
-from mdlearn.data.features import Features
+from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.quiet import overflowing
 from mdlearn.forms.looks import CompositePoint, Look, lengths
 from mdlearn.forms.points import array_fault
@@ -280,6 +280,17 @@ class Composite(Problem):
         if dtype == np.float64 or not math.isfinite(objective):
             return objective
         return self.objective(self.at(to_type(point.W, dtype).astype(np.float64)))
+
+    def untouched(self, tol: float, bounded: bool) -> Solution | None:
+        """Return W = 0, with what h is nowhere below as its bound, where rows would have to be made first."""
+        features, (p, k) = self.features, self.shape
+        if self.first is not None or not (isinstance(features, LinearFeatures) and features.rows.made_when_asked):
+            return None
+        W = np.zeros(self.shape)
+        look = Look(W, self.at_zero, W, np.zeros(p), np.zeros((features.n_rows, k)))
+        certificate = judge(self.unit * self.at_zero, self.unit * self.floor, self.unit * self.at_zero, False, tol)
+        coef, none = np.zeros((k, features.width)), np.zeros(k)
+        return Solution(coef, none, None, self.multipliers(look), none, certificate)
 
     def certify(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""
