@@ -293,3 +293,30 @@ def test_stochastic_engines_refuse_columns():
     X, y = sample()
     with pytest.raises(ValueError, match="kernel columns and landmark features"):
         mdlearn.fit("uldm", X, y, kernel="rbf", solver="asgd")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_basis_is_chosen_until_the_deadline_only(classes, clock, monkeypatch):
+    """Also that of a later pair of classes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((240, 3)), np.arange(240) % classes
+    asked, block = [], Kernel.block
+
+    def slow(self, A, B):
+        asked.append(1)
+        clock.sleep(1.0)
+        return block(self, A, B)
+
+    given = {"kernel": "rbf", "gamma": 1.0, "basis": "cholesky", "multiclass": "ovo" if classes > 2 else "auto"}
+    whole = mdlearn.fit("uldm", X, y, **given)
+    sizes = [len(one) for one in (whole.basis_indices_ if classes > 2 else [whole.basis_indices_])]
+    assert min(sizes) > 60
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "block", slow)
+        limits = [30.5] if classes == 2 else [30.5, sizes[0] + 60.5]
+        for limit in limits:
+            asked.clear()
+            with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+                model = mdlearn.fit("uldm", X, y, time_limit=limit, **given)
+            assert len(asked) <= limit + 2
+    assert np.isfinite(model.certificate.objective) and np.isfinite(model.decision_function(X)).all()

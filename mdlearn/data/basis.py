@@ -231,26 +231,28 @@ def basis_features(data: Data, kernel: Kernel, index: np.ndarray, shared: bool) 
     return BasisFeatures(KernelColumns(data.X, kernel, index), ridge, places=data.rows[index])
 
 
-def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[None, None, np.ndarray]:
+def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[None, Any, np.ndarray]:
     """Choose rows by incomplete Cholesky factorisation of the Gram matrix with diagonal pivoting.
 
     The next row is the one that is farthest, in function space, from the span of those before; the first of them in
     lexicographic order. It ends when no squared distance is above `tol` times the largest k(x, x). Each distinct row
     is looked at once. There is always a first row, also where the kernel is 0 everywhere or `tol` is 1. Yields after
-    each row; O(m N^2) operations, m N numbers.
+    each row, and ends when it is told that the time is up; O(m N^2) operations, m N numbers.
     """
     given = kernel.name == "precomputed"
     where = np.arange(data.X.shape[0]) if given else distinct(data.X, data.counts).where
     rows = data.X if given else data.X.take(where)
     n = where.shape[0]
-    left = np.empty(n)
+    left, late = np.full(n, -np.inf), False
     for span in steps(n, 64):
         left[span] = np.diagonal(rows.block(span)[:, span] if given else kernel.block(rows.take(span), rows.take(span)))
-        yield
+        late = yield
+        if late:
+            break
     floor = max(tol, n * float(np.finfo(float).eps)) * float(left.max())
     L = np.empty((min(n, 64), n))
     chosen: list[int] = []
-    while left.max() > floor:
+    while left.max() > floor and not (late and chosen):
         p, r = int(np.argmax(left)), len(chosen)
         if r == L.shape[0]:
             size = min(n, 2 * r)
@@ -261,5 +263,5 @@ def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[Non
         left -= L[r] * L[r]
         left[p] = -np.inf
         chosen.append(p)
-        yield
+        late = yield
     return where[np.array(chosen or [int(np.argmax(left))], dtype=np.intp)]

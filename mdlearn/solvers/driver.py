@@ -107,8 +107,8 @@ class Later(Protocol):
     def __len__(self) -> int:
         """Return the number of problems, the first included."""
 
-    def make(self, j: int) -> Generator[None, None, Form]:
-        """Make a form, in interruptible pieces."""
+    def make(self, j: int) -> Generator[None, Any, Form]:
+        """Make a form, in interruptible pieces, told between them whether the time is up."""
 
     def at_zero(self, j: int) -> tuple[int, AtZero] | None:
         """Return number of rows and value at w = 0 of a problem whose turn never comes; None: that takes its form."""
@@ -270,9 +270,15 @@ class Driver:
             found.append(one or _finished(works[j]))
         return found
 
-    def _alone(self, make: Generator[None, None, Form], j: int) -> Work:
+    def _alone(self, make: Generator[None, Any, Form], j: int) -> Work:
         """Make a form of one problem and solve it; nothing is shared with other forms."""
-        form = yield from make
+        form, late = None, None
+        while form is None:
+            try:
+                yield make.send(late)
+            except StopIteration as done:
+                form = done.value
+            late = bool(self.stopped)
         (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
@@ -375,7 +381,7 @@ def _finished(work: Work) -> _Solved:
             return solved
 
 
-def _made(form: Form) -> Generator[None, None, Form]:
+def _made(form: Form) -> Generator[None, Any, Form]:
     """A maker's work when the form is there already."""
     return form
     yield  # what makes this a generator
