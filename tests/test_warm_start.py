@@ -244,3 +244,19 @@ def test_what_is_certified_of_coefficients_is_certified_of_them_again(seed, gamm
         cold = mdlearn.fit("svm", X, y, tol=tol, **given)
         warm = mdlearn.fit("svm", X, y, tol=tol, warm_start=cold, max_iter=1, **given)
         assert warm.certificate.objective <= cold.certificate.objective * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("bias", ["none", "free"])
+@pytest.mark.parametrize("kind", ["precomputed", "function", "poly", "rbf"])
+def test_a_limit_that_ends_before_the_gram_matrix(kind, bias):
+    """Squares of rows were those of the polynomial kernel, and a given matrix was multiplied by itself."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(90) > 0, 1, -1)
+    kernel = {"function": lambda A, B: A @ B.T}.get(kind, kind)
+    A = X @ X.T if kind == "precomputed" else X
+    whole = mdlearn.fit("svm", A, y, kernel=kernel, bias=bias)
+    ended = mdlearn.fit("svm", A, y, kernel=kernel, bias=bias, warm_start=whole, time_limit=1e-9)
+    assert ended.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-9)
+    assert ended.certificate.lower_bound <= whole.certificate.objective

@@ -15,7 +15,7 @@ import numpy as np
 
 from mdlearn.data.arrays import LARGEST
 from mdlearn.data.distinct import distinct
-from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, symmetric
+from mdlearn.data.gram import LONG, THIN, KnownRows, check_mirror, lengths, rows_of, squares_of, symmetric
 from mdlearn.data.kept import kept
 from mdlearn.data.kernel_rounding import OWN, UNIT, deficit, half_roundings, length
 from mdlearn.data.kernels import Kernel
@@ -231,12 +231,12 @@ class KernelFeatures:
             rest[index] = 0.0
         missing = np.flatnonzero(rest)
         for piece in steps(missing.shape[0], BLOCK_ENTRIES // self.n_rows):
-            f += rest[missing[piece]] @ self.kernel.block(self.rows.take(missing[piece]), self.rows)
+            f += rest[missing[piece]] @ rows_of(self.kernel, self.rows, missing[piece])
         return f
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
-        return np.diagonal(self._store["gram"]).copy() if "gram" in self._store else self.kernel.diagonal(self.rows)
+        return np.diagonal(self._store["gram"]).copy() if "gram" in self._store else squares_of(self.kernel, self.rows)
 
     def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
