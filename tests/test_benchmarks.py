@@ -321,3 +321,33 @@ def test_a_study_of_defaults_reads_files_as_they_are(tmp_path):
     assert filled.shape == (40, 3) and np.isfinite(filled).all()
     np.savez(tmp_path / "one.npz", X=np.ones((30, 2)), y=np.ones(30))
     assert defaults.fit_one("svm", tmp_path / "one.npz", 15.0, 1e-6)[-1].startswith("ValueError")
+
+
+# ---------------------------------------------------------------- what the margin variance is worth
+
+
+def test_a_study_of_the_variance_writes_what_it_measured(tmp_path, monkeypatch, capsys):
+    """LDM minus SVM over draws and sets, in points; a set that is too small is left out."""
+    variance = importlib.import_module("variance")
+    monkeypatch.setattr(variance, "REGIMES", {"30 rows": (30, 0.0, None)})
+    monkeypatch.setattr(variance, "COSTS", {"linear": (0.1, 1.0)})
+    monkeypatch.setattr(variance, "SHARES", (1.0,))
+    for name, m in (("one", 600), ("two", 700), ("few", 100)):
+        X, y = mdlearn.datasets.two_gaussians(m, random_state=m)
+        np.savez(tmp_path / f"{name}.npz", X=X, y=y)
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- variance -->\nold\n<!-- end of variance -->\nbelow\n")
+    assert variance.main(["--data", str(tmp_path), "--draws", "2", "--write", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("above\n<!-- variance -->\n`python ") and text.endswith("<!-- end of variance -->\nbelow\n")
+    assert "2 sets: one, two." in text and "old" not in text
+    apart = [
+        100.0 * float((both[:, 1] - both[:, 0]).mean())
+        for both in (
+            variance.draws(*variance.two_classes(tmp_path / f"{name}.npz"), "30 rows", "linear", 2, 0)
+            for name in ("one", "two")
+        )
+    ]
+    mean, error = np.mean(apart), np.std(apart, ddof=1) / np.sqrt(2.0)
+    assert f"| {mean:+.2f} +- {error:.2f} | " in text.splitlines()[-3]
+    assert text.splitlines()[-3] in capsys.readouterr().out
