@@ -249,3 +249,12 @@ def test_a_linear_program_over_far_rows(seed):
     near = mdlearn.fit("rlp", X - 8.4e5, y, tol=1e-12)
     assert model.certificate.gap < 1e-4
     assert model.certificate.objective == pytest.approx(near.certificate.objective, rel=1e-4)
+
+
+def test_a_constant_column_is_nothing_beside_a_bias():
+    """Less its mean, rounding was left of it, and coefficients of 1e21 were what paid for that."""
+    X, y, counts = sample()
+    model = mdlearn.fit("rlp", np.c_[X, np.full(len(y), 1e-6)], y, bias="free", sample_weight=counts)
+    plain = mdlearn.fit("rlp", X, y, bias="free", sample_weight=counts)
+    assert model.certificate.converged and abs(model.coef_).max() < 1e3
+    assert model.certificate.objective == pytest.approx(plain.certificate.objective, rel=1e-9)

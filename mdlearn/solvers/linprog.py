@@ -109,7 +109,7 @@ class Program:
     unit : float
         Unit of the multipliers.
     centre : ndarray of shape (d,)
-        What was taken from all rows: with a bias, that of dense rows far from the origin would cost digits.
+        Median, taken from all rows: with a bias, that of dense rows far from the origin would cost digits.
     """
 
     column: Column
@@ -127,7 +127,8 @@ class Program:
         rows, bias, pieces = form.features.rows, form.bias != "none", []
         centre = np.zeros(rows.shape[1])
         if bias and not rows.sparse:
-            centre = rows.adjoint(column.counts) / column.total
+            # Unlike a mean, it is no rounding away from a constant column, and near most rows whatever others are.
+            centre = np.median(rows.matrix(), axis=0)
         for span in rows.spans():
             X = rows.take(span).matrix()
             X = csr_matrix(X - centre if centre.any() else X)
