@@ -21,6 +21,8 @@ CASES = {
     "landmarks": ("l3svm", {"n_clusters": 3}),
     "approximation": ("ldm", {"kernel": "rbf", "approximation": "nystroem", "n_components": 20}),
 }
+PULLED = {"newton", "penalty", "approximation"}
+"""Those with a margin mean."""
 
 
 def slow(clock, classes=2, dtype=np.float64):
@@ -56,6 +58,8 @@ def test_time_limits_hold(case, limit, clock):
     if model is not None:
         assert np.isfinite(model.certificate.objective)
         assert model.certificate.objective >= model.certificate.lower_bound
+        if case not in PULLED:  # multipliers 0 say something, without any pass
+            assert model.certificate.lower_bound > -np.inf
     if limit >= 12.0:  # room for steps
         assert model.coef_.any() and model.certificate.lower_bound > -np.inf
 

@@ -171,10 +171,17 @@ class BlockProximal:
         """Objectives of all problems at w = 0."""
         return [self.form.unit * sum(self.form.columns[j].column.at_zero for j in group) for group in self.groups]
 
+    def floors(self) -> list[float]:
+        """What multipliers 0 say of all problems from below."""
+        return [self.form.unit * sum(self.form.columns[j].floor for j in group) for group in self.groups]
+
     def reported(self) -> list[Certificate]:
         """Certificates of all problems at the best points, from what the passes so far have found."""
-        unit, values = self.form.unit, zip(self.state.best, self.state.lower, self.zeros())
-        found = [judge(unit * float(best), unit * float(low), zero, False, self.tol) for best, low, zero in values]
+        unit, values = self.form.unit, zip(self.state.best, self.state.lower, self.zeros(), self.floors())
+        found = [
+            judge(unit * float(best), max(unit * float(low), floor), zero, False, self.tol)
+            for best, low, zero, floor in values
+        ]
         return [replace(one, converged=False) for one in found]
 
     def certified(self, W: np.ndarray, square: np.ndarray, sums: Sums) -> Generator[None, None, list[Certificate]]:

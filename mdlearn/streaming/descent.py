@@ -184,7 +184,6 @@ def _known(walk: Walk, form: StreamedForm, j: int) -> list[tuple[float, float, n
     With a pull on the margins, multipliers of 0 say nothing.
     """
     column = form.columns[j].column
-    unit, zero = form.unit * column.unit, np.zeros_like(column.y)
-    lower = -math.inf if column.pull.any() else column.bound(np.zeros(column.caps.shape), zero)
+    unit, lower = form.unit * column.unit, form.columns[j].floor
     best = (unit * float(walk.best[j]), -math.inf, walk.best_W[j])
     return [(unit * column.at_zero, unit * lower, np.zeros(form.size)), best]

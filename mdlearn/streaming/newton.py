@@ -121,13 +121,17 @@ def seen_so_far(
 def or_zero(
     form: StreamedForm, values: Sequence[tuple[float, float]], held: np.ndarray, tol: float
 ) -> tuple[list[Certificate], np.ndarray]:
-    """Certificates of (objective, bound) of every column, with w = 0 where that is better, and the coefficients."""
+    """Certificates of (objective, bound) of every column, with w = 0 where that is better, and the coefficients.
+
+    Multipliers 0 are among what the bound may come from, too.
+    """
     found, held = [], held.copy()
     for j, (value, lower) in enumerate(values):
-        zero = form.unit * form.columns[j].column.unit * form.columns[j].column.at_zero
+        unit = form.unit * form.columns[j].column.unit
+        zero = unit * form.columns[j].column.at_zero
         if not value <= zero:
             value, held[j] = zero, 0.0
-        found.append(judge(value, lower, zero, False, tol))
+        found.append(judge(value, max(lower, unit * form.columns[j].floor), zero, False, tol))
     return found, held
 
 

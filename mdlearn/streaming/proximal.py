@@ -42,7 +42,8 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
                 exact = np.array_equal(held, state.best_W)
                 if not exact or not all(one.objective <= zero for one, zero in zip(certificates, engine.zeros())):
                     held = np.zeros_like(held)
-                    certificates = [judge(zero, -np.inf, zero, False, passes.limits.tol) for zero in engine.zeros()]
+                    values = zip(engine.zeros(), engine.floors())
+                    certificates = [judge(zero, floor, zero, False, passes.limits.tol) for zero, floor in values]
             if passes.stopped or not engine.reopen(certificates):
                 passes.show_end(certificates)
                 return certificates, held
