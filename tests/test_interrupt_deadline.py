@@ -219,3 +219,26 @@ def test_intercepts_of_many_classes_are_found_from_a_row_of_each(monkeypatch):
     )
     mdlearn.fit("mdlm", X, y, ridge=1e-3, time_limit=0.0)
     assert sizes.count(40) > 5 and sizes.count(2000) < 5
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("landmarks", [3, 500])
+def test_landmark_features_are_made_until_the_deadline_only(loss, landmarks, clock, monkeypatch):
+    from mdlearn.data import blocks
+    from mdlearn.data.kernels import Kernel
+
+    X, y = rows(3, 6000)
+    asked, block = [], Kernel.block
+
+    def slow(self, A, B):
+        asked.append(1)
+        clock.sleep(1.0)
+        return block(self, A, B)
+
+    given = {"C": 1.0, "n_clusters": 4, "n_landmarks": landmarks, "projection": "rbf", "sigma": 3.0, "loss": loss}
+    monkeypatch.setattr(blocks, "SPAN_ENTRIES", 100 * landmarks)
+    monkeypatch.setattr(Kernel, "block", slow)
+    model = mdlearn.fit("l3svm", X, y, time_limit=4.5, **given)
+    assert len(asked) <= 7 and not model.coef_.any() and model.certificate.lower_bound == 0.0
+    assert model.certificate.objective == pytest.approx(3.0)
+    assert np.isfinite(model.decision_function(X[:10])).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,9 +11,11 @@ import numpy as np
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data import memory
 from mdlearn.data.clusters import assign, memberships
+from mdlearn.data.kept import kept
 from mdlearn.data.kernels import Kernel
 from mdlearn.data.pieces import Piece, Room
 from mdlearn.data.rows import SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.works import finished
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,9 +264,64 @@ class BlockPiece(Piece):
         return self.rows.block(which)
 
 
+class LaterBlocks(BlockRows):
+    """Rows of one block each, all of them made when the first is asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the rows.
+    rows, n_blocks, width : int
+    model_dtype : dtype
+    """
+
+    made_when_asked = True
+    separate = True
+
+    def __init__(
+        self, make: Callable[[], BlockRows], rows: int, n_blocks: int, width: int, model_dtype: np.dtype[Any]
+    ) -> None:
+        # The parent is frozen.
+        for name, value in (("make", make), ("_size", (rows, n_blocks, width)), ("model_dtype", model_dtype)):
+            object.__setattr__(self, name, value)
+
+    make: Callable[[], BlockRows]
+    _size: tuple[int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, K L)."""
+        rows, n_blocks, width = self._size
+        return rows, n_blocks * width
+
+    @property
+    def width(self) -> int:
+        """L."""
+        return self._size[2]
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float64."""
+        return np.dtype(np.float64)
+
+    @kept
+    def _made(self) -> BlockRows:
+        return self.make()
+
+    @property
+    def F(self) -> np.ndarray:
+        """The blocks."""
+        return self._made.F
+
+    @property
+    def layout(self) -> Layout:
+        """Where they lie."""
+        return self._made.layout
+
+
 def block_rows(
     rows: Rows, centers: np.ndarray, landmarks: np.ndarray, projection: Kernel, width: float | None = None
-) -> Generator[None, None, BlockRows]:
+) -> Generator[None, Any, BlockRows]:
     """Phi(x): the projections of x on the landmarks, in the block of x's cluster; yields after a block of rows each.
 
     Parameters
@@ -281,15 +338,16 @@ def block_rows(
     Returns
     -------
     BlockRows of shape (m, K L)
-        In float64, as predictions count with them.
+        In float64, as predictions count with them. Where it is told that the time is up, rows of one block each are
+        left to be made when they are asked for.
 
     References
     ----------
     Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
     """
     m, K, L = rows.shape[0], centers.shape[0], landmarks.shape[0]
-    labels = []
-    weights = []
+    later = LaterBlocks(lambda: finished(block_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)
+    labels, weights = [], []
     step = max(1, SPAN_ENTRIES // max(K, L, 1 if rows.sparse else rows.shape[1]))
     for part in steps(m, step):
         if width is None:
@@ -299,7 +357,8 @@ def block_rows(
             order = np.argsort(found, axis=1)
             labels.append(np.take_along_axis(found, order, axis=1))
             weights.append(np.take_along_axis(by, order, axis=1))
-        yield
+        if (yield) and width is None:
+            return later
     layout = Layout.of(np.concatenate(labels), K)
     size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
@@ -307,5 +366,6 @@ def block_rows(
     for i, part in enumerate(steps(m, step)):
         mu = projection.block(rows.take(part), points)
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]
-        yield
+        if (yield) and width is None:
+            return later
     return BlockRows(F, layout, model_dtype=rows.dtype)

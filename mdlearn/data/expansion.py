@@ -11,6 +11,7 @@ from mdlearn.data import memory
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import SPAN_ENTRIES, Rows, Selection, steps
+from mdlearn.data.works import finished
 
 WRITTEN = 1 << 19
 """Entries that are written out at once, some 20 ms."""
@@ -73,12 +74,7 @@ class ContrastRows(CsrRows):
     @kept
     def X(self) -> Any:
         """The rows as a CSR matrix of the type of their entries, made when first asked for."""
-        writing = self.written()
-        while True:
-            try:
-                next(writing)
-            except StopIteration as done:
-                return done.value
+        return finished(self.written())
 
     def written(self) -> Generator[None, None, Any]:
         """Write out the rows in interruptible pieces, once."""

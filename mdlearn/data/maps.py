@@ -18,6 +18,7 @@ from mdlearn.data.kernels import Kernel
 from mdlearn.data.quiet import overflowing
 from mdlearn.data.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, locked, steps
 from mdlearn.data.tied import TiedRows
+from mdlearn.data.works import finished
 
 TURNING = 1e9
 """Operations, L d min(L, d), up to which landmarks are factored: some tenths of a second."""
@@ -102,15 +103,10 @@ class LandmarkMap(FeatureMap):
 
     def features(self, A: Rows) -> BlockRows:
         """Features of some rows, all at once."""
-        work = self.rows(A)
-        while True:
-            try:
-                next(work)
-            except StopIteration as done:
-                made: BlockRows = done.value
-                return made
+        made: BlockRows = finished(self.rows(A))
+        return made
 
-    def rows(self, A: Rows) -> Generator[None, None, BlockRows]:
+    def rows(self, A: Rows) -> Generator[None, Any, BlockRows]:
         """Features of training rows, float64; yields after a block of rows each."""
         made = yield from block_rows(A, self.centers, self.points, self.projection, self.spread)
         return made if self.mix is None else TiedRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)

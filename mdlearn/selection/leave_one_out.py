@@ -17,6 +17,7 @@ import numpy as np
 
 from mdlearn.data.arrays import check_rows
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.works import finished
 from mdlearn.forming import Handed
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
@@ -235,12 +236,3 @@ def _no_level(form: Any) -> Any:
 
 def _differs(a: Any, b: Any) -> bool:
     return a is not b and not np.array_equal(a, b)
-
-
-def finished(work: Generator[None, Any, Any]) -> Any:
-    """What interruptible work returns."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            return done.value

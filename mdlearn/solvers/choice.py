@@ -139,6 +139,8 @@ def _crawling(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE:
         return False
+    if features.rows.made_when_asked:  # a choice is not worth that
+        return False
     counts = form.columns[0].counts
     steep = _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
     return steep and _step(form) <= AFFORDABLE

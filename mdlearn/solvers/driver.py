@@ -156,7 +156,7 @@ class Driver:
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
         at_once = min(self.limits.n_threads or 1, count)
-        if (0, self.solver.name) not in self.prepared.found:
+        if (0, self.solver.name) not in self.prepared.found and not self._late():
             self.solver.check_memory(first, at_once)
         self.progress.problems = count
         try:
