@@ -129,7 +129,7 @@ class Outcome:
         names = [name for name in ("centers_", "landmarks_") if name in extras]
         if names:
             points = [np.asarray(p, dtype=float) for name in names for p in _tuple(extras[name])]
-            return tuple(np.round(p / (abs(p).max() or 1.0), 9).tobytes() for p in points)
+            return tuple(np.round(p / (abs(p).max(initial=0.0) or 1.0), 9).tobytes() for p in points)
         if "basis_indices_" in extras:
             indices = extras["basis_indices_"]
             origin = np.arange(len(self.problem.codes)) if self.origin is None else self.origin
