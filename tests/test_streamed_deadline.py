@@ -101,3 +101,23 @@ def test_without_time_for_certificates_what_passes_have_seen_counts(clock):
     assert certificate.objective == pytest.approx(value(model, source), rel=1e-12)
     best = mdlearn.fit("lsvm", source, None, tol=1e-12).certificate.objective
     assert -np.inf < certificate.lower_bound <= best * (1 + 1e-12) and best <= certificate.objective * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("given", [{"objective": "lsvm"}, {"objective": "mdlm", "beta": 0.01, "ridge": 0.1}], ids=str)
+def test_converged_is_a_gap_of_tol_whoever_found_it(given, clock):
+    """Certificates of earlier passes had gaps below tol and were called not converged."""
+    ends, source = set(), slow(clock)
+    for passes in range(2, 14):
+        pace = []
+
+        def slower(pace=pace, passes=passes):
+            for block in source():
+                pace.append(None)
+                clock.sleep(0.0 if len(pace) <= passes * BLOCKS else 10.0)
+                yield block
+
+        one = mdlearn.fit(X=slower, y=None, time_limit=20.0, tol=1e-2, **given).certificate
+        assert one.converged == (one.gap <= 1e-2)
+        ends.add((one.converged, len(pace) > passes * BLOCKS))
+    assert (True, True) in ends and (False, True) in ends

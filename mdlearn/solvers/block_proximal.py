@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -178,11 +178,10 @@ class BlockProximal:
     def reported(self) -> list[Certificate]:
         """Certificates of all problems at the best points, from what the passes so far have found."""
         unit, values = self.form.unit, zip(self.state.best, self.state.lower, self.zeros(), self.floors())
-        found = [
+        return [
             judge(unit * float(best), max(unit * float(low), floor), zero, False, self.tol)
             for best, low, zero, floor in values
         ]
-        return [replace(one, converged=False) for one in found]
 
     def certified(self, W: np.ndarray, square: np.ndarray, sums: Sums) -> Generator[None, None, list[Certificate]]:
         """Certificates of all problems at W of shape (p, n), from sums of passes of their own."""

@@ -114,8 +114,7 @@ def seen_so_far(
     units = [form.unit * one.column.unit for one in form.columns]
     # The objective of rounded coefficients would take another pass.
     values = [(unit * v if exact else np.inf, unit * lower) for unit, (v, lower, _) in zip(units, seen)]
-    certificates, held = or_zero(form, values, held, tol)
-    return [replace(one, converged=False) for one in certificates], held
+    return or_zero(form, values, held, tol)
 
 
 def or_zero(
