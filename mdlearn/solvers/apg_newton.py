@@ -37,6 +37,10 @@ class Finish:
     ) -> Generator[Report | None, None, np.ndarray | None]:
         """Yield reports of Newton steps; return where first-order steps go on, or None at the end of rounding."""
         problem = self.problem
+        if not self.largest:
+            # Wherever steps began: a start near the optimum has small slopes alone, of parts that are as large.
+            self._size(problem.at(np.zeros(problem.shape)))
+            yield None
         best, stalled, told = np.inf, 0, True
         while True:
             residual, size = self._residual(look), self._size(look)
