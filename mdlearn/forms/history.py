@@ -45,7 +45,8 @@ def settled(
 ) -> list[State]:
     """A history by problems, which promises nothing that certificates do not hold, and ends with these.
 
-    Estimates of engines can be better than what is true. Problems in threads report in any order.
+    Estimates of engines can be better than what is true, and are withdrawn where a later look finds less. Problems in
+    threads report in any order.
 
     Parameters
     ----------
@@ -60,17 +61,16 @@ def settled(
     list of State
     """
     found = sorted(history, key=lambda state: state.problem)
-    least, largest, problem = math.inf, -math.inf, -1
-    for i, state in enumerate(found):
-        told = certificates[state.problem]
-        if state.problem != problem:
-            least, largest, problem = math.inf, -math.inf, state.problem
-        if i + 1 == len(found) or found[i + 1].problem != state.problem:
-            found[i] = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
-            continue
-        least = min(max(state.objective, told.objective), least)
-        largest = max(min(state.lower_bound, told.lower_bound), largest)
-        if (least, largest) != (state.objective, state.lower_bound):
-            gap = gap_between(least, largest, *scales[problem]) if math.isfinite(largest) else state.gap
-            found[i] = replace(state, objective=least, lower_bound=largest, gap=gap)
+    for i in reversed(range(len(found))):
+        state, told = found[i], certificates[found[i].problem]
+        values, gap = (told.objective, told.lower_bound), told.gap
+        if i + 1 < len(found) and found[i + 1].problem == state.problem:
+            later = found[i + 1]
+            same, gap = (later.objective, later.lower_bound), later.gap
+            values = max(state.objective, same[0]), min(state.lower_bound, same[1])
+            if not math.isfinite(values[1]):
+                gap = state.gap
+            elif values != same:
+                gap = gap_between(*values, *scales[state.problem])
+        found[i] = replace(state, objective=values[0], lower_bound=values[1], gap=gap)
     return found
