@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fuzz_effort import EFFORTS, broken, fit, in_blocks, looks, problem, worse
 from warm_cases import rows, text
 
 import mdlearn
+from mdlearn.forms.history import State, settled
 from mdlearn.forms.margin import Point
+from mdlearn.forms.proof import judge, judge_residual
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.interior import Interior
+from mdlearn.solvers.newton import Newton
 
 
 @pytest.mark.parametrize("seed", range(1000, 1006))
@@ -136,6 +141,56 @@ def test_a_start_that_meets_the_tolerance_is_the_answer(objective, settings):
     assert np.array_equal(warm.intercept_, cold.intercept_)
 
 
+class Overstating(Newton):
+    """Says of multipliers that no correction makes feasible, or a poor one, that their bound is nearer."""
+
+    name = "overstating"
+
+    def iterate(self, form, column, shared, options, rng):
+        for report in super().iterate(form, column, shared, options, rng):
+            yield report
+            if isinstance(report, Report):
+                point = replace(report.point, sigma=1e8 * rng.standard_normal(column.y.shape))
+                yield Report(report.objective, 0.5 * (report.objective + report.lower_bound), point)
+
+
+@pytest.mark.parametrize("bias", ["none", "free"])
+def test_bounds_without_a_ridge_are_those_of_corrected_multipliers(bias):
+    X, y, *_ = rows()
+    given = {"ridge": 0.0, "alpha": 3.0, "lambda1": 0.5, "bias": bias, "tol": 0.0}
+    for n in (1, 2, 3):
+        honest = fit("mdlm", X, y, solver="newton", max_iter=n, **given).certificate
+        told = fit("mdlm", X, y, solver=Overstating, max_iter=2 * n, **given).certificate
+        assert told.lower_bound >= honest.lower_bound - 1e-12 * abs(honest.lower_bound), n
+        assert np.isfinite(told.lower_bound)
+
+
+@pytest.mark.parametrize("seed, engine", [(5134, "interior"), (5150, "apg")])
+def test_problems_that_went_wrong(seed, engine):
+    """Doubts of squared losses that were not seen; a free bias, whose bounds only certificates find."""
+    assert [found for _, found in looks(seed, (engine,)) if found] == []
+
+
+@pytest.mark.parametrize(
+    "objective, seed, settings",
+    [
+        ("mdlm", 2, {"lambda1": 1.0}),
+        ("mdlm", 3, {"lambda1": 1.0}),
+    ],
+)
+def test_first_order_steps_end_at_the_optimum_wherever_they_began(objective, seed, settings):
+    """Slopes near the optimum are small, but the parts that they are made of are not: rounding ends both fits."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1, 0)
+    for dtype, scale in ((np.float64, rng.uniform(-3, 3, 3)), (np.float32, rng.uniform(-3, 3, 3))):
+        A = (X * 10.0**scale).astype(dtype)
+        cold, close = (fit(objective, A, y, solver=s, tol=0.0, **settings) for s in ("apg", "newton"))
+        for start in (cold, close):
+            warm = fit(objective, A, y, solver="apg", tol=0.0, warm_start=start, **settings)
+            assert warm.n_iter <= max(30, 1.2 * cold.n_iter), dtype
+
+
 def test_starts_are_not_slower_in_row_visits():
     X, y = text()
     cold = mdlearn.fit("svm", X, y, solver="cd", bias="free", tol=1e-6)
@@ -145,6 +200,28 @@ def test_starts_are_not_slower_in_row_visits():
         )
         visits = [model.history[-1].row_dots or 0 for model in (first, again)]
         assert visits[1] <= 1.1 * visits[0], (C, visits)
+
+
+def test_what_a_later_look_refutes_is_no_part_of_the_history():
+    """The third report was taken for the last, and certified: it was not, and the loop went on."""
+    values = [(5.0, 0.0), (2.0, 0.5), (1.5, 0.9), (1.6, 0.8), (1.4, 0.85)]
+    states = [State(i + 1, p, d, p - d, 0.0, 0) for i, (p, d) in enumerate(values)]
+    told = judge(1.3, 1.29, 0.0, False, 0.1)
+    found = settled(states, [told], [(0.0, False)])
+    assert [(one.objective, one.lower_bound) for one in found] == [
+        (5.0, 0.0),
+        (2.0, 0.5),
+        (1.6, 0.8),
+        (1.6, 0.8),
+        (1.3, 1.29),
+    ]
+    assert found[-1].gap == told.gap and all(one.gap > told.tol for one in found[:-1])
+
+
+def test_a_history_without_bounds_keeps_its_own_gaps():
+    states = [State(i + 1, 1.0, -np.inf, gap, 0.0, 0) for i, gap in enumerate((0.5, 0.1, 0.01))]
+    found = settled(states, [judge_residual(1.0, 0.01, 0.0, 1e-6)], [(0.0, False)])
+    assert [one.gap for one in found] == [0.5, 0.1, pytest.approx(0.01)]
 
 
 def test_the_loop_stops_at_the_first_report_that_meets_tol():

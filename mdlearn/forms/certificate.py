@@ -27,7 +27,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
 from mdlearn.forms.proof import Solution, gap_between, judge
 from mdlearn.forms.rounding import rounded
-from mdlearn.forms.unridged import without_ridge
+from mdlearn.forms.unridged import corrects_at_once, without_ridge
 
 SAME = 1e-14
 """Relative difference of two objective values that rounding makes."""
@@ -262,10 +262,15 @@ def _multiplied(column: Column, point: Point) -> np.ndarray:
 
 
 def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
-    """Bound of an engine's own multipliers as a certificate states it, where rounding may take from it."""
-    if form.ridge == 0 or not form.features.ready:
+    """Bound of an engine's own multipliers as a certificate states it, where that may be another one.
+
+    Without a ridge, or where a free bias left the engine without any bound, it is that of corrected multipliers.
+    """
+    features = form.features
+    corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
+    if not features.ready or (corrected and not corrects_at_once(form)):
         return lower
-    if form.features.haze(_multiplied(column, point), None) <= BLURRED * abs(lower):
+    if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED * abs(lower):
         return lower
     proof = dual(form, column, point.beta, point.sigma)
     held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)

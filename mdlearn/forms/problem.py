@@ -27,6 +27,7 @@ from mdlearn.forms.primal import NARROW
 from mdlearn.forms.proof import Certificate, Solution, judge
 from mdlearn.forms.separability import check_by_program, check_separable, check_separated
 from mdlearn.forms.start import Start
+from mdlearn.forms.unridged import corrects_at_once
 
 
 class Problem(ABC):
@@ -172,7 +173,8 @@ class ColumnProblem(Problem):
         with overflowing():
             objective = math.inf if self.hard else column.distribution_value(zero.intercept * column.y)
             pulled = column.pull.any()
-            if pulled and (form.ridge == 0 or not form.features.ready):
+            dear = not corrects_at_once(form) if form.ridge == 0 else not form.features.ready
+            if pulled and dear:
                 return objective, -math.inf
             lower = dual(form, column, zero.beta, zero.sigma)[0] if pulled else column.bound(zero.beta, zero.sigma)
         return objective, -math.inf if math.isnan(lower) else lower
@@ -186,8 +188,6 @@ class ColumnProblem(Problem):
 
     def held_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
-        if not math.isfinite(lower):
-            return lower
         with overflowing():
             return held_bound(self.form, self.part, point, lower)
 

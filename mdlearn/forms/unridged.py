@@ -24,6 +24,8 @@ SETTLED, RESTLESS, STEADY = 1e-4, 0.01, 0.7
 """Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
 MANY = 15
 """Steps after which a larger gap is strange, too."""
+AT_ONCE = 1e6
+"""Multiplications for the matrix of a correction up to which every point can have one (a millisecond)."""
 LARGEST_PROGRAM = 5e5
 """Non-zero entries of the rows up to which a linear program is asked (seconds)."""
 SURE = 1e-9
@@ -56,6 +58,11 @@ def without_ridge(
         if clean:
             return beta, sigma
     return nothing
+
+
+def corrects_at_once(form: MarginForm) -> bool:
+    """Whether corrections of multipliers are so cheap that every point can have one."""
+    return float(form.features.n_rows) * form.features.width**2 <= AT_ONCE
 
 
 def _sum(features: LinearFeatures, alpha: np.ndarray, bias: bool) -> np.ndarray:
