@@ -260,3 +260,13 @@ def test_a_limit_that_ends_before_the_gram_matrix(kind, bias):
     ended = mdlearn.fit("svm", A, y, kernel=kernel, bias=bias, warm_start=whole, time_limit=1e-9)
     assert ended.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-9)
     assert ended.certificate.lower_bound <= whole.certificate.objective
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_that_tells_nothing_costs_no_steps(seed):
+    rng = np.random.default_rng(seed)
+    X = 1e3 * rng.standard_normal((40, 8))
+    y = np.where(X[:, 0] + 1e3 * rng.standard_normal(40) > 0, 1, -1)
+    start = mdlearn.fit("svm", X, y, C=1e-12)
+    cold, warm = (mdlearn.fit("svm", X, y, C=1e4, solver="interior", warm_start=one) for one in (None, start))
+    assert warm.certificate.converged and warm.n_iter <= 1.1 * cold.n_iter

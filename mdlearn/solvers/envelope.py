@@ -26,6 +26,8 @@ FLAT = 0.1
 """Share of the first derivative along a step that may be left at its end."""
 EVALUATIONS = 30
 """Most derivatives along one step."""
+FAR = 1e3
+"""Gap of a guess from which steps without it are cheaper."""
 PATIENCE = 3
 """Reports in which the gap is not halved after which other steps are worth more."""
 FINISH_BELOW, FINISH_AGAIN = 1e-7, 0.03
@@ -54,8 +56,11 @@ class Envelope:
         return np.asarray((beta > 0) & (beta < self.state.column.caps))
 
     def run(self) -> Steps:
-        """Yield reports; end when the gap falls no more."""
+        """Yield reports; end when the gap falls no more, or before the first where the guess is none."""
         state, finish = self.state, ActiveSet(self.state)
+        begun = make_report(state, self.element, self.centre, self.z)
+        if not relative_gap(state.column, begun.objective, begun.lower_bound) <= FAR:
+            return
         best, stalled, next_finish = np.inf, 0, FINISH_BELOW
         while stalled < PATIENCE:
             try:
