@@ -72,6 +72,13 @@ def test_pairs_of_classes_predict_by_coordinates():
     assert found("predict", case_of(model, problem=problem)) == []
 
 
+def test_points_that_no_time_was_left_for_are_a_key_of_their_own():
+    model = SimpleNamespace(extras={"landmarks_": np.empty((0, 3))})
+    some = SimpleNamespace(extras={"landmarks_": np.ones((1, 3))})
+    keys = [runs.Outcome(plain(), runs.Run("test"), one).key for one in (model, some)]
+    assert keys[0] != keys[1]
+
+
 def test_a_pair_whose_turn_never_came_is_zero():
     problem = plain("uldm", kernel="poly", kernel_params={"degree": 2, "coef0": 1.0}, multiclass="fuzzy-min")
     nothing = (np.empty(0, dtype=int),)
