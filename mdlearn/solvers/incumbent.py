@@ -129,7 +129,7 @@ class Incumbent:
             self._join(judged(problem.start(), tol))
         assert self.solution is not None
         if proof is not None and proof is not point and not as_is:
-            self._join(problem.certify_best(proof, tol))
+            self._join(problem.certify(proof, tol))  # its own coefficients were worse than those of the point
         elif proof is not None and proof is not point:
             self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
         if self.solution.certificate.lower_bound < self.zero[1]:
