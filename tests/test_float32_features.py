@@ -60,3 +60,20 @@ def test_a_joint_problem_over_kernel_columns():
     short[np.arange(len(codes)), codes] = 0
     square = float(np.square(model.coef_.astype(float)).sum() + np.square(model.intercept_.astype(float)).sum())
     assert square / 2 + 1e3 * short.sum() == pytest.approx(model.certificate.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("basis", ["all", "cholesky"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rounded_coefficients_of_a_basis(seed, basis):
+    """Coefficients of basis rows are certified, predictions are made by w: both were rounded, each for itself."""
+    rng = np.random.default_rng(seed)
+    X = (1e-3 * rng.standard_normal((60, 7))).astype(np.float32)
+    X[:, -1] = 2.5e-3
+    y = np.where(X[:, 0] > 1e-3 * rng.standard_normal(60), 1, -1)
+    model = mdlearn.fit("uldm", X, y, C=1e-9, lambda0=1.5, basis=basis, bias="none")
+    a = model.dual_coef_[0].astype(float)
+    z, certificate = y * model.decision_function(X), model.certificate
+    value = 0.5e-9 * float(a @ a) - z.mean() + 0.75 * z.var()
+    left = certificate.objective - certificate.lower_bound
+    assert abs(value - certificate.objective) <= 1e-9 * abs(certificate.objective) + left
+    assert certificate.gap < 1e-5

@@ -176,6 +176,28 @@ class BasisFeatures(LinearFeatures):
         """Return f on the training rows; coef = 0 needs no kernel values."""
         return self.rows.dot(coef) if coef.any() else np.zeros(self.n_rows)
 
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What decision values may be off by: as those of rows, and by what a model predicts beside them."""
+        return super().blur(coef) + self._beside(coef)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What a bound may be too large by: for predictions, too, whose loss has the slopes alpha."""
+        if element is None:
+            return np.inf if self._folds else super().haze(alpha, element)
+        return super().haze(alpha, element) + float(np.abs(alpha) @ self._beside(element))
+
+    @property
+    def _folds(self) -> bool:
+        """Whether models predict by w in float32, and not by the coefficients of basis rows."""
+        return self.rows.kernel.name == "linear" and self.dtype != np.float64
+
+    def _beside(self, coef: np.ndarray) -> np.ndarray:
+        """How far predictions by a rounded w are from those of the basis rows."""
+        if not (self._folds and coef.any()):
+            return np.zeros(self.n_rows)
+        w = np.asarray(self.held(coef, None)[0])
+        return np.abs(self.rows.source.dot(w.astype(self.dtype).astype(np.float64) - w))
+
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return w of a linear kernel (else None), and the coefficients as those of their rows."""
         columns = self.rows
