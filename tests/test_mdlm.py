@@ -228,3 +228,19 @@ def test_the_mean_drives_a_free_bias_even_with_a_ridge(given, solver):
         fit_paper(X, y, lambda1=0.0, lambda2=0.4, ridge=1.0, bias="free", solver=solver, **given)
     model = fit_paper(X, y, lambda1=0.0, lambda2=0.3, ridge=1.0, bias="free", solver=solver, **given)
     assert model.certificate.converged
+
+
+@pytest.mark.parametrize("bias", ["free", "regularized", "none"])
+@pytest.mark.parametrize("ridge", [1e-6, 1.0])
+def test_dual_coefficients_of_many_classes_are_found_together(bias, ridge, monkeypatch):
+    from mdlearn.forms.scores import Scores
+
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 30
+    X = rng.standard_normal((600, 8)) + 2.0 * rng.standard_normal((30, 8))[y]
+    alone, one = [], Scores._combined
+    monkeypatch.setattr(Scores, "_combined", lambda self, *given: alone.append(1) or one(self, *given))
+    model = mdlearn.fit("mdlm", X, y, ridge=ridge, beta=0.0, bias=bias)
+    assert not alone
+    f = X @ model.coef_.T
+    np.testing.assert_allclose(X @ (model.dual_coef_ @ X).T, f, atol=1e-8 * np.abs(f).max())

@@ -21,6 +21,8 @@ NARROW = 2000
 """Columns up to which a matrix of their inner products is factored, of dense rows."""
 FEW, DEAR = 4, 12
 """Steps before that: at least, and columns per step that cost as much."""
+ROUNDS = 3
+"""Steps with the factor of that matrix for several columns at once."""
 Map = Callable[[np.ndarray], np.ndarray]
 RUNAWAY = 1e8
 """Growth of a squared error beyond the least so far that ends the steps."""
@@ -176,6 +178,28 @@ def representer(
     return alpha
 
 
+def nearest(
+    features: LinearFeatures, bias: bool, alpha: np.ndarray, coef: np.ndarray, intercepts: np.ndarray
+) -> np.ndarray | None:
+    """The same for k problems at once, (m, k) from (m, k) and coefficients (d, k); None for many or sparse columns.
+
+    The matrix of inner products is factored once, and a few steps with it are passes over the rows for all columns.
+    """
+    if features.width > NARROW or features.rows.sparse or not features.by_rows or features.ridge is not None:
+        return None
+    lengths = np.square(features.lengths)
+    lengths = np.append(lengths, features.n_rows) if bias else lengths
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    inverse, d = _whitening(features, bias, scale), features.width
+    found = np.array(alpha)
+    for _ in range(ROUNDS):
+        rest = coef - features.expand(found)
+        rest = np.vstack([rest, intercepts - found.sum(axis=0)]) if bias else rest
+        towards = inverse(rest)
+        found += features.decision(towards[:d]) + (towards[d] if bias else 0.0)
+    return found
+
+
 def _nearer(
     alpha: np.ndarray, rest: np.ndarray, scale: np.ndarray, enough: float, maps: tuple[Map, Map, Map], most: int
 ) -> tuple[np.ndarray, float]:
@@ -233,4 +257,4 @@ def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
         except LinAlgError:
             trace *= 100.0
             continue
-        return lambda rest: root * cho_solve(factor, root * rest, check_finite=False)
+        return lambda rest: (root * cho_solve(factor, (root * rest.T).T, check_finite=False).T).T

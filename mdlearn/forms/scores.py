@@ -16,7 +16,7 @@ from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.composite import Composite, Product
 from mdlearn.forms.looks import Look
-from mdlearn.forms.primal import representer
+from mdlearn.forms.primal import nearest, representer
 from mdlearn.forms.rounding import to_type
 
 NARROW = 1500
@@ -235,9 +235,27 @@ class Scores(Composite):
             return None
         A = self.scores(look.W)
         self.slopes(look.W, A)
-        ridge = float(self.ridge[0] / self.weights[0])
-        b = look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
-        return np.array([[self._combined(-a / ridge, w, float(c))] for a, w, c in zip(A.T, look.W[:d].T, b)])
+        A /= -float(self.ridge[0] / self.weights[0])
+        W, b = look.W[:d], look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        found: list[np.ndarray | None] = [None] * self.shape[1]
+        for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
+            near = nearest(self.features, self.bias == "regularized", start, W, b)
+            if near is None:
+                break
+            for j, (miss, most) in enumerate(zip(*self._missed(near, W))):
+                found[j] = near[:, j] if found[j] is None and miss <= most else found[j]
+            if all(one is not None for one in found):
+                break
+        columns = zip(found, A.T, W.T, b)
+        return np.array([[self._combined(a, w, float(c)) if one is None else one] for one, a, w, c in columns])
+
+    def _missed(self, alpha: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far decision values of dual coefficients, as models keep them, are from the given ones; and may be."""
+        features, dtype = self.features, self.features.dtype
+        kept = to_type(alpha, dtype).astype(np.float64)
+        misses = np.abs(features.decision(coef - features.expand(kept))).max(axis=0)
+        allowed = float(np.finfo(dtype).eps) ** (2.0 / 3.0)
+        return misses, allowed * np.abs(features.decision(coef)).max(axis=0)
 
     def _combined(self, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Dual coefficients of given ones, near `alpha`; the shortest where these lose too many digits in the sum.
