@@ -242,3 +242,19 @@ def test_landmark_features_are_made_until_the_deadline_only(loss, landmarks, clo
     assert len(asked) <= 7 and not model.coef_.any() and model.certificate.lower_bound == 0.0
     assert model.certificate.objective == pytest.approx(3.0)
     assert np.isfinite(model.decision_function(X[:10])).all()
+
+
+@pytest.mark.parametrize("objective", ["mdlm", "ldm"])
+def test_points_of_a_path_after_the_deadline_take_no_passes_over_the_rows(objective, monkeypatch):
+    passes = []
+    for name in ("dot", "adjoint", "column_squares", "squares"):
+        own = getattr(DenseRows, name)
+        monkeypatch.setattr(DenseRows, name, lambda self, *a, own=own: passes.append(1) or own(self, *a))
+    X, y = rows(2)
+    counted = []
+    for n in (3, 30):
+        passes.clear()
+        path = mdlearn.fit_path(objective, X, y, {"lambda1": list(range(1, n))}, time_limit=0.0)
+        assert all(not one.coef_.any() and np.isfinite(one.certificate.objective) for one in path[1:])
+        counted.append(len(passes))
+    assert counted[0] == counted[1]

@@ -190,6 +190,11 @@ class Column:
         """What multipliers 0 say about the objective from below, but for the ridge's share."""
         return self.bound(np.zeros((len(self.terms), self.y.shape[0])), np.zeros_like(self.y))
 
+    @kept
+    def no_multipliers(self) -> np.ndarray:
+        """Multipliers 0, (T, m): one number that stands for all."""
+        return np.broadcast_to(0.0, (len(self.terms), self.counts.shape[0]))
+
     def against_rest(self, codes: np.ndarray, positive: int) -> Column:
         """The same problem for another class, whose signs are made when they are asked for.
 
@@ -213,7 +218,9 @@ class Column:
         return scores if self.offset is None else scores - self.offset
 
 
-SIGNLESS = "total whole kappa pull caps softness sides thresholds kinks hard at_zero bound_at_zero".split()
+SIGNLESS = (
+    "total whole kappa pull caps softness sides thresholds kinks hard at_zero bound_at_zero no_multipliers".split()
+)
 """Properties of a column of a classification that do not depend on its signs."""
 
 
@@ -276,6 +283,11 @@ class MarginForm:
     def offsets(self) -> bool:
         """Whether margins have an offset (regression)."""
         return any(column.offset is not None for column in self.columns)
+
+    @kept
+    def no_coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients 0 of columns and of rows, which stand for those of all classes."""
+        return np.broadcast_to(0.0, (self.features.width,)), np.broadcast_to(0.0, (self.features.n_rows,))
 
     @property
     def scaled(self) -> bool:

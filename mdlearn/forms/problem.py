@@ -198,16 +198,16 @@ class ColumnProblem(Problem):
         told = bounded and there and (column.mean > 0 or column.hard)
         if column.offset is not None or column.start is not None or told:
             return None
-        m, T = form.features.n_rows, len(column.terms)
-        shift = best_shift(column, np.zeros(m)) if form.bias == "free" else 0.0
+        shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
         intercept = float(form.features.dtype.type(shift))
         with overflowing():
             value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
         lower = -math.inf if column.mean > 0 else column.bound_at_zero
         certificate = self.certificate_of(math.inf if column.hard else self.unit * value, self.unit * lower, tol)
-        alpha, beta = np.broadcast_to(0.0, (m,)), np.broadcast_to(0.0, (T, m))
-        coef, held = form.features.held(np.broadcast_to(0.0, (form.features.width,)), alpha)
-        return Solution(coef, intercept, held, beta, 0.0, certificate, extras=form.features.attributes())
+        coef, held = form.features.held(*form.no_coefficients)
+        return Solution(
+            coef, intercept, held, column.no_multipliers, 0.0, certificate, extras=form.features.attributes()
+        )
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""

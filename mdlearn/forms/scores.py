@@ -237,6 +237,7 @@ class Scores(Composite):
         self.slopes(look.W, A)
         A /= -float(self.ridge[0] / self.weights[0])
         W, b = look.W[:d], look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        assert isinstance(self.features, LinearFeatures)
         found: list[np.ndarray | None] = [None] * self.shape[1]
         for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
             near = nearest(self.features, self.bias == "regularized", start, W, b)

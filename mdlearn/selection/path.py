@@ -137,12 +137,12 @@ def walked(setting: Setting, asked: Sequence[tuple[Objective, dict[str, Any]]]) 
         handed, solved = Handed(prepared=Prepared(len(group))), dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None or limits.deadline == -np.inf else _starts(solved[near])
+            handed.starts = None if near is None or limits.over else _starts(solved[near])
             own = limits if limits.callback is None else replace(limits, callback=_placed(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1
             if fitted.outcome.stopped:
-                limits = replace(limits, deadline=-np.inf)
+                limits = limits.ended()
             yield i, fitted
 
 

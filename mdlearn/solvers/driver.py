@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -51,6 +51,15 @@ class Limits:
     callback: Callable[[State], Any] | None
     verbose: int
     n_threads: int | None
+
+    @property
+    def over(self) -> bool:
+        """Whether the fit is one that nobody has time for: a point of a path after the one that was stopped."""
+        return self.deadline == -np.inf
+
+    def ended(self) -> Limits:
+        """Those of the fits that follow one that was stopped."""
+        return replace(self, deadline=-np.inf)
 
 
 @dataclass(frozen=True)
@@ -292,7 +301,9 @@ class Driver:
         return _Solved(solution, problem.reference, problem.hard)
 
     def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
-        untouched = problem.untouched(self.limits.tol, bounded=not j) if self.stopped else None
+        untouched = None
+        if self.stopped:
+            untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over))
         if untouched is not None:
             return untouched
         published = self.solver.ends_itself(self.options)
