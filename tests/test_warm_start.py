@@ -270,3 +270,13 @@ def test_a_start_that_tells_nothing_costs_no_steps(seed):
     start = mdlearn.fit("svm", X, y, C=1e-12)
     cold, warm = (mdlearn.fit("svm", X, y, C=1e4, solver="interior", warm_start=one) for one in (None, start))
     assert warm.certificate.converged and warm.n_iter <= 1.1 * cold.n_iter
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["cd", "interior"])
+def test_a_start_at_the_end_of_rounding_is_left_as_it_is(solver):
+    X, y, *_ = rows()
+    cold = mdlearn.fit("svm", X, y, solver=solver, tol=0.0)
+    warm = mdlearn.fit("svm", X, y, solver=solver, tol=0.0, warm_start=cold)
+    assert cold.certificate.gap < 1e-13 and warm.n_iter == 1
+    assert warm.certificate.gap <= cold.certificate.gap and np.array_equal(warm.coef_, cold.coef_)
