@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from judging import engine_names, kernel_of, quiet_fit, recomputed, true_optimum
@@ -324,3 +326,20 @@ def test_rows_that_rounding_hardly_tells_apart(seed, bias):
         assert refused[0] == refused[1], width
         ends.add(refused[0])
     assert ends == {True, False}
+
+
+@pytest.mark.parametrize("solver", ["interior", "cd"])
+def test_an_engine_without_exponents_says_nothing_of_the_rows(solver):
+    """Rows are separable whatever their unit is: what overflowed was the stiffness of a finish."""
+    X, y = separable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+        model = mdlearn.fit("svm", 1e-153 * X, y, C=INF, bias="none", solver=solver)
+    plain = mdlearn.fit("svm", X, y, C=INF, bias="none")
+    certificate = model.certificate
+    assert (
+        certificate.lower_bound
+        <= 1e306 * plain.certificate.objective * (1 + 1e-6)
+        <= certificate.objective * (1 + 2e-6)
+    )

@@ -254,7 +254,7 @@ class ColumnProblem(Problem):
     def conclude(self, solution: Solution) -> None:
         """Raise ValueError for constraints that are not met, or by no more than rounding."""
         if self.hard:
-            check_separated(self.form, solution)
+            check_separated(self.form, self.part, solution)
 
 
 class Several(ABC):

@@ -9,10 +9,12 @@ import numpy as np
 
 from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import Solution
+from mdlearn.forms.proof import TINY, Solution
 
 RELATIVE_MARGIN = 1e-7
 """Geometric margin, in units of the largest row, below which separability is rounding (a kernel's |w| is a root)."""
+HIDDEN = 100.0
+"""How many times as large a margin may be proved that rounding nevertheless hides."""
 LARGEST_PROGRAM, LARGEST_ROWS = 4e6, 2e7
 """Non-zero entries of the rows up to which a linear program is asked, and entries in all of rows that are dense."""
 ACCURACY = 1e-10
@@ -51,14 +53,18 @@ def check_separable(form: MarginForm, column: Column, beta: np.ndarray) -> None:
         raise _inseparable()
 
 
-def check_separated(form: MarginForm, solution: Solution) -> None:
-    """Raise ValueError where an engine's last coefficients meet no constraint, or at a margin that is rounding.
+def check_separated(form: MarginForm, column: Column, solution: Solution) -> None:
+    """Raise ValueError where an engine's last coefficients meet the constraints at a margin that is rounding.
 
-    A margin that multipliers would refuse is refused, too, where they were not that good.
+    A margin that multipliers would refuse is refused, too, where they were not that good; so is none at all, where
+    they leave but little more.
     """
     intercept = float(solution.intercept) if form.bias == "regularized" else 0.0
-    length = math.hypot(float(solution.norm), intercept) * math.sqrt(float(form.features.squares().max()))
-    if math.isinf(solution.certificate.objective) or length * RELATIVE_MARGIN >= 1.0:
+    longest = math.sqrt(float(form.features.squares().max()))
+    margin = 1.0 / max(math.hypot(float(solution.norm), intercept), TINY)
+    if math.isinf(solution.certificate.objective):
+        margin = margin_bound(form, column, solution.beta) / HIDDEN
+    if margin <= RELATIVE_MARGIN * longest:
         raise ValueError(
             "C=inf asks every margin to be at least 1, but rounding hides whether the training rows are separable with "
             "this kernel and bias; give a finite C, another kernel or a bias"

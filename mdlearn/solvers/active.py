@@ -14,8 +14,8 @@ from mdlearn.solvers.state import Margins, make_report
 ROUNDS = 12
 STIFFNESS = 1e6
 """In units of a typical multiplier per unit of margin: each step shrinks the error by about this factor."""
-
-
+LARGEST_STIFFNESS = 1e300
+"""One whose inverse is a number: rows of size 1e-153 have multipliers of 1e306."""
 RUNAWAY = 1e75
 """Size of coefficients that only a singular system gives; the square of their margins may overflow."""
 
@@ -62,7 +62,7 @@ class ActiveSet:
         self, element: np.ndarray, beta: np.ndarray, free: np.ndarray
     ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
         state, column, system = self.state, self.state.column, self.state.system
-        stiffness = STIFFNESS * state.typical_multiplier
+        stiffness = min(STIFFNESS * state.typical_multiplier, LARGEST_STIFFNESS)
         rows = np.flatnonzero(free.any(axis=0))
         chosen, y, soft = free[:, rows], column.y[rows], column.softness[:, rows]
         kinks = column.kinks if column.offset is None else column.kinks[:, rows]
