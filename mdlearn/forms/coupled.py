@@ -119,13 +119,6 @@ class MarginComposite(Scores):
         few.signs = np.ascontiguousarray(self.signs[one])
         return few
 
-    def combination(self, look: Look) -> np.ndarray | None:
-        """The same; none of the rows where all coefficients are 0."""
-        last = look.W if self.bias == "regularized" else look.W[: self.features.width]
-        if last.any() or self.beta.any() or not self.ridge[: self.features.width].all():
-            return super().combination(look)
-        return np.zeros((self.shape[1], 1, self.features.n_rows))
-
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Second derivative with respect to the intercepts, (k, k): without a pass through `bend`."""
         D = F.copy()

@@ -233,6 +233,9 @@ class Scores(Composite):
         d = self.rows.shape[1]
         if self.beta.any() or not self.ridge[:d].all():
             return None
+        last = look.W if self.bias == "regularized" else look.W[:d]
+        if not last.any():
+            return np.zeros((self.shape[1], 1, self.features.n_rows))
         A = self.scores(look.W)
         self.slopes(look.W, A)
         A /= -float(self.ridge[0] / self.weights[0])
