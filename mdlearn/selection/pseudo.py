@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.works import finished
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.bar import Bar
-from mdlearn.selection.leave_one_out import finished
 from mdlearn.selection.order import same
 from mdlearn.selection.path import walked
 from mdlearn.selection.study import Judged, Study
