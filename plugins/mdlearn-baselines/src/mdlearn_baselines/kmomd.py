@@ -110,8 +110,10 @@ class HullProblem(ColumnProblem):
 
     def conclude(self, solution):
         """Raise ValueError where rounding hides whether the hulls intersect."""
-        if math.isinf(solution.certificate.objective):
-            raise _intersecting()
+        try:
+            super().conclude(solution)
+        except ValueError:
+            raise _intersecting() from None
 
 
 def _intersecting():
