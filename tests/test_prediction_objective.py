@@ -58,3 +58,14 @@ def test_a_far_column_without_a_ridge(seed):
         value = rlp(y * values, LD(0), np.ones(14), {})[0]
         assert_covered(model.certificate, value, 1.0)
         assert model.certificate.lower_bound <= value + 1e-9 * float(value)
+
+
+def test_what_is_certain_is_no_worse_after_a_second_look():
+    """Coefficients that looked better as they were computed had a larger objective when rounding was counted."""
+    rng = np.random.default_rng(3)
+    for _ in range(6):
+        X = rng.standard_normal((48, 6)) * 10.0 ** rng.uniform(-8, 0, 6) + 1e4
+        X *= 1e3
+        y = np.where(X[:, 0] - X[:, 0].mean() + X[:, 0].std() * rng.standard_normal(48) > 0, 1, -1)
+        one, more = (mdlearn.fit("rlp", X, y, tol=1e-12, max_iter=n).certificate for n in (1, 5))
+        assert more.objective <= one.objective * (1 + 1e-12)

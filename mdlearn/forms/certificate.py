@@ -145,7 +145,13 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
         assert point.coef is not None
-        return _held(form, column, improved(form, column, point.coef, point.intercept), proof, None, tol)
+        better = improved(form, column, point.coef, point.intercept)
+        solution = _held(form, column, better, proof, None, tol)
+        if better[2] == point.intercept and np.array_equal(better[1], point.coef):
+            return solution
+        # Better as computed need not be better for certain.
+        plain = certify_as_is(form, column, point, tol)
+        return plain if plain.certificate.objective < solution.certificate.objective else solution
     expanded = form.features.expand(alpha) if proof.element is None else proof.element
     own = None
     if not column.terms and point.coef is not None:
