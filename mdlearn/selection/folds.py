@@ -245,6 +245,7 @@ def _positions(part: Any, m: int, what: str) -> np.ndarray:
 
 def _absent(train: np.ndarray, data: Data) -> np.ndarray:
     """Classes without a training row."""
-    code = np.full(data.n_given, -1)
+    k = data.classes.shape[0]
+    code = np.full(data.n_given, k)
     code[data.rows] = data.codes
-    return np.setdiff1d(np.arange(data.classes.shape[0]), code[train])
+    return np.flatnonzero(np.bincount(code[train], minlength=k)[:k] == 0)
