@@ -162,7 +162,7 @@ def predictions(case):
                     if np.isfinite(part.objective):
                         yield out, f"objective {part.objective:.15g}, of {name} {value}"
                     continue
-                noise = values.noise if name == "coefficients" else 0.0
+                noise = values.noise if name == "coefficients" or values.exact is None else 0.0
                 if abs(value - part.objective) > EQUAL * scale + left + noise:
                     yield (
                         out,

@@ -235,6 +235,8 @@ def values_of(problem, model, X=None):
     elif problem.objective == "l3svm":
         F = _columns(model, problem.X if X is None else X)
         squares, W = ridge_of(problem, model, F), None
+        if problem.single:  # coefficients are fitted along other axes, and rounded once more where they are shown
+            noise = 0.5 * float(np.finfo(np.float32).eps * abs(squares).sum())
         predicted, _ = objective_at(problem, model, F, squares, W)
     else:
         F, size, squares, W = decision_values(problem, model)
