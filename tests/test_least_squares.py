@@ -51,7 +51,8 @@ def value(f, squares, y, weight, C, lambda1, lambda2):
 def test_the_printed_linear_system(name, kernel, bias, C):
     X, y = sample()
     extra = {"lambda1": 3.0, "lambda2": 40.0} if name == "lsldm" else {}
-    model = mdlearn.fit(name, X, y, C=C, kernel=kernel, bias=bias, tol=1e-12, **extra)
+    tol = 1e-11 if kernel == "poly" else 1e-12  # rounding of powers is in the gap
+    model = mdlearn.fit(name, X, y, C=C, kernel=kernel, bias=bias, tol=tol, **extra)
     G = kernel_matrix(X, kernel)
     alpha, b = printed_system(G, y, C, extra.get("lambda1", 0.0), extra.get("lambda2", 0.0), bias)
     f = G @ alpha + b

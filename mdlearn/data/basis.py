@@ -132,11 +132,6 @@ class BasisFeatures(LinearFeatures):
     places: np.ndarray = field(kw_only=True)
     by_rows: ClassVar[bool] = False
 
-    @property
-    def ready(self) -> bool:
-        """Whether the columns have been computed."""
-        return self.rows.complete
-
     def computed(self) -> Generator[None, None, None]:
         """Compute the columns, which are kept where they fit."""
         for span in self.rows.spans():

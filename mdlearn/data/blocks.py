@@ -304,6 +304,11 @@ class LaterBlocks(BlockRows):
         """float64."""
         return np.dtype(np.float64)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the rows have been made."""
+        return "_made" in vars(self)
+
     @kept
     def _made(self) -> BlockRows:
         return self.make()

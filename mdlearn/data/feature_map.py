@@ -257,6 +257,11 @@ class LaterRows(DenseRows):
         """float64."""
         return np.dtype(np.float64)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the features have been made."""
+        return "X" in vars(self)
+
     @kept
     def X(self) -> np.ndarray:
         """The features."""

@@ -61,8 +61,8 @@ class LinearFeatures:
 
     @property
     def ready(self) -> bool:
-        """True: explicit rows need no preparation."""
-        return True
+        """Whether the rows are there."""
+        return self.rows.complete
 
     def square(self, counts: np.ndarray) -> np.ndarray | None:
         """The rows where they are a kernel matrix whose columns have a ridge of one over the counts; else None."""

@@ -63,6 +63,11 @@ class Rows(ABC):
     """Whether blocks are computed when they are asked for, and checked then."""
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing is left to compute."""
+        return True
+
+    @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """(m, d)."""

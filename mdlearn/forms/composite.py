@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
-from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.features import Features
 from mdlearn.data.quiet import overflowing
 from mdlearn.forms.looks import CompositePoint, Look, lengths
 from mdlearn.forms.points import array_fault
@@ -284,7 +284,7 @@ class Composite(Problem):
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return W = 0, with what h is nowhere below as its bound, where rows would have to be made first."""
         features, (p, k) = self.features, self.shape
-        if self.first is not None or not (isinstance(features, LinearFeatures) and features.rows.made_when_asked):
+        if self.first is not None or features.ready:
             return None
         W = np.zeros(self.shape)
         look = Look(W, self.at_zero, W, np.zeros(p), np.zeros((features.n_rows, k)))

@@ -194,8 +194,7 @@ class ColumnProblem(Problem):
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with multipliers 0; a mean that pulls at these says nothing from below without the rows."""
         form, column = self.form, self.part
-        there = not (isinstance(form.features, LinearFeatures) and form.features.rows.made_when_asked)
-        told = bounded and there and (column.mean > 0 or column.hard)
+        told = bounded and (column.mean > 0 or column.hard)
         if column.offset is not None or column.start is not None or told:
             return None
         shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
