@@ -209,8 +209,8 @@ class _Started:
 def starts(case):
     """No answer is worse than the start that it was given.
 
-    For the same parameters by what is certified; for others in extended precision, but for what an objective is
-    certified above its own true value: so much rounding cannot tell.
+    For the same parameters by what is certified; for others in extended precision, but for twice what an objective is
+    certified above its own true value: the value of a start is known no better than that of the answer.
     """
     for out, start, _ in case.starts:
         if out.model is None:
@@ -225,7 +225,7 @@ def starts(case):
             before = [float(value) for value in values.exact or values.predicted or ()]
             after = [float(value) for value in out.values.exact or out.values.predicted or ()]
             unknown = values.noise + out.values.noise
-            slack = [abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))]
+            slack = [2 * abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))]
         for part, began, some in zip(out.parts, before, slack):
             if np.isfinite(began) and not part.objective <= began + some:
                 yield out, f"objective {part.objective:.12g} by {out.model.solver}, its start has {began:.12g}"
