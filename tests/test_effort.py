@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -163,6 +164,26 @@ def test_bounds_without_a_ridge_are_those_of_corrected_multipliers(bias):
         told = fit("mdlm", X, y, solver=Overstating, max_iter=2 * n, **given).certificate
         assert told.lower_bound >= honest.lower_bound - 1e-12 * abs(honest.lower_bound), n
         assert np.isfinite(told.lower_bound)
+
+
+def test_far_intercepts_round_the_slopes_they_are_judged_by():
+    """Intercepts of 1,600 cancel a column of 1e6: what is left of their slope is rounding, and the bound stays."""
+    X = np.zeros((7, 2))
+    X[[0, 1, 2, 3, 5]] = [
+        [0.0004475034400706978, 318728.5491209954],
+        [0.04142043477700613, 1155689.7950373716],
+        [-0.024093245311750097, -319713.46193740633],
+        [-0.0022237839849787544, -2708549.745975384],
+        [-0.030794788635362343, -896113.2810394668],
+    ]
+    y, weight = [0, 1, 2, 2, 0, 2, 1], [1, 2, 1, 3, 3, 2, 1]
+    bounds = [
+        fit(
+            "mmlr", X, y, max_iter=n, sample_weight=weight, lam=9.311028625053831e-06, alpha=15.422970879931475
+        ).certificate.lower_bound
+        for n in (2, 20, 30, 50)
+    ]
+    assert np.isfinite(bounds).all() and all(b >= a - 1e-9 * abs(a) for a, b in pairwise(bounds))
 
 
 @pytest.mark.parametrize("seed, engine", [(5134, "interior"), (5150, "apg")])

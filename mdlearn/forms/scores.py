@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection
-from mdlearn.forms.composite import Composite, Product
+from mdlearn.forms.composite import CLEAN, Composite, Product
 from mdlearn.forms.looks import Look
 from mdlearn.forms.primal import nearest, representer
 from mdlearn.forms.rounding import to_type
@@ -29,6 +29,8 @@ LESS = 0.9
 """Share of the slope that a Newton step on a free bias may leave."""
 FLAT = 2e-14
 """Slope of a free bias, relative to the sum of its terms, that counts as none."""
+ROUNDED = float(np.finfo(float).eps) / CLEAN
+"""What rounding leaves of a slope, in units of what counts as rounding."""
 EVERY = slice(None)
 Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -109,7 +111,12 @@ class Scores(Composite):
         return self._look(W, F, *self._balance(W, F))
 
     def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float) -> Look:
-        return Look(W, value, self.adjoint(A), self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A))), F)
+        length = float(np.sqrt(np.einsum("ik,ik->", A, A)))
+        if self.bias == "free":
+            # Far intercepts cancel in decision values, whose rounding then shows in the slopes.
+            values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
+            length += ROUNDED * self.steepest * float(self.counts.max()) * float(values)
+        return Look(W, value, self.adjoint(A), self._sizes * length, F)
 
     @kept
     def _sizes(self) -> np.ndarray:
