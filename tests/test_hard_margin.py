@@ -328,6 +328,17 @@ def test_rows_that_rounding_hardly_tells_apart(seed, bias):
     assert ends == {True, False}
 
 
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+def test_few_steps_refuse_nothing_that_more_steps_solve():
+    """A linear program of an ill-conditioned Gram matrix said that rows with a margin of 5e-6 are not separable."""
+    X = np.column_stack([np.random.default_rng(0).standard_normal((5, 6)), np.full(5, 1e5)])
+    y, given = np.arange(5) % 2, {"kernel": "poly", "gamma": 1.5e-11, "degree": 2, "coef0": 1.0}
+    given |= {"C": np.inf, "bias": "none", "lambda1": 100.0, "lambda2": 3.0}
+    whole, *few = (mdlearn.fit("ldm", X, y, max_iter=n, **given) for n in (None, 2, 5))
+    assert whole.certificate.gap < 1e-3
+    assert all(model.certificate.objective >= whole.certificate.lower_bound for model in few)
+
+
 @pytest.mark.parametrize("solver", ["interior", "cd"])
 def test_an_engine_without_exponents_says_nothing_of_the_rows(solver):
     """Rows are separable whatever their unit is: what overflowed was the stiffness of a finish."""

@@ -350,7 +350,9 @@ class Driver:
         if not iteration and not self.stopped:
             self.reason = NOTHING
         solution = incumbent.certified(as_is=published)
-        if np.isinf(solution.certificate.objective) and not self.stopped:
+        # A program's tolerance is no proof: it speaks where the engine had all the steps that it wanted.
+        cut = self.stopped or (self.reason and self.limits.max_iter)
+        if np.isinf(solution.certificate.objective) and not cut:
             problem.explain()
         if not (self.stopped or self.reason):
             problem.conclude(solution)
