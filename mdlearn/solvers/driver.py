@@ -350,7 +350,7 @@ class Driver:
         if not iteration and not self.stopped:
             self.reason = NOTHING
         solution = incumbent.certified(as_is=published)
-        # A program's tolerance is no proof: it speaks where the engine had all the steps that it wanted.
+        # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
         cut = self.stopped or (self.reason and self.limits.max_iter)
         if np.isinf(solution.certificate.objective) and not cut:
             problem.explain()
