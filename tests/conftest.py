@@ -1,5 +1,6 @@
 """Test options. The helper modules beside this file (reference, data, cases) are imported by their plain names."""
 
+import gc
 import signal
 import sys
 import time
@@ -24,6 +25,21 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: minutes on one core; run with --slow")
     config.addinivalue_line("markers", "threads: about threads, BLAS's and our own; also run with one thread of BLAS")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave the collector off while twelve thousand tests are made, and out of what it looks through what they are.
+
+    It would look through a million objects again and again, of which none goes; tests that collect do so at once.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):
