@@ -25,7 +25,7 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.forms.doubt import certain, doubt_of_bound, doubt_without_ridge, doubtful
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.primal import improved, primal, representer
-from mdlearn.forms.proof import Solution, gap_between, judge
+from mdlearn.forms.proof import AT_REST, Solution, gap_between, judge
 from mdlearn.forms.rounding import rounded
 from mdlearn.forms.unridged import corrects_at_once, without_ridge
 
@@ -306,7 +306,7 @@ def _held(
     # costs says nothing of later points.
     exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
     rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
-    at_limit = exact.converged and not rounding.converged
+    at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 TINY = float(np.finfo(float).tiny)
+AT_REST = 1e-13
+"""Gap from which engines find nothing but other roundings: a tolerance below it is met by chance."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Solution:
         |w| in the space of the features.
     certificate : Certificate
     at_limit : bool
-        Rounding to the type of the rows alone costs more than `tol`: no later point of an engine will do better.
+        Rounding to the type of the rows alone costs more than `tol`, and than what is left of any gap in the end: no
+        later point of an engine will do better.
     extras : dict of str to ndarray
         What else the features give a model as attributes.
     """

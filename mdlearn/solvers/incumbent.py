@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 from mdlearn.forms.problem import Problem
-from mdlearn.forms.proof import Solution, judge_residual
+from mdlearn.forms.proof import AT_REST, Solution, judge_residual
 from mdlearn.solvers.base import Report
 
 LEVEL = 1e-12
 """Relative difference of two objective values that counts as none."""
-AT_REST = 1e-13
-"""Gap of a start from which engines find nothing but other roundings, in as many steps as without a start."""
 
 
 class Incumbent:
@@ -26,7 +24,7 @@ class Incumbent:
     problem : Problem
     tol : float
     last : bool
-        Whether the last point is the answer, whatever its objective: only bounds compete then.
+        Whether the last point is the answer, unless w = 0 has a smaller objective: only bounds compete then.
 
     Attributes
     ----------
@@ -38,7 +36,7 @@ class Incumbent:
 
     def __init__(self, problem: Problem, tol: float, last: bool) -> None:
         self.problem, self.tol, self.last = problem, tol, last
-        self.zero = (math.inf, -math.inf) if last else problem.values(*problem.known())
+        self.zero = problem.values(*problem.known())
         self.objective, self.lower_bound = self.zero
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
         self.solution: Solution | None = None  # the best of what is certified
@@ -76,9 +74,10 @@ class Incumbent:
 
     @property
     def promises(self) -> bool:
-        """Whether the best point and the best bound meet `tol`, but for what rounding to the type of the rows costs."""
+        """Whether the best point and the best bound meet `tol`, or rest, but for what rounding to a type costs."""
         least = min(self.objective, self.promised)
-        return min(self.gap, self.problem.certificate_of(least, self.lower_bound, self.tol).gap) <= self.tol
+        gap = min(self.gap, self.problem.certificate_of(least, self.lower_bound, self.tol).gap)
+        return gap <= max(self.tol, AT_REST)
 
     def _take_residual(self, report: Report, residual: float) -> None:
         objective, below = self.problem.values(report.objective, report.objective - residual)
