@@ -54,3 +54,20 @@ def test_rows_of_one_kind_against_rows_of_another(rows, kind):
     dense = other.todense() if sparse.issparse(other) else other
     f = gram(dense, X, "rbf", gamma=1e3).astype(float) @ model.dual_coef_[0] + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(other), f, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_scale_of_gamma_is_that_of_the_rows_in_every_layout(dtype):
+    """The variance of entries that are far from 0 is no difference of two sums of squares."""
+    rng = np.random.default_rng(0)
+    X = (3e5 + 10.0 * rng.standard_normal((40, 4))).astype(dtype)
+    y = rng.integers(0, 2, 40)
+    weight = rng.integers(1, 4, 40).astype(float)
+    entries = np.repeat(X.astype(float), weight.astype(int), axis=0)
+    right = 1.0 / (4 * entries.var())
+    for rows in (X, sparse.csr_matrix(X), sparse.csr_array(X)):
+        one = mdlearn.fit("svm", rows, y, kernel="rbf", sample_weight=weight)
+        assert one.params["gamma"] == pytest.approx(right, rel=1e-13)
+        blocks = [(rows[:25], y[:25], weight[:25]), (rows[25:], y[25:], weight[25:])]
+        given = {"kernel": "rbf", "approximation": "nystroem", "n_components": 5}
+        assert mdlearn.fit("svm", blocks, None, **given).params["gamma"] == pytest.approx(right, rel=1e-13)

@@ -97,6 +97,16 @@ class CsrRows(Held):
         weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
         return self._product(kernels.squares, _of_length(weights, self.shape[1]), np.empty(self.shape[0]))
 
+    def spread(self, counts: np.ndarray, mean: float) -> float:
+        """sum_ij counts_i (x_ij - mean)^2 over all entries, those that are not stored included."""
+        total = 0.0
+        for rows in self.spans():
+            A = self.take(rows).matrix()
+            stored = np.diff(A.indptr)
+            total += float(np.repeat(counts[rows], stored) @ np.square(A.data - mean))
+            total += mean * mean * float(counts[rows] @ (self.shape[1] - stored))
+        return total
+
     def _piece(self, rows: slice) -> csr_matrix:
         """Some rows as CSR in float64; their entries are views where they are float64 already."""
         A = self.X

@@ -313,11 +313,7 @@ def _scaled_gamma(gamma: str, X: Rows, counts: np.ndarray) -> float:
     d = X.shape[1]
     n = float(counts.sum()) * d
     mean = float(X.adjoint(counts).sum()) / n
-    if X.sparse:
-        variance = float(counts @ X.squares()) - n * mean * mean
-    else:
-        variance = float(counts @ X.squares(centre=np.full(d, mean)))
-    return scale_of(variance / n, mean, d)
+    return scale_of(X.spread(counts, mean) / n, mean, d)
 
 
 def scale_of(variance: float, mean: float, d: int) -> float:

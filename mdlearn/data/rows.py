@@ -154,6 +154,10 @@ class Rows(ABC):
             out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
         return out
 
+    def spread(self, counts: np.ndarray, mean: float) -> float:
+        """sum_ij counts_i (x_ij - mean)^2 over all entries, a sum of terms that do not cancel."""
+        return float(counts @ self.squares(centre=np.full(self.shape[1], mean)))
+
     def column_squares(self, weights: np.ndarray) -> np.ndarray:
         """sum_i weights_i x_ij^2 of every column, float64."""
         out = np.zeros(self.shape[1])

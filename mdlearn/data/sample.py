@@ -132,8 +132,4 @@ class Spread:
 
     def __call__(self, block: Block) -> Sums:
         """Of one block."""
-        d, rows = block.X.shape[1], block.X
-        if not rows.sparse:
-            return Sums(spread=float(block.counts @ rows.squares(centre=np.full(d, self.mean))))
-        own = float(block.counts @ rows.squares()) - 2.0 * self.mean * float(rows.adjoint(block.counts).sum())
-        return Sums(spread=own + d * self.mean**2 * block.total)
+        return Sums(spread=block.X.spread(block.counts, self.mean))
