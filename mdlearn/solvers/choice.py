@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.expansion import ContrastRows
 from mdlearn.data.features import KernelFeatures, LinearFeatures
 from mdlearn.forms.losses import CURVED
@@ -16,16 +17,21 @@ from mdlearn.solvers.direct import Direct
 from mdlearn.solvers.interior import Interior
 from mdlearn.solvers.linprog import LinearProgram
 from mdlearn.solvers.newton import Newton
+from mdlearn.solvers.outer import outer_operations
 from mdlearn.solvers.system_choice import blockwise
 
 WIDE = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
 NARROW = 500
-"""Columns of sparse rows, or of blocks of rows, up to which their dense row blocks are cheap."""
+"""Columns of sparse rows, or of blocks of rows, up to which second-order steps are always cheap."""
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
 AFFORDABLE = 1e10
 """Operations of a second-order step up to which it is better than many cheap ones: about a second."""
+STEPS, SWEEPS = 20, 80
+"""Second-order steps of a usual fit, and sweeps of coordinate descent to the same gap."""
+ENTRY = 350
+"""Operations on dense matrices in the time that a sweep takes for a stored entry."""
 STIFF = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -79,6 +85,8 @@ def _step(form: MarginForm) -> float:
     if not isinstance(features, LinearFeatures) or blockwise(form):
         return 0.0
     m, d = features.n_rows, features.width
+    if isinstance(features.rows, CsrRows) and d <= m:
+        return outer_operations(features.rows) + d**3 / 3.0
     return float(m) * d * min(m, d)
 
 
@@ -99,7 +107,20 @@ def _dense_small(form: MarginForm) -> bool:
 
 def _sparse_narrow(form: MarginForm) -> bool:
     features = form.features
-    return isinstance(features, LinearFeatures) and features.rows.sparse and features.width <= NARROW
+    if not isinstance(features, LinearFeatures) or not features.rows.sparse:
+        return False
+    return features.width <= NARROW or _quick(form, features)
+
+
+def _quick(form: MarginForm, features: LinearFeatures) -> bool:
+    """Whether second-order steps over CSR rows cost less than the sweeps whose place they take."""
+    rows, (m, d) = features.rows, features.rows.shape
+    if not isinstance(rows, CsrRows) or d > min(m, WIDE) or blockwise(form):
+        return False
+    # Centring makes the rows of the first matrix dense.
+    first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
+    step = _step(form) + first / STEPS
+    return step <= min(AFFORDABLE, SWEEPS * ENTRY * rows.X.nnz / STEPS)
 
 
 def _blocks(form: MarginForm, most: int = NARROW) -> bool:
@@ -157,7 +178,7 @@ RULES = (
     Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
     Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
     Rule("interior", f"rows of blocks of at most {NARROW} columns: second-order steps, block by block", _blocks),
-    Rule("interior", f"sparse rows with at most {NARROW} columns: second-order steps", _sparse_narrow),
+    Rule("interior", "sparse rows with few columns for their entries: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),
     Rule("interior", f"C k(x, x) beyond {STIFF:g}, few rows or columns: nearly a hard margin", _crawling),
     Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),

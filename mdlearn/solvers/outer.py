@@ -44,7 +44,7 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
         y and a centre: rows are x_i - y_i centre.
     """
     yield from rows.written()
-    if shift is None and isinstance(rows, CsrRows) and rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1]:
+    if shift is None and isinstance(rows, CsrRows) and _few_entries(rows):
         yield from _add_sparse(rows, bias, D, M)
         return
     m, d = rows.shape
@@ -68,6 +68,18 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
                 own *= np.sqrt(np.abs(weights))[:, None]
                 _add_dense(own, float(np.sign(weights[0])), M)
         yield
+
+
+def outer_operations(rows: CsrRows) -> float:
+    """Products that `add_outer` makes of all rows of a CSR matrix without a shift."""
+    m, d = rows.shape
+    if not _few_entries(rows):
+        return float(m) * d * d
+    return 0.5 * float(np.square(np.diff(rows.X.indptr).astype(np.float64)).sum())
+
+
+def _few_entries(rows: CsrRows) -> bool:
+    return bool(rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
 
 
 def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:

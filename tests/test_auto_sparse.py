@@ -1,0 +1,54 @@
+"""What ``solver="auto"`` takes for sparse rows: second-order steps where these cost less than sweeps do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mdlearn
+from mdlearn.data.csr_rows import CsrRows
+from mdlearn.solvers.outer import outer_operations
+
+
+def rows(m, d, entries, seed=0):
+    """m sparse rows of about so many entries each, and labels that overlap."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random(m, d, density=entries / d, format="csr", random_state=seed)
+    f = X @ rng.standard_normal(d)
+    return X, np.where(f / f.std() + 0.3 * rng.standard_normal(m) > 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "objective, cheap, dear",
+    [("svm", "interior", "cd"), ("ldm", "interior", "cd"), ("lssvm", "direct", "cd"), ("l2lr", "newton", "newton")],
+)
+def test_entries_decide(objective, cheap, dear):
+    """With 600 columns sweeps over 30 entries a row are not cheap, those over 600 entries in all are."""
+    X, y = rows(6000, 600, 30)
+    assert mdlearn.fit(objective, X, y, tol=1e-6).solver == cheap
+    X, y = rows(600, 600, 1)
+    model = mdlearn.fit(objective, X, y, tol=1e-6)
+    assert model.certificate.converged and model.solver == dear
+
+
+def test_clusters_of_columns():
+    """Rows in blocks of columns of their own, with C so large that sweeps crawl."""
+    rng = np.random.default_rng(1)
+    blocks = [rows(1500, 130, 14, seed)[0] for seed in range(6)]
+    X = sparse.block_diag(blocks, format="csr")
+    y = np.where(X @ rng.standard_normal(780) + rng.standard_normal(9000) > 0, 1, 0)
+    model = mdlearn.fit("svm", X, y, C=1e3, tol=1e-6)
+    assert model.certificate.converged and model.solver == "interior"
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        sweeps = mdlearn.fit("svm", X, y, C=1e3, tol=1e-6, solver="cd", max_iter=model.n_iter * 5)
+    assert sweeps.certificate.objective >= model.certificate.lower_bound
+    assert not sweeps.certificate.converged
+
+
+@pytest.mark.parametrize("density", [0.05, 0.5])
+def test_counted_operations(density):
+    X = sparse.random(50, 40, density=density, format="csr", random_state=2)
+    lengths = np.diff(X.indptr)
+    expected = sum(n * n / 2 for n in lengths) if density < 0.2 else 50 * 40 * 40
+    assert outer_operations(CsrRows(X)) == expected
