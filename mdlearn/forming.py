@@ -94,7 +94,6 @@ class Turns:
     handed: Handed
     solve: Callable[[Form], list[Solution]]
     check: Callable[[Form], None] = lambda form: None
-    _zeros: dict[float, AtZero | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -116,15 +115,15 @@ class Turns:
         task.check_form(form, params)
         return form
 
-    def at_zero(self, j: int) -> tuple[int, AtZero] | None:
-        """Return number of rows and value at w = 0 of a pair of classes; None where the form or a start say more."""
-        n_rows, total = self.pieces.size(j)
+    def size(self, j: int) -> tuple[int, float]:
+        """Number of rows of a pair of classes, and their weight."""
+        return self.pieces.sizes[j]
+
+    def at_zero(self, total: float) -> AtZero | None:
+        """Return what is known of a pair of this weight at w = 0; None where the form or a start say more."""
         if self.handed.starts is not None or not total > 0:
             return None
-        if total not in self._zeros:
-            self._zeros[total] = self.task.at_zero(self.params, total)
-        zero = self._zeros[total]
-        return None if zero is None else (n_rows, zero)
+        return self.task.at_zero(self.params, total)
 
 
 def _featured(

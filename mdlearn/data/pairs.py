@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -59,13 +59,22 @@ class Pieces:
         Whether more than two classes are fitted by pairs.
     square : bool
         Whether X is a Gram matrix.
+
+    Attributes
+    ----------
+    sizes : list of (int, float)
+        Number of rows of each pair of classes, and their weight; empty where all rows are one problem.
     """
 
     def __init__(self, data: Data, by_pairs: bool, square: bool) -> None:
         k = data.classes.shape[0]
         self.data, self.square = data, square
         self._pairs = Places(data.codes, k) if by_pairs and k > 2 else None
-        self._weights = np.bincount(data.codes, weights=data.counts, minlength=k).tolist()
+        self.sizes: list[tuple[int, float]] = []
+        if self._pairs is not None:
+            (low, high), rows = np.triu_indices(k, 1), self._pairs.sizes
+            weights = np.bincount(data.codes, weights=data.counts, minlength=k)
+            self.sizes = list(zip((rows[low] + rows[high]).tolist(), (weights[low] + weights[high]).tolist()))
 
     def __len__(self) -> int:
         return 1 if self._pairs is None else len(self._pairs)
@@ -93,10 +102,3 @@ class Pieces:
     def largest(self) -> int:
         """Number of rows of the largest problem."""
         return self.data.X.shape[0] if self._pairs is None else int(np.sort(self._pairs.sizes)[-2:].sum())
-
-    def size(self, j: int) -> tuple[int, float]:
-        """Number of rows of a pair of classes, and their weight."""
-        assert self._pairs is not None
-        low, high = self._pairs.classes[j]
-        sizes: Any = self._pairs.sizes
-        return int(sizes[low] + sizes[high]), self._weights[low] + self._weights[high]

@@ -28,7 +28,7 @@ class AtZero(NamedTuple):
 
 
 class Blanks:
-    """Solutions w = 0 in the shape of another problem's; those of equal problems are the same object.
+    """Solutions w = 0 in the shape of another problem's.
 
     Parameters
     ----------
@@ -41,16 +41,9 @@ class Blanks:
         self.coef = None if like.coef is None else np.zeros(like.coef.shape)
         self.none = np.zeros(np.shape(like.intercept)) if np.ndim(like.intercept) else 0.0
         self.arrays: dict[int, tuple[np.ndarray | None, np.ndarray]] = {}
-        self.known: dict[tuple[int, AtZero], Solution] = {}
 
     def solution(self, n_rows: int, zero: AtZero) -> Solution:
         """Return w = 0 for a problem of so many rows, certified."""
-        found = self.known.get((n_rows, zero))
-        if found is None:
-            found = self.known[n_rows, zero] = self._made(n_rows, zero)
-        return found
-
-    def _made(self, n_rows: int, zero: AtZero) -> Solution:
         if n_rows not in self.arrays:
             alpha, beta = (
                 None if one is None else np.broadcast_to(0.0, (*one.shape[:-1], n_rows))

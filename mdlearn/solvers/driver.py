@@ -119,8 +119,11 @@ class Later(Protocol):
     def make(self, j: int) -> Generator[None, Any, Form]:
         """Make a form, in interruptible pieces, told between them whether the time is up."""
 
-    def at_zero(self, j: int) -> tuple[int, AtZero] | None:
-        """Return number of rows and value at w = 0 of a problem whose turn never comes; None: that takes its form."""
+    def size(self, j: int) -> tuple[int, float]:
+        """Return the number of rows of a problem, and their weight."""
+
+    def at_zero(self, total: float) -> AtZero | None:
+        """Return what is known at w = 0 of a problem whose rows have this weight; None: that takes its form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,11 +274,15 @@ class Driver:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
         found: list[_Solved] = []
         blanks: Blanks | None = None
+        equal: dict[tuple[int, float], _Solved | None] = {}
         for j, one in enumerate(solved):
-            left = later.at_zero(j) if one is None and later is not None and j else None
-            if left is not None:
-                blanks = blanks or Blanks(found[0].solution, self.limits.tol)
-                one = _Solved(blanks.solution(*left), left[1].value, left[1].hard)
+            if one is None and later is not None and j:
+                size = later.size(j)
+                if size not in equal:
+                    blanks = blanks or Blanks(found[0].solution, self.limits.tol)
+                    zero = later.at_zero(size[1])
+                    equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
+                one = equal[size]
             found.append(one or _finished(works[j]))
         return found
 
