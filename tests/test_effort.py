@@ -44,9 +44,27 @@ def test_bounds_that_rounding_takes_back_do_not_displace_certain_ones(seed, obje
         assert None not in models and list(worse(models)) == []
 
 
-@pytest.mark.parametrize("seed", range(1000, 1016))
+@pytest.mark.parametrize("seed", range(1000, 1020))
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
+
+
+@pytest.mark.parametrize("objective", ["svm", "ldm", "lsvm", "lssvm", "lsldm", "l2lr", "mlr", "mdlm"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bounds_of_a_free_bias_over_row_blocks_are_true_and_never_fall(objective, seed):
+    """Multipliers that do not add up to 0 are moved to where they do, and what that costs is known in every pass."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 3)) * [1.0, 10.0, 0.1] + 2.0
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 3.0, 1, 0)
+    weight = rng.integers(1, 4, 60)
+    source = [(X[s], y[s], weight[s]) for s in (slice(0, 25), slice(25, 60))]
+    best = fit(objective, X, y, sample_weight=weight, bias="free", tol=1e-9).certificate
+    models = [fit(objective, source, None, max_iter=n, bias="free", tol=1e-9) for n in (1, 2, 3, 4, 6, 8, 12, 100)]
+    bounds = [model.certificate.lower_bound for model in models]
+    assert models[-1].certificate.converged
+    assert max(bounds) <= best.objective + 1e-8 * abs(best.objective)
+    assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(bounds) if np.isfinite(a))
+    assert np.isfinite(bounds[1])
 
 
 @pytest.mark.parametrize(

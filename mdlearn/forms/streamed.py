@@ -15,6 +15,7 @@ is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,11 +73,14 @@ class StreamedColumn:
         Weights and terms, over two rows that stand for the two signs.
     centre : ndarray of shape (n,)
         sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin.
+    turn : ndarray of shape (n,)
+        sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to.
     """
 
     positive: int
     column: Column
     centre: np.ndarray
+    turn: np.ndarray
 
     @property
     def kinked(self) -> bool:
@@ -123,9 +127,12 @@ class StreamedForm:
             column = Column(
                 np.array([1.0, -1.0]), np.array([mine, total - mine]), terms.variance, terms.mean, terms.loss
             )
-            centre = (2.0 * summary.moments[positive] - summary.moments.sum(axis=0)) / total
-            centre = centre if bias == "none" else np.append(centre, (2.0 * mine - total) / total)
-            columns.append(StreamedColumn(positive, column, centre))
+            whole = summary.moments.sum(axis=0)
+            centre = (2.0 * summary.moments[positive] - whole) / total
+            if bias != "none":
+                centre, whole = np.append(centre, column.label_mean), np.append(whole, total)
+            turn = whole - (column.label_mean * total) * centre
+            columns.append(StreamedColumn(positive, column, centre, turn))
         return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty)
 
     @property
@@ -140,6 +147,10 @@ class StreamedForm:
         if self.bias == "free":
             R[-1] = 0.0
         return R
+
+    def sided(self, j: int) -> bool:
+        """Whether the condition of a free bias is met by multipliers of the loss: by less of one class's."""
+        return self.bias == "free" and self.ridge > 0 and self.columns[j].column.kappa == 0
 
     @property
     def piece(self) -> int:
@@ -183,8 +194,8 @@ class Losses:
 
     Attributes
     ----------
-    rounded, bound : float
-        Sum of the losses with rounded kinks, and what the multipliers say from below.
+    rounded, bound, part : float
+        Sum of the losses with rounded kinks, and what the multipliers say from below, all and those of some rows.
     slope, bend, drift : ndarray of shape (n,)
         sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
     inside : int
@@ -193,10 +204,57 @@ class Losses:
 
     rounded: float
     bound: float
+    part: float
     slope: np.ndarray
     bend: np.ndarray
     drift: np.ndarray
     inside: int
+
+
+@dataclass(frozen=True, eq=False)
+class DualSums:
+    """What the dual's value of one column is made of.
+
+    Attributes
+    ----------
+    bound, part : float
+        What multipliers of the loss say from below, of all rows and of those with y = +1.
+    variance : float
+        1/(2 kappa) sum_i sigma_i^2 / c_i.
+    element, half : ndarray of shape (size,)
+        sum_i alpha_i x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
+    """
+
+    bound: float
+    part: float
+    variance: float
+    element: np.ndarray
+    half: np.ndarray
+
+
+def dual_value(form: StreamedForm, j: int, w: np.ndarray, sums: DualSums) -> tuple[float, np.ndarray]:
+    """Return a lower bound, in units of the form, and the element that it belongs to; w has the variance's margins.
+
+    With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
+    their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
+    lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
+    """
+    one, R, e, value = form.columns[j], form.punished, sums.element, sums.bound - sums.variance
+    column, excess = one.column, float(sums.element[-1])
+    if form.bias == "free" and form.ridge > 0 and column.kappa > 0 and one.turn[-1] > 0:
+        t = excess / float(one.turn[-1])
+        value -= t * (float(w @ one.turn) + 0.5 * t * float(one.turn[-1]) / column.kappa)
+        e = e - t * one.turn
+    elif form.sided(j) and excess != 0:
+        heavy = int(excess > 0)
+        mine = sums.half if heavy else e - sums.half - column.mean * one.centre
+        less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
+        if not 0 <= less <= 1:
+            return -math.inf, e
+        zero = sum(term.bound(np.zeros(1), column.counts[[1 - heavy]]) for term in column.terms)
+        value += less * (zero - (sums.part if heavy else sums.bound - sums.part))
+        e = e - less * mine
+    return value - 0.5 * float(R @ (e * e)), e
 
 
 def total_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
@@ -209,10 +267,10 @@ def losses(
     z: np.ndarray,
     counts: np.ndarray,
     h: float,
-    scale: np.ndarray | float = 1.0,
     dz: np.ndarray | None = None,
     dh: float = 0.0,
     exact: tuple[np.ndarray, np.ndarray] | None = None,
+    some: np.ndarray | None = None,
 ) -> Losses:
     """Evaluate all terms.
 
@@ -222,16 +280,16 @@ def losses(
     z, counts : ndarray of shape (n,)
     h : float
         Half the width of what is rounded about a kink.
-    scale : ndarray of shape (n,) or float
-        Factor of the multipliers.
     dz : ndarray of shape (n,), optional
         Multipliers are moved along the second derivatives by this, and kept within their bounds.
     dh : float
         And along their derivative in h by this.
     exact : tuple (places, beta), optional
         Multipliers of some rows, shape (T, len(places)), in place of slopes.
+    some : ndarray of shape (n,), bool, optional
+        The rows of `part`.
     """
-    rounded = bound = 0.0
+    rounded = bound = part = 0.0
     slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
     for t, term in enumerate(terms):
         if term.kind == "hinge":
@@ -252,8 +310,8 @@ def losses(
             beta = np.clip(beta + curve * turn, 0.0, term.caps(counts))
         if exact is not None:
             beta[exact[0]] = exact[1][t]
-        beta = scale * beta
         bound += term.bound(beta, counts)
+        part += 0.0 if some is None else term.bound(beta[some], counts[some])
         slope += term.side * beta
         bend += curve
-    return Losses(rounded, bound, slope, bend, drift, inside)
+    return Losses(rounded, bound, part, slope, bend, drift, inside)

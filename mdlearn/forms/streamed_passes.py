@@ -10,7 +10,7 @@ from mdlearn.data.census import Block
 from mdlearn.data.pieces import Piece, Room
 from mdlearn.data.rows import steps
 from mdlearn.data.streams import Sums
-from mdlearn.forms.streamed import StreamedColumn, StreamedForm, losses, total_loss
+from mdlearn.forms.streamed import StreamedForm, losses, total_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,11 @@ class Evaluate:
                     ("element", (n,)),
                     ("drift", (n,)),
                     ("hessian", (n, n)),
+                    ("part", ()),
+                    ("half", (n,)),
                     ("moved bound", ()),
+                    ("moved part", ()),
+                    ("moved half", (n,)),
                     ("moved first", ()),
                     ("moved second", ()),
                     ("moved element", (n,)),
@@ -73,45 +77,55 @@ class Evaluate:
         for rows in steps(block.counts.shape[0], form.piece):
             X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
-            A = np.empty((counts.shape[0], 2 * p))
+            A = np.empty((counts.shape[0], 3 * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column = one.column
-                y = np.where(codes == one.positive, 1.0, -1.0)
+                column, positive = one.column, codes == one.positive
+                y = np.where(positive, 1.0, -1.0)
                 z = y * Z[:, j]
-                found = losses(column.terms, z, counts, self.h[j])
+                found = losses(column.terms, z, counts, self.h[j], some=positive if form.sided(k) else None)
                 centred = z - float(one.centre @ self.W[j])
                 weighted = counts * centred
                 out["inside"][j] += found.inside
                 out["value"][j] += total_loss(column.terms, z, counts)
                 out["rounded"][j] += found.rounded
                 out["bound"][j] += found.bound
+                out["part"][j] += found.part
                 out["first"][j] += weighted.sum()
                 out["second"][j] += weighted @ centred
+                A[:, 2 * p + j] = np.where(positive, found.slope, 0.0)
                 A[:, j] = y * (found.slope - column.kappa * weighted + (column.mean / column.total) * counts)
                 A[:, p + j] = y * found.drift
                 form.add_square(out["hessian"][j], X, found.bend + column.kappa * counts)
             for j, k in enumerate(self.places):
                 if form.columns[k].kinked:
-                    self._moved(j, form.columns[k], X, codes, counts, out)
-            both = form.adjoint(X, A)
-            out["element"] += both[:p]
-            out["drift"] += both[p:]
+                    self._moved(j, k, X, codes, counts, out)
+            summed = form.adjoint(X, A)
+            out["element"] += summed[:p]
+            out["drift"] += summed[p : 2 * p]
+            out["half"] += summed[2 * p :]
         return out
 
-    def _moved(self, j: int, one: StreamedColumn, X: Piece, codes: np.ndarray, counts: np.ndarray, out: Sums) -> None:
+    def _moved(self, j: int, k: int, X: Piece, codes: np.ndarray, counts: np.ndarray, out: Sums) -> None:
         """What the multipliers of the full step say."""
-        column, y = one.column, np.where(codes == one.positive, 1.0, -1.0)
+        one, some = self.form.columns[k], None
+        column, positive = one.column, codes == one.positive
+        y = np.where(positive, 1.0, -1.0)
+        if self.form.sided(k):
+            some = positive
         z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.origin[j], self.P[j]]))).T
         before = float(self.before[j])
-        found = losses(column.terms, z, counts, before, 1.0, dz, float(self.h[j]) - before)
+        found = losses(column.terms, z, counts, before, dz, float(self.h[j]) - before, some=some)
         centred = z + dz - float(one.centre @ (self.origin[j] + self.P[j]))
         weighted = counts * centred
         out["moved bound"][j] += found.bound
+        out["moved part"][j] += found.part
         out["moved first"][j] += weighted.sum()
         out["moved second"][j] += weighted @ centred
         alpha = found.slope - column.kappa * weighted + (column.mean / column.total) * counts
-        out["moved element"][j] += self.form.adjoint(X, (y * alpha)[:, None])[0]
+        both = self.form.adjoint(X, np.column_stack([y * alpha, np.where(positive, found.slope, 0.0)]))
+        out["moved element"][j] += both[0]
+        out["moved half"][j] += both[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,18 +237,19 @@ class Gather:
     def __call__(self, block: Block) -> Sums:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
         form, p, n = self.form, len(self.places), self.form.size
-        shapes = {"value": (), "first": (), "second": (), "bound": (), "element": (n,), "spread": (n, n)}
+        shapes = {"value": (), "first": (), "second": (), "bound": (), "part": (), "element": (n,), "half": (n,)}
+        shapes["spread"] = (n, n)
         out = Sums({name: np.zeros((p, *shape)) for name, shape in shapes.items()})
         near: list[list[Near]] = [[] for _ in self.places]
         room = Room()
         for rows in steps(block.counts.shape[0], form.piece):
             X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
             Z = form.margins(X, self.W)
-            A = np.empty((counts.shape[0], p))
+            A = np.empty((counts.shape[0], 2 * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, terms = one.column, one.column.terms
-                y = np.where(codes == one.positive, 1.0, -1.0)
+                column, terms, positive = one.column, one.column.terms, codes == one.positive
+                y = np.where(positive, 1.0, -1.0)
                 z = y * Z[:, j]
                 centred = z - float(one.centre @ self.W[j])
                 out["first"][j] += counts @ centred
@@ -243,16 +258,19 @@ class Gather:
                 inside = np.flatnonzero(away <= self.reach[j])
                 rest = counts.copy()
                 rest[inside] = 0.0
-                found = losses(terms, z, rest, self.reach[j])
+                found = losses(terms, z, rest, self.reach[j], some=positive if form.sided(k) else None)
                 out["value"][j] += total_loss(terms, z, counts)
                 out["bound"][j] += found.bound
-                A[:, j] = y * found.slope
+                out["part"][j] += found.part
+                A[:, j], A[:, p + j] = y * found.slope, np.where(positive, found.slope, 0.0)
                 places = np.full(inside.shape[0], block.number), rows.start + inside
                 near[j].append(Near(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
                 if column.kappa > 0:
                     R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]
                     out["spread"][j] += R.T @ R
-            out["element"] += form.adjoint(X, A)
+            both = form.adjoint(X, A)
+            out["element"] += both[:p]
+            out["half"] += both[p:]
         out |= {f"near {j}": Near.joined(parts) for j, parts in enumerate(near)}
         return out

@@ -20,7 +20,7 @@ import numpy as np
 from mdlearn.data.streams import Sums
 from mdlearn.forms.margin import Column
 from mdlearn.forms.proof import Certificate, gap_between
-from mdlearn.forms.streamed import REACH, StreamedForm
+from mdlearn.forms.streamed import REACH, DualSums, StreamedForm, dual_value
 from mdlearn.forms.streamed_passes import Along, Evaluate, Gather, Near
 from mdlearn.forms.streamed_proof import Exact, Multipliers
 from mdlearn.solvers.block_state import DONE, GATHER, LINE, STEP, State
@@ -56,7 +56,6 @@ ENDLESS, VANISHED = 1e9, 1e-9
 negative."""
 HELD_BYTES, PER_COEFFICIENT = 16e6, 5
 """Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
-BOUND = ("bound", "first", "second", "element")
 Task = Along | Evaluate | Gather
 
 
@@ -121,12 +120,12 @@ class BlockNewton:
     def reported(self) -> list[tuple[float, float, np.ndarray]]:
         """Objective, bound and coefficients of every column, as passes have found them, in units of the columns.
 
-        Without a ridge points are estimates, with a free bias bounds are.
+        Without a ridge they are estimates.
         """
         state, p = self.state, len(self.form.columns)
-        values = state.best if self.form.ridge > 0 else np.full(p, math.inf)
-        lower = state.lower if self.form.ridge > 0 and self.form.bias != "free" else np.full(p, -math.inf)
-        return [(float(values[j]), float(lower[j]), state.best_W[j]) for j in range(p)]
+        if self.form.ridge == 0:
+            return [(math.inf, -math.inf, state.best_W[j]) for j in range(p)]
+        return [(float(state.best[j]), float(state.lower[j]), state.best_W[j]) for j in range(p)]
 
     def reopen(self, certificates: list[Certificate]) -> bool:
         """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
@@ -176,16 +175,10 @@ class BlockNewton:
         # What rounding costs: the losses less what their multipliers say of them at these margins.
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
         cost -= column.mean * float(one.centre @ w)
-        lower = self._bound(j, w, *(sums[name] for name in BOUND))
-        near = value - max(cost, 0.0) - decline
-        if self.form.ridge == 0:
-            lower = near
-        elif self.form.bias == "free":  # its condition is not met on the way: what steps promise limits the estimate
-            lower = min(lower, near)
+        estimated = self.form.ridge == 0
+        lower = value - max(cost, 0.0) - decline if estimated else self._bound(j, w, sums, "")
         if one.kinked:
-            full = state.W[j] + state.P[j]
-            moved = self._bound(j, full, *(sums[f"moved {name}"] for name in BOUND))
-            moved = min(moved, near) if self.form.bias == "free" else moved
+            moved = self._bound(j, state.W[j] + state.P[j], sums, "moved ")
             if moved > max(lower, state.lower[j]):
                 self._bounded(j, moved, state.W[j], state.P[j], state.before[j], state.h[j] - state.before[j])
         self._note(j, w, value, lower, step)
@@ -215,13 +208,14 @@ class BlockNewton:
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _bound(self, j: int, w: np.ndarray, bound: Any, first: Any, second: Any, e: Any) -> float:
-        """The dual's value from its sums; an estimate where the condition of a free bias is not met."""
+    def _bound(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], which: str) -> float:
+        """The dual's value from its sums."""
         one = self.form.columns[j]
-        column, e = one.column, e + one.column.kappa * first * one.centre
-        value = float(bound) - 0.5 * column.kappa * float(second - first * first / column.total)
-        value -= 0.5 * float(self.R @ (e * e))
-        return value - abs(float(w[-1] * e[-1])) if self.form.bias == "free" else value
+        column, first = one.column, float(sums[f"{which}first"])
+        variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
+        e = sums[f"{which}element"] + column.kappa * first * one.centre
+        bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
+        return dual_value(self.form, j, w, DualSums(bound, part, variance, e, sums[f"{which}half"]))[0]
 
     def _bounded(
         self, j: int, lower: float, W: np.ndarray, P: np.ndarray | float, h: float, dh: float = 0.0, exact: Any = None
@@ -247,14 +241,16 @@ class BlockNewton:
         Q = sums["spread"]
         Q[np.diag_indices_from(Q)] += self.R
         fixed = sums["element"] + one.column.mean * one.centre
-        rows = NearRows(one, near, Q, fixed)
-        found, beta = yield from minimise(rows, w, float(state.h[j]))
+        found, beta = yield from minimise(NearRows(one, near, Q, fixed), w, float(state.h[j]))
         alpha = near.y * (one.column.sides @ beta)
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
-        lower = float(sums["bound"]) + float(sum(t.bound(b, near.counts) for t, b in zip(one.column.terms, beta)))
-        lower -= 0.5 * float(found @ (Q @ found) - self.R @ (found * found)) + 0.5 * float(self.R @ (e * e))
-        if self.form.bias == "free":
-            lower -= abs(float(found[-1] * e[-1]))
+        bound, part = (
+            float(sums[name]) + sum(t.bound(b[rows], near.counts[rows]) for t, b in zip(one.column.terms, beta))
+            for name, rows in (("bound", slice(None)), ("part", near.y > 0))
+        )
+        half = sums["half"] + np.where(near.y > 0, alpha, 0.0) @ near.X
+        variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
+        lower = dual_value(self.form, j, found, DualSums(bound, part, variance, e, half))[0]
         if lower > state.lower[j]:
             # The multipliers of the variance belong to the new point.
             self._bounded(j, lower, w, found - w, float(state.h[j]), exact=Exact(near.block, near.row, beta))
@@ -263,16 +259,16 @@ class BlockNewton:
     def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
         """Keep the best point and the best bound; say when a column is done.
 
-        Multipliers that have a condition to meet are those of the full step: moved along the second derivatives, slopes
-        meet it. Where kinks are rounded, every pass is progress, whatever the gap is, until h is as small as rounding.
+        Without a ridge, where multipliers have a condition to meet, they are those of the full step: moved along the
+        second derivatives, slopes meet it. Where kinks are rounded, every pass is progress, whatever the gap is, until
+        h is as small as rounding.
         """
         state, estimate, kinked = self.state, self.form.ridge == 0, self.form.columns[j].kinked
         falling = value < (1.0 - FALLS) * state.best[j]
         if value < state.best[j]:
             state.best[j], state.best_W[j] = value, w
         if lower > state.lower[j] or estimate:
-            meets = estimate or (self.form.bias == "free" and not kinked)
-            self._bounded(j, lower, w, step if meets else 0.0, float(state.h[j]))
+            self._bounded(j, lower, w, step if estimate else 0.0, float(state.h[j]))
         self._close(j, onward=falling or (kinked and state.h[j] > LEAST))
 
     def _close(self, j: int, onward: bool = False) -> None:

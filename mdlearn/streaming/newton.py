@@ -67,7 +67,7 @@ def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:
             passes.stopped = f"max_iter = {most} reached"
         if passes.stopped:
             return
-        sums = passes.in_time(passes.blocks.fold(work, begun.summary), certifying(begun.form))
+        sums = passes.in_time(passes.blocks.fold(work, begun.summary), after=1)
         if sums is None:
             return
         passes.step(engine.take(work, sums))
@@ -75,11 +75,6 @@ def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:
         for j in work.places:
             passes.tell(_state(engine.state, j, begun.form.unit, passes))
         passes.keep(engine.state.arrays())
-
-
-def certifying(form: StreamedForm) -> int:
-    """How many passes certificates take: the condition of a free bias is met in a second one."""
-    return 2 if form.bias == "free" and form.ridge > 0 else 1
 
 
 def _judged(engine: BlockNewton, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
