@@ -231,11 +231,12 @@ def test_what_stochastic_epochs_refuse():
         mdlearn.fit("lsvm", blocks, None, solver="sgd", solver_options={"eta0": 1e80})
 
 
-def test_wide_rows_need_no_square_matrix():
+def test_wide_rows_need_no_square_matrix(monkeypatch):
     """As many columns as make d x d numbers impossible."""
+    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 4e9)
     rng = np.random.default_rng(0)
-    X = sp.random(300, 400_000, density=1e-4, format="csr", random_state=0)
-    y = np.asarray(X[:, :200_000].sum(axis=1)).ravel() > np.asarray(X[:, 200_000:].sum(axis=1)).ravel()
+    X = sp.random(300, 40_000, density=1e-3, format="csr", random_state=0)
+    y = np.asarray(X[:, :20_000].sum(axis=1)).ravel() > np.asarray(X[:, 20_000:].sum(axis=1)).ravel()
     y ^= rng.random(300) < 0.05
     blocks = [(X[:150], y[:150]), (X[150:], y[150:])]
     with pytest.raises(mdlearn.InsufficientMemory, match="solver='asgd'"):
