@@ -266,8 +266,10 @@ def test_ctrl_c(jobs, when, tmp_path):
         if when == "at once":  # the longest unit comes first; or other processes are still being started
             while not (tmp_path / "out" / "lsvm-checkerboard" / "records.jsonl").exists():
                 assert process.poll() is None
+                time.sleep(0.01)
             while jobs == "2" and children(process.pid) < 3:  # two and multiprocessing's own
                 assert process.poll() is None
+                time.sleep(0.01)
             time.sleep(0.2)
         else:
             for line in process.stderr:
