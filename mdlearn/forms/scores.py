@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,24 @@ class Scores(Composite):
         beta = np.append(np.full(features.width, penalty), penalty * np.array(last))
         super().__init__(features, bias, n_columns, ridge * np.append(weights, last), beta)
         self.rows, self.counts, self.weights = features.rows, counts, weights
+
+    def over(self, rows: Rows) -> Scores:
+        """The same function of decision values of other rows, with the same ridge for all their columns.
+
+        Parameters
+        ----------
+        rows : Rows of shape (m, n)
+            With n at most the number of columns now, which all have one ridge.
+        """
+        other, d, n = copy(self), self.rows.shape[1], rows.shape[1]
+        for name in vars(self):
+            if isinstance(getattr(type(self), name, None), kept):  # of the rows now
+                del other.__dict__[name]
+        keep = np.append(np.arange(n), np.arange(d, self.shape[0]))
+        other.ridge, other.beta, other.weights = self.ridge[keep], self.beta[keep], self.weights[:n]
+        other.features, other.rows, other.shape = LinearFeatures(rows), rows, (keep.shape[0], self.shape[1])
+        other.moments = other.first = None
+        return other
 
     @abstractmethod
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:

@@ -17,6 +17,7 @@ from mdlearn.forms.composite import Composite
 from mdlearn.forms.looks import Look
 from mdlearn.forms.scores import Scores
 from mdlearn.solvers.apg_assembled import descend
+from mdlearn.solvers.apg_axes import Axes, narrowed
 from mdlearn.solvers.apg_newton import Finish
 from mdlearn.solvers.base import Report, Reports
 
@@ -53,18 +54,25 @@ class Accelerated:
 
     Attributes
     ----------
+    whole, problem : Composite
+        The problem of reports, and that of steps: along other axes, where `axes` has them.
     anchor : Look or None
         A tangent less steep than the penalty.
     """
 
     def __init__(self, problem: Composite) -> None:
-        self.problem = problem
+        self.whole = self.problem = problem
+        self.axes: Axes | None = None
         self.anchor: Look | None = None
         self.last: Look | None = None
         self.state = Step(np.zeros(problem.shape), np.zeros(problem.shape))
 
     def steps(self) -> Reports:
         """Yield a report per step; end when rounding allows no better point."""
+        self.problem, self.axes = yield from narrowed(self.whole)
+        if self.axes is not None:
+            yield from self.whole.prepare()  # for certificates
+            self.state = Step(np.zeros(self.problem.shape), np.zeros(self.problem.shape))
         yield from self.begin()
         best, gap, since = math.inf, math.inf, 0
         for report in self._descend():
@@ -145,7 +153,8 @@ class Accelerated:
     def report(self, look: Look) -> Report:
         """Objective, bound and point of a look."""
         problem, anchor, self.last = self.problem, self.anchor, look
-        point = problem.point(look.W, None if anchor is None else anchor.W, look)
+        W = look.W if self.axes is None else self.axes.back(look.W)
+        point = self.whole.point(W, None if anchor is None else anchor.W, look)
         lower, residual = problem.estimate(look, anchor)
         return Report.estimated(problem.objective(look), lower, point, residual)
 

@@ -101,11 +101,11 @@ class Reflections:
         return cls(rows, panels, R)
 
     def apply(self, v: np.ndarray) -> np.ndarray:
-        """Q (v; 0)."""
-        out = np.zeros((self.rows, 1), order="F")
-        out[: v.shape[0], 0] = v
+        """Q (v; 0), for v of shape (n,) or (n, k)."""
+        out = np.zeros((self.rows, 1 if v.ndim == 1 else v.shape[1]), order="F")
+        out[: v.shape[0]] = v[:, None] if v.ndim == 1 else v
         for p in reversed(range(len(self.panels))):
             k = p * PANEL
             panel, tau = self.panels[p]
-            out[k:] = lapack.dormqr("L", "N", panel, tau, out[k:], lwork=PANEL)[0]
-        return out[:, 0]
+            out[k:] = lapack.dormqr("L", "N", panel, tau, out[k:], lwork=out.shape[1] * PANEL)[0]
+        return out[:, 0] if v.ndim == 1 else out
