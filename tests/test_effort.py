@@ -292,3 +292,22 @@ def test_the_loop_stops_at_the_first_report_that_meets_tol():
             model = mdlearn.fit("svm", X * [1.0, 1e3, 1.0, 1e-3], y > 0, C=C, solver=solver, tol=1e-3)
             gaps = [state.gap for state in model.history]
             assert gaps[-1] == model.certificate.gap <= 1e-3 < min(gaps[:-1], default=np.inf)
+
+
+def test_what_is_improved_as_computed_is_the_answer_only_if_it_is_better_for_certain():
+    """Rounding of a Gram matrix at C of 4e7 costs an intercept that is nearer to the optimum more than it gains."""
+    X, place = np.zeros((30, 5)), {2: 0, 12: 0, 18: 0, 21: 0, 28: 3, 10: 4, 19: 4}
+    X[list(place), list(place.values())] = 1.0
+    y = [letter == "b" for letter in "abbabbbaabbaaaabaaabaaabbbaaab"]
+    weight = [55.16, 3.949, 0.7418, 145.7, 10.62, 0.002178, 46.53, 118200, 0.4355, 195000, 0.003119, 0.0003105, 130800]
+    weight += [15880, 354.5, 0.0121, 47.3, 0.9492, 4.261e-05, 0.1342, 4.016e-06, 62.91, 45600, 9.575e-06, 807500]
+    weight += [5.126e-06, 59120, 2.507e-05, 414.9, 0.01309]
+    given = {"sample_weight": weight, "kernel": laplace, "C": 4.16e7, "bias": "free", "solver": "interior", "tol": 1e-9}
+    found = [fit("svm", X, y, max_iter=n, **given).certificate for n in (5, 20, 50)]
+    for less, more in pairwise(found):
+        assert more.objective <= less.objective * (1 + 1e-9) and more.lower_bound >= less.lower_bound * (1 - 1e-9)
+
+
+def laplace(A, B):
+    """exp(-|a - b|_1)."""
+    return np.exp(-np.abs(A[:, None] - B[None]).sum(axis=2))

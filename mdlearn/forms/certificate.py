@@ -144,14 +144,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     alpha = proof.alpha
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
-        assert point.coef is not None
-        better = improved(form, column, point.coef, point.intercept)
-        solution = _held(form, column, better, proof, None, tol)
-        if better[2] == point.intercept and np.array_equal(better[1], point.coef):
-            return solution
-        # Better as computed need not be better for certain.
-        plain = certify_as_is(form, column, point, tol)
-        return plain if plain.certificate.objective < solution.certificate.objective else solution
+        return _improved(form, column, point, proof, None, tol)
     expanded = form.features.expand(alpha) if proof.element is None else proof.element
     own = None
     if not column.terms and point.coef is not None:
@@ -169,6 +162,23 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
         found, alpha = own, _own_alpha(form, alpha, expanded, own)
     return _held(form, column, found, proof, alpha, tol)
+
+
+def _improved(
+    form: MarginForm, column: Column, point: Point, proof: Dual, alpha: np.ndarray | None, tol: float
+) -> Solution:
+    """Certify an engine's own coefficients, improved unless that is better as computed alone, and not for certain."""
+    coef = point.coef
+    assert coef is not None
+    found = improved(form, column, coef, point.intercept)
+    better = _held(form, column, found, proof, alpha, tol)
+    if found[2] == point.intercept and np.array_equal(found[1], coef):
+        return better
+    value, _, factor = primal(form, column, coef, point.intercept)
+    if factor != 1.0:  # constraints that are missed: the improved ones meet them
+        return better
+    plain = _held(form, column, (value, coef, point.intercept), proof, alpha, tol)
+    return plain if plain.certificate.objective < better.certificate.objective else better
 
 
 def _grown(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
@@ -200,8 +210,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     solution = _certified(form, column, point, proof, tol)
     if point.coef is None or form.ridge == 0:
         return solution
-    found = improved(form, column, point.coef, point.intercept)
-    own = _held(form, column, found, proof, solution.alpha, tol)
+    own = _improved(form, column, point, proof, solution.alpha, tol)
     least = solution.certificate.objective
     if not own.certificate.objective < (least - SAME * abs(least) if math.isfinite(least) else least):
         return solution
