@@ -17,3 +17,9 @@ def test_nothing_is_found(first):
         some, _ = run.judge(SEED, index, names)
         found += [f"problem {index} of seed {SEED} [{name}] {text} | {how} | {told}" for name, how, text, told in some]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("seed, index", [(600, 8916), (600, 9518), (700, 186)])
+def test_what_was_found_is_found_no_more(seed, index):
+    found, _ = run.judge(seed, index, [name for name in PROPERTIES if name not in TIMED])
+    assert not found
