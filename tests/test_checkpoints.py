@@ -8,29 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import checkpoint_run
 import numpy as np
 import pytest
 
 import mdlearn
-
-SCRIPT = """
-import sys, time
-import numpy as np
-import mdlearn
-
-def source():
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((500, 5))
-        time.sleep(float(sys.argv[3]))
-        yield X, X[:, 0] + rng.standard_normal(500) > 0
-
-print("ready", flush=True)
-blocks = mdlearn.RowBlocks(source, checkpoint=sys.argv[2], held=200)
-model = mdlearn.fit(sys.argv[1], blocks, None, tol=1e-9, multiclass="ovr")
-model.save(sys.argv[2] + ".model")
-"""
 
 
 def rows(m=800, d=5, k=2):
@@ -113,22 +97,17 @@ def test_a_file_of_another_fit_is_refused(tmp_path):
 
 
 def started(objective, path, pause):
-    """A fit in a process of its own."""
-    command = [sys.executable, "-c", SCRIPT, objective, str(path), str(pause)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ))
-
-
-def finished(objective, path):
-    """The model of a process that nobody kills."""
-    with started(objective, path, 0.0) as child:
-        assert child.wait() == 0
-    return mdlearn.load(f"{path}.model")
+    """A fit in a process of its own, by the same library as here."""
+    root = str(Path(mdlearn.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, checkpoint_run.__file__, objective, str(path), str(pause)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
 
 
 def test_killed_at_ten_random_moments(tmp_path):
     rng, killed = random.Random(0), 0
     for objective in ("ldm", "lsvm"):
-        expected = finished(objective, tmp_path / f"{objective}.npz")
+        expected = checkpoint_run.fitted(objective, tmp_path / f"{objective}.npz")
         for i in range(5):
             path = tmp_path / f"{objective}-{i}.npz"
             with started(objective, path, 0.004) as child:
@@ -136,7 +115,7 @@ def test_killed_at_ten_random_moments(tmp_path):
                 time.sleep(rng.uniform(0.02, 0.4))
                 child.send_signal(signal.SIGKILL)
                 killed += child.wait() == -signal.SIGKILL
-            found = finished(objective, path)
+            found = checkpoint_run.fitted(objective, path)
             assert np.array_equal(found.coef_, expected.coef_)
             assert found.certificate == expected.certificate
     assert killed >= 6
