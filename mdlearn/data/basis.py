@@ -93,11 +93,31 @@ class KernelColumns(Rows):
         if self.kernel.name == "precomputed":
             self._store["basis"] = self.source
             return np.ascontiguousarray(self.source.block(rows)[:, self.index])
-        if "basis" not in self._store:
-            self._store["basis"] = self.source.take(self.index)
-        values = self.kernel.block(self.source.take(rows), self._store["basis"])
+        values = self.kernel.block(self.source.take(rows), self._basis)
         check_size(largest_size(values) if values.size else 0.0)
         return values
+
+    @property
+    def folded(self) -> bool:
+        """Whether products go through w = sum_j coef_j z_j: where kernel values are too many to be kept."""
+        m, n = self.shape
+        return self.kernel.name == "linear" and self.source.sparse and 8.0 * m * n > COPY_BYTES
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """K w in float64, for w of shape (N,) or (N, k)."""
+        return self.source.dot(self._basis.adjoint(w)) if self.folded else super().dot(w)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """K' v in float64, for v of shape (m,) or (m, k)."""
+        return self._basis.dot(self.source.adjoint(v)) if self.folded else super().adjoint(v)
+
+    @property
+    def _basis(self) -> Rows:
+        """The basis rows."""
+        if "basis" not in self._store:
+            self._store["basis"] = self.source.take(self.index)
+        basis: Rows = self._store["basis"]
+        return basis
 
     def take(self, rows: Selection) -> DenseRows:
         """Some rows, computed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mdlearn.data.basis import BasisFeatures
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.expansion import ContrastRows
 from mdlearn.data.features import KernelFeatures, LinearFeatures
@@ -94,6 +95,13 @@ def _curved_large(form: MarginForm) -> bool:
     return _curved(form) and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
 
 
+def _folded_large(form: MarginForm) -> bool:
+    # Products with such columns are cheap, their matrices are not.
+    features = form.features
+    folded = isinstance(features, BasisFeatures) and features.rows.folded
+    return folded and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
+
+
 def _squared(form: MarginForm) -> bool:
     smooth = all(column.terms for column in form.columns) and Newton().refusal(form) is None
     return smooth and _moderate(form) and _steepness(form) <= STEEP
@@ -172,6 +180,7 @@ RULES = (
     Rule("linprog", "hinge without the squared norm: a linear program", _program),
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
     Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
+    Rule("apg", "linear kernel columns of many sparse rows: steps without matrices", _folded_large),
     Rule("direct", "no loss or squared loss: one linear system", _quadratic),
     Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _curved_large),
     Rule("newton", "logistic or given loss: a few linear systems", _curved),
