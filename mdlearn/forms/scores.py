@@ -252,7 +252,10 @@ class Scores(Composite):
         mean = float(self.bend(look.W, look.scores)[1][column])
         if self.moments is None:
             return mean * self.squares[rows] + self.ridge[rows]
-        return mean * self.moments[np.ix_(rows, rows)] + np.diag(self.ridge[rows])
+        A: np.ndarray = self.moments[np.ix_(rows, rows)]
+        A *= mean
+        A[np.diag_indices_from(A)] += self.ridge[rows]
+        return A
 
     def combination(self, look: Look) -> np.ndarray | None:
         """alpha_k = -slopes / ridge, corrected to give the very coefficients; None with a penalty or without ridge."""
