@@ -86,13 +86,12 @@ def _step(form: MarginForm) -> float:
     if not isinstance(features, LinearFeatures) or blockwise(form):
         return 0.0
     m, d = features.n_rows, features.width
-    if isinstance(features.rows, CsrRows) and d <= m:
-        return outer_operations(features.rows) + d**3 / 3.0
     return float(m) * d * min(m, d)
 
 
 def _curved_large(form: MarginForm) -> bool:
-    return _curved(form) and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
+    large = _step(form) > AFFORDABLE and not _quick(form)
+    return _curved(form) and form.ridge > 0 and large and APG().refusal(form) is None
 
 
 def _folded_large(form: MarginForm) -> bool:
@@ -117,17 +116,20 @@ def _sparse_narrow(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or not features.rows.sparse:
         return False
-    return features.width <= NARROW or _quick(form, features)
+    return features.width <= NARROW or _quick(form)
 
 
-def _quick(form: MarginForm, features: LinearFeatures) -> bool:
-    """Whether second-order steps over CSR rows cost less than the sweeps whose place they take."""
+def _quick(form: MarginForm) -> bool:
+    """Whether second-order steps over CSR rows cost less than the sweeps, or products, whose place they take."""
+    features = form.features
+    if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or blockwise(form):
+        return False
     rows, (m, d) = features.rows, features.rows.shape
-    if not isinstance(rows, CsrRows) or d > min(m, WIDE) or blockwise(form):
+    if d > min(m, WIDE):
         return False
     # Centring makes the rows of the first matrix dense.
     first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
-    step = _step(form) + first / STEPS
+    step = outer_operations(rows) + d**3 / 3.0 + first / STEPS
     return step <= min(AFFORDABLE, SWEEPS * ENTRY * rows.X.nnz / STEPS)
 
 
