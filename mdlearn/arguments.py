@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.data.checks import check_number
 from mdlearn.errors import did_you_mean
-from mdlearn.solvers.driver import Limits
+from mdlearn.solvers.limits import Limits
 
 MOST_THREADS = 1024
 """A larger number is a slip: BLAS would be asked to start them all."""

@@ -33,7 +33,8 @@ from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.choice import RELIEF, choose
-from mdlearn.solvers.driver import Driver, Limits, Outcome, Prepared, Shortfall, Starts
+from mdlearn.solvers.driver import Driver, Outcome, Prepared, Shortfall, Starts
+from mdlearn.solvers.limits import Limits
 from mdlearn.solvers.supervised import Supervised, takes
 
 READERS = {"classification": check_data, "regression": check_regression}

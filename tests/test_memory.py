@@ -22,7 +22,8 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers import sgd_task as sgd_module
-from mdlearn.solvers.driver import Driver, Limits
+from mdlearn.solvers.driver import Driver
+from mdlearn.solvers.limits import Limits
 from mdlearn.solvers.supervised import Supervised
 
 # ---------------------------------------------------------------- what the compiled loops see

@@ -21,7 +21,7 @@ from mdlearn.selection.judging import judge, warnings_of
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.driver import Limits
+from mdlearn.solvers.limits import Limits
 from mdlearn.stages import Call
 
 TIES = ("C", "nu", "lambda2", "lambda1")

@@ -23,7 +23,8 @@ from mdlearn.selection.order import Route, grouped, place_of
 from mdlearn.selection.points import asked_of
 from mdlearn.selection.result import Path
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.driver import Limits, Prepared, Starts
+from mdlearn.solvers.driver import Prepared, Starts
+from mdlearn.solvers.limits import Limits
 from mdlearn.stages import Call, Fitted, Setting
 
 

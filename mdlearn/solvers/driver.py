@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
@@ -19,10 +21,13 @@ from mdlearn.forms.start import Start
 from mdlearn.numerics.eigh import eigh_seconds
 from mdlearn.solvers.base import Offer, Report, Solver
 from mdlearn.solvers.incumbent import Incumbent
+from mdlearn.solvers.limits import Limits
 from mdlearn.solvers.progress import Progress
 from mdlearn.solvers.supervised import Supervised
 from mdlearn.solvers.threads import one_by_one, side_by_side
 
+Reports = Generator[Report | Offer | None, None, None]
+"""What an engine hands in, with heartbeats."""
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
 
@@ -34,32 +39,6 @@ NOTHING = "it handed in no point"
 """Why the answer is w = 0."""
 END = object()
 """What `next` gives when an engine has no more to say."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
-
-    `n_threads` is what columns and BLAS may use together; None: columns one by one, BLAS by the size of the work.
-    """
-
-    tol: float
-    tol_given: bool
-    max_iter: int | None
-    started: float
-    deadline: float
-    callback: Callable[[State], Any] | None
-    verbose: int
-    n_threads: int | None
-
-    @property
-    def over(self) -> bool:
-        """Whether the fit is one that nobody has time for: a point of a path after the one that was stopped."""
-        return self.deadline == -np.inf
-
-    def ended(self) -> Limits:
-        """Those of the fits that follow one that was stopped."""
-        return replace(self, deadline=-np.inf)
 
 
 @dataclass(frozen=True)
@@ -315,46 +294,19 @@ class Driver:
             return untouched
         published = self.solver.ends_itself(self.options)
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options))
-
-        def state(iteration: int, row_dots: int | None = None) -> State:
-            values = incumbent.objective, incumbent.lower_bound, incumbent.gap
-            return State(iteration, *values, time.perf_counter() - self.limits.started, j, row_dots)
-
         if incumbent.begin():
             solution = incumbent.certified()
-            yield state(1)
+            yield self._state(incumbent, 1, j)
             return solution
         if self.stopped:
             return incumbent.certified()
         rng = np.random.default_rng([self.seed, j])
-        steps = self._reports(form, problem, shared, incumbent, rng)
-        max_iter = self.limits.max_iter or self.solver.default_max_iter
-        iteration, offer, proven = 0, None, False
-        for report in steps:
-            if report is None:
-                yield None
-            elif isinstance(report, Offer):
-                offer = report
-                yield None
-            else:
-                iteration, offer = iteration + 1, None
-                problem.examine(report.point)
-                incumbent.take(report)
-                if not published and incumbent.promises:
-                    proven = incumbent.proven()
-                if iteration >= max_iter and not proven:
-                    if not (published and next(steps, END) is END):
-                        self.reason = f"max_iter = {max_iter} reached"
-                    incumbent.certified(as_is=True)
-                yield state(iteration, report.row_dots)
-                if proven or iteration >= max_iter:
-                    break
-            if self.stopped:
+        count, most = 0, self.limits.max_iter or self.solver.default_max_iter
+        for reports in self._attempts(form, problem, shared, incumbent, rng):
+            count = yield from self._followed(reports, problem, incumbent, j, count, most)
+            if self.stopped or count >= most:
                 break
-        steps.close()
-        if offer is not None and self.stopped:
-            incumbent.take(offer.make())
-        if not iteration and not self.stopped:
+        if not count and not self.stopped:
             self.reason = NOTHING
         solution = incumbent.certified(as_is=published)
         # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
@@ -365,24 +317,66 @@ class Driver:
             problem.conclude(solution)
         return solution
 
-    def _reports(
+    def _followed(
+        self, reports: Reports, problem: Problem, incumbent: Incumbent, j: int, count: int, most: int
+    ) -> Generator[State | None, None, int]:
+        """Take what an engine reports until it ends, proves enough or may not go on; return how many reports came."""
+        published, offer = self.solver.ends_itself(self.options), None
+        for report in reports:
+            if report is None:
+                yield None
+            elif isinstance(report, Offer):
+                offer = report
+                yield None
+            else:
+                count, offer = count + 1, None
+                problem.examine(report.point)
+                incumbent.take(report)
+                proven = not published and incumbent.promises and incumbent.proven()
+                if count >= most and not proven:
+                    if not (published and next(reports, END) is END):
+                        self.reason = f"max_iter = {most} reached"
+                    incumbent.certified(as_is=True)
+                yield self._state(incumbent, count, j, report.row_dots)
+                if proven or count >= most:
+                    break
+            if self.stopped:
+                break
+        reports.close()
+        if offer is not None and self.stopped:
+            incumbent.take(offer.make())
+        return count
+
+    def _state(self, incumbent: Incumbent, count: int, j: int, row_dots: int | None = None) -> State:
+        values = incumbent.objective, incumbent.lower_bound, incumbent.gap
+        return State(count, *values, time.perf_counter() - self.limits.started, j, row_dots)
+
+    def _attempts(
         self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
-    ) -> Generator[Report | Offer | None, None, None]:
-        """Reports of the engine, and of others where it ends by itself without the gap asked for."""
-        yield from self.engine.reports(form, problem, shared, self.options, rng)
+    ) -> Iterator[Reports]:
+        """Reports of the engine, and of others where it ends without the gap asked for.
+
+        Where rounding ended it, others go on only from a gap that costs more than half of the digits: coefficients are
+        then longer than they need to be.
+        """
+        yield self.engine.reports(form, problem, shared, self.options, rng)
+        half = math.sqrt(float(np.finfo(form.features.dtype).eps))
         for solver in self.relief:
-            if self.stopped or incumbent.certified().certificate.gap <= max(self.limits.tol, REACHED):
+            enough = max(self.limits.tol, REACHED, half if incumbent.at_limit else 0.0)
+            if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
             engine = Supervised(solver, None)
-            if solver.name == self.solver.name or engine.refusal(form) is not None:
-                continue
-            try:
-                solver.check_memory(form)
-                options = solver.check_options({})
-                shared = yield from engine.prepare_next(form, options, None, 1)
-                yield from islice(engine.reports(form, problem, shared, options, rng), LONGEST)
-            except (ValueError, MemoryError):  # what the first engine found is the answer
-                continue
+            if solver.name != self.solver.name and engine.refusal(form) is None:
+                incumbent.resume()
+                yield self._relieved(engine, form, problem, rng)
+
+    def _relieved(self, engine: Supervised, form: Form, problem: Problem, rng: np.random.Generator) -> Reports:
+        """Reports of another engine; where it fails, what the first one found is the answer."""
+        with contextlib.suppress(ValueError, MemoryError):
+            engine.solver.check_memory(form)
+            options = engine.solver.check_options({})
+            shared = yield from engine.prepare_next(form, options, None, 1)
+            yield from islice(engine.reports(form, problem, shared, options, rng), LONGEST)
 
     def _record(self, state: State) -> bool:
         """Keep and show a state; say whether the callback wants to stop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from mdlearn.forms.problem import Problem
@@ -32,6 +33,8 @@ class Incumbent:
         What a certificate will state, as far as estimates are true.
     promised : float
         The smallest objective of coefficients before they are rounded to the type of the rows.
+    at_limit : bool
+        Whether rounding lets no later point of the same engine meet `tol`.
     """
 
     def __init__(self, problem: Problem, tol: float, last: bool) -> None:
@@ -39,6 +42,7 @@ class Incumbent:
         self.zero = problem.values(*problem.known())
         self.objective, self.lower_bound = self.zero
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
+        self.at_limit = False
         self.solution: Solution | None = None  # the best of what is certified
         self.point: Any = None  # what has no certificate yet: the best point,
         self.proof: Any = None  # and that of the best bound
@@ -110,9 +114,17 @@ class Incumbent:
                     self.solution = found
                 self.point = self.proof = None
                 self._read(self.solution)
+                self.at_limit = at_limit
                 return at_limit
         solution = self.certified()
-        return solution.certificate.converged or solution.at_limit or at_limit
+        self.at_limit = at_limit or solution.at_limit
+        return solution.certificate.converged or self.at_limit
+
+    def resume(self) -> None:
+        """Let another engine go on: what rounding costs the best point so far says nothing of its points."""
+        self.at_limit = False
+        if self.solution is not None:
+            self.solution = replace(self.solution, at_limit=False)
 
     def certified(self, as_is: bool = False) -> Solution:
         """Certify the best point with the best bound, once.

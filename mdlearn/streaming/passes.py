@@ -14,7 +14,8 @@ from mdlearn.data.quiet import overflowing
 from mdlearn.data.streams import RowBlocks
 from mdlearn.forms.history import State
 from mdlearn.forms.proof import Certificate
-from mdlearn.solvers.driver import Limits, Shortfall
+from mdlearn.solvers.driver import Shortfall
+from mdlearn.solvers.limits import Limits
 from mdlearn.solvers.progress import Progress
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
