@@ -5,6 +5,7 @@ import pytest
 from uldm_cases import columns, printed, sample
 
 import mdlearn
+from mdlearn.data.basis import KernelColumns
 
 
 @pytest.mark.parametrize("scaling", [None, "max_diag"])
@@ -89,3 +90,19 @@ def test_c_scaling_of_every_class():
     for k, one in enumerate(parts):
         np.testing.assert_allclose(model.decision_function(X)[:, k], one.decision_function(X), rtol=1e-7, atol=1e-9)
         assert model.certificate.parts[k].objective == pytest.approx(one.certificate.objective, rel=1e-11)
+
+
+def test_the_largest_variance_of_every_class_comes_from_few_passes(monkeypatch):
+    """Each class has the coefficients that it has alone against the rest; squares of columns are added up once."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((210, 3)) * [1.0, 10.0, 0.1], rng.integers(1, 4, 210).astype(float)
+    y = np.arange(210) % 35
+    X += rng.standard_normal((35, 3))[y]
+    passes, squares = [], KernelColumns.column_squares
+    monkeypatch.setattr(KernelColumns, "column_squares", lambda *given: passes.append(1) or squares(*given))
+    given = {"c_scaling": "max_diag", "C": 0.01, "basis": "all", "sample_weight": weight, "tol": 1e-10}
+    model = mdlearn.fit("uldm", X, y, multiclass="ovr", **given)
+    assert len(passes) < 5  # some of the engine, none for each of the 35 classes
+    for k in (0, 17, 34):
+        alone = mdlearn.fit("uldm", X, y == k, **given)
+        np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), rtol=1e-6, atol=1e-8)

@@ -16,6 +16,7 @@ from mdlearn.data.checks import Data
 from mdlearn.data.distinct import distinct
 from mdlearn.data.features import Features, LinearFeatures
 from mdlearn.data.kernels import Kernel
+from mdlearn.data.rows import steps
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.blank import AtZero
 from mdlearn.forms.margin import Column, MarginForm
@@ -24,6 +25,8 @@ from mdlearn.objectives.terms import checked_terms
 
 SMALLEST = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""
+COLUMNS_AT_ONCE = 32
+"""Classes whose signed sums are one product."""
 BASES = ("auto", "all", "euclidean", "cholesky")
 
 
@@ -148,15 +151,15 @@ class ULDM(Objective):
         assert isinstance(features, LinearFeatures)
         form = super().form(data, features, bias, params)
         if params["c_scaling"] == "max_diag" and params["C"] > 0:
-            columns = tuple(self._scaled(params, column, features) for column in form.columns)
+            largest = _largest_variances(form.columns, features)
+            columns = tuple(self._scaled(params, column, size) for column, size in zip(form.columns, largest))
             form = replace(form, columns=columns, unit=1.0)
         if form.ridge == 0:
             for column in form.columns:
                 _check_determined(column, features, bias)
         return form
 
-    def _scaled(self, params: dict[str, Any], column: Column, features: LinearFeatures) -> Column:
-        largest = float(_diagonal(column, features).max())
+    def _scaled(self, params: dict[str, Any], column: Column, largest: float) -> Column:
         C = params["C"] * largest
         if not C > 0:
             raise ValueError("c_scaling='max_diag' needs a basis column that varies: here all of K_ii are 0")
@@ -175,12 +178,14 @@ def _more_rows(data: Data) -> bool:
     return True
 
 
-def _diagonal(column: Column, features: LinearFeatures) -> np.ndarray:
-    """K_ii without the bias: the variances of the signed basis columns."""
-    rows, m = features.rows, column.total
-    mean = rows.adjoint(column.counts * column.y) / m
-    variances: np.ndarray = rows.column_squares(column.counts) / m - mean * mean
-    return np.maximum(variances, 0.0)
+def _largest_variances(columns: Sequence[Column], features: LinearFeatures) -> list[float]:
+    """Largest K_ii without the bias, for every column: K_ii are the variances of the signed basis columns."""
+    rows, counts, m = features.rows, columns[0].counts, columns[0].total
+    squares, found = rows.column_squares(counts) / m, np.empty(len(columns))
+    for part in steps(len(columns), COLUMNS_AT_ONCE):
+        means = rows.adjoint(np.stack([counts * column.y for column in columns[part]], axis=1)) / m
+        found[part] = (squares[:, None] - means * means).max(axis=0)
+    return np.maximum(found, 0.0).tolist()
 
 
 def _check_determined(column: Column, features: LinearFeatures, bias: str) -> None:
