@@ -23,8 +23,9 @@ import numpy as np
 
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features import Features
+from mdlearn.data.kernel_rounding import OWN, UNIT
 from mdlearn.data.quiet import overflowing
-from mdlearn.forms.looks import CompositePoint, Look, lengths
+from mdlearn.forms.looks import CompositePoint, Look, at_origin, lengths
 from mdlearn.forms.points import array_fault
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
@@ -52,6 +53,8 @@ class Composite(Problem):
         Weights >= 0 of the rows of W.
     """
 
+    roundings = OWN * UNIT
+    """What sums may lose, relative to their terms, and bounds take off; 0 where the certificate does that itself."""
     nonnegative = False
     """Whether h >= 0 everywhere: then 0 is a tangent from below."""
     first: np.ndarray | None = None
@@ -175,10 +178,11 @@ class Composite(Problem):
         float
             -inf where there is no minimum.
         """
-        excess = np.maximum(lengths(G) - self.beta, 0.0)
-        bare = self.ridge == 0
+        excess, bare = np.maximum(lengths(G) - self.beta, 0.0), self.ridge == 0
         if (excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], CLEAN * sizes[bare])).any():
             return -math.inf
+        # A gradient may be steeper than it was computed.
+        excess = np.maximum(lengths(G) + self.roundings * sizes - self.beta, 0.0)
         return -0.5 * float((excess[~bare] ** 2 / self.ridge[~bare]).sum())
 
     def smooth(self, look: Look) -> float:
@@ -227,20 +231,31 @@ class Composite(Problem):
     def bound(self, look: Look, anchor: Look | None) -> tuple[float, str]:
         """Return a lower bound in units of the form, and what kind of proof it is.
 
-        Here: the minimum of a tangent, mixed with that of the anchor.
+        Here: the minimum of a tangent, mixed with that of the anchor, or what h is nowhere below.
         """
-        G = look.gradient
-        constant = look.value - float((G * look.W).sum())
-        sizes = look.sizes
+        G, constant, sizes = look.gradient, at_origin(look), look.sizes
         if anchor is not None and self.steepness(look) > 1.0:
             share = self._share(G, anchor.gradient)
-            constant += share * (anchor.value - float((anchor.gradient * anchor.W).sum()) - constant)
+            constant += share * (at_origin(anchor) - constant)
             G = G + share * (anchor.gradient - G)
             sizes = np.maximum(sizes, anchor.sizes)
         elif self.floor > -math.inf and self.steepness(look) > 1.0:
             share = self._share(G, np.zeros_like(G))
             constant, G = (1.0 - share) * constant + share * self.floor, (1.0 - share) * G
-        return constant + self.least(G, sizes), "duality gap"
+        lower = constant + self.least(G, sizes)
+        if math.isfinite(lower):
+            lower -= self.tilt(G, look)
+        if self.floor > -math.inf:
+            lower = max(lower, self.floor + self.least(np.zeros_like(G), np.zeros_like(sizes)))
+        return lower, "duality gap"
+
+    def tilt(self, G: np.ndarray, look: Look) -> float:
+        """Return what slopes G of rows without ridge and penalty, which are to be 0, may take from a bound.
+
+        They count as often as coefficients of the optimum differ from 0: taken to be as long as those of the look.
+        """
+        bare = (self.ridge == 0) & (self.beta == 0)
+        return float((np.abs(G[bare]) * np.abs(look.W[bare])).sum())
 
     def _share(self, G: np.ndarray, inner: np.ndarray) -> float:
         """Smallest share of the anchor's gradient that brings every row of the mixture within beta_j."""

@@ -98,7 +98,7 @@ class MarginComposite(Scores):
 
         return apply, D.sum(axis=0) / self.totals
 
-    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
+    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
         """The same; with intercepts alone, first over one row per set of signs, which has the weight of all of them."""
         few = None if W[:-1].any() else self._gathered()
         if few is not None:
@@ -162,7 +162,10 @@ class MarginComposite(Scores):
         least = self.least_curvature
         if least is None:
             return tangents
-        lower = self.objective(look) - 0.5 * least.drop(self.subgradient(look))
+        # Of a gradient that is steeper than it was computed, too.
+        off = np.broadcast_to(self.roundings / math.sqrt(self.shape[1]) * look.sizes[:, None], self.shape)
+        drops = [max(least.drop(R), 0.0) for R in (self.subgradient(look), off)]
+        lower = self.objective(look) - look.below - 0.5 * (math.sqrt(drops[0]) + math.sqrt(drops[1])) ** 2
         return (lower, "residual") if lower > tangents[0] else tangents
 
     def examine(self, point: Any) -> None:
@@ -235,7 +238,9 @@ class LeastCurvature:
 
 
 class ColumnComposite(MarginComposite):
-    """One column without penalty: an engine hands in what the certificate of a column takes."""
+    """One column without penalty: an engine hands in what the certificate of a column takes, roundings and all."""
+
+    roundings = 0.0
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         super().__init__(form, (column,))
@@ -246,6 +251,10 @@ class ColumnComposite(MarginComposite):
     def least_curvature(self) -> LeastCurvature | None:
         """None under a ridge: the certificate of a column knows no bound but that of its multipliers."""
         return None if self.form.ridge > 0 else super().least_curvature
+
+    def tilt(self, G: np.ndarray, look: Look) -> float:
+        """Nothing: the certificate balances multipliers."""
+        return 0.0
 
     def point(self, W: np.ndarray, anchor: np.ndarray | None, look: Look) -> Point:
         """Return multipliers and coefficients."""

@@ -22,6 +22,8 @@ class Look:
         What the terms of each row's gradient add up to without their signs: it tells rounding from slope.
     scores : ndarray of shape (m, k) or None
         Decision values on the training rows, where the problem has such.
+    below : float
+        How far below the value the tangent may lie: what rounding leaves open, and what mixing of tangents costs.
     """
 
     W: np.ndarray
@@ -29,6 +31,7 @@ class Look:
     gradient: np.ndarray
     sizes: np.ndarray
     scores: np.ndarray | None = None
+    below: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +45,8 @@ class CompositePoint:
 def lengths(W: np.ndarray) -> np.ndarray:
     """Length of every row."""
     return np.sqrt(np.einsum("jk,jk->j", W, W))
+
+
+def at_origin(look: Look) -> float:
+    """What the tangent has at 0."""
+    return look.value - look.below - float((look.gradient * look.W).sum())

@@ -5,9 +5,11 @@ Subclasses say what the function of one row is; products with X, free intercepts
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,12 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection
 from mdlearn.forms.composite import CLEAN, Composite, Product
-from mdlearn.forms.looks import Look
+from mdlearn.forms.looks import Look, lengths
 from mdlearn.forms.primal import nearest, representer
 from mdlearn.forms.rounding import to_type
 
 NARROW = 1500
 """Columns up to which the second moments of the rows are worth a matrix."""
-SHIFTS = 100
-"""Most Newton steps on a free bias."""
 LEAST, RAISES = 1e-6, 12
 """Least share of the largest second derivative that such a step is damped with, and how often the share may grow."""
 LESS = 0.9
@@ -57,6 +57,8 @@ class Scores(Composite):
     steepest: float
     reach = 1.0
     separate = False
+    shifts = 100
+    """Most Newton steps on a free bias."""
     assembles = False
     """Whether `curvatures` and `assembled` are there, and worth their price."""
 
@@ -129,25 +131,33 @@ class Scores(Composite):
         W, F = W.copy(), self.scores(W)
         return self._look(W, F, *self._balance(W, F))
 
-    def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float) -> Look:
-        length = float(np.sqrt(np.einsum("ik,ik->", A, A)))
+    def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float, below: float = 0.0) -> Look:
+        sizes = self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A)))
+        # Sums over columns are rounded in decision values as those over rows are in the gradient.
+        below += self.roundings * float(sizes @ lengths(W))
         if self.bias == "free":
             # Far intercepts cancel in decision values, whose rounding then shows in the slopes.
             values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
-            length += ROUNDED * self.steepest * float(self.counts.max()) * float(values)
-        return Look(W, value, self.adjoint(A), self._sizes * length, F)
+            bare = (self.ridge == 0) & (self.beta == 0)
+            sizes[bare] += self._sizes[bare] * ROUNDED * self.steepest * float(self.counts.max()) * float(values)
+        return Look(W, value, self.adjoint(A), sizes, F, below)
 
     @kept
     def _sizes(self) -> np.ndarray:
         """Length of every column; times that of the slopes, a bound of the terms of a gradient (Cauchy-Schwarz)."""
-        ones = np.ones(self.rows.shape[0])
-        squares = np.zeros(self.rows.shape[1])
-        if ((self.ridge == 0) & (self.beta == 0))[: self.rows.shape[1]].any():
-            squares = self.rows.column_squares(ones)
-        return np.sqrt(squares if self.bias == "none" else np.append(squares, ones.sum()))
+        found = self.features.lengths
+        return found if self.bias == "none" else np.append(found, math.sqrt(self.rows.shape[0]))
 
-    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float]:
-        """Move the intercepts, in W and F, to where their slope is rounding; return the derivatives at F and h.
+    def tilt(self, G: np.ndarray, look: Look) -> float:
+        """The same; free intercepts of the optimum are no farther from 0 than decision values without them."""
+        if self.bias != "free" or look.scores is None:
+            return super().tilt(G, look)
+        F, W = look.scores, look.W.copy()
+        W[-1] = np.abs(W[-1]) + 2.0 * (self.reach + np.maximum(F.max(axis=0), -F.min(axis=0)))
+        return super().tilt(G, replace(look, W=W))
+
+    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Move the intercepts, in W and F, to where their slope is rounding; return derivatives, h, and `Look.below`.
 
         Newton steps. Far from the thresholds there is next to no second derivative, and such a step would go astray:
         a share of the largest one is added, as much as it takes for h to fall. All of it always does.
@@ -155,7 +165,7 @@ class Scores(Composite):
         A = F.copy()
         value = self.slopes(W, A)
         most, share = self.steepest * float(self.counts.sum()), 0.0
-        for _ in range(SHIFTS):
+        for _ in range(self.shifts):
             slope = A.sum(axis=0)
             if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
                 break
@@ -169,14 +179,15 @@ class Scores(Composite):
                 B = moved.copy()
                 found = self.slopes(V, B)
                 flat = float(np.linalg.norm(B.sum(axis=0))) <= LESS * float(np.linalg.norm(slope))
-                if found <= value + 1e-4 * float(slope @ step) or (flat and found <= value + 1e-13 * abs(value)):
+                fallen = step.any() and found <= value + 1e-4 * float(slope @ step)
+                if fallen or (flat and found <= value + 1e-13 * abs(value)):
                     break
                 share = max(LEAST, 8.0 * share)
             else:
                 break
             W[-1], F[:], A, value = V[-1], moved, B, found
             share = 0.125 * share if share > LEAST else 0.0
-        return A, value
+        return A, value, 0.0
 
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Second derivative with respect to the intercepts, (k, k)."""
