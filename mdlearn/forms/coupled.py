@@ -14,10 +14,11 @@ from mdlearn.data.features import LinearFeatures
 from mdlearn.data.kept import kept
 from mdlearn.data.rows import Rows, Selection, steps
 from mdlearn.forms.certificate import value_at_zero
+from mdlearn.forms.composite import CLEAN
 from mdlearn.forms.looks import Look
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.passes import PIECE, pass_of
-from mdlearn.forms.scores import EVERY, Bend, Scores
+from mdlearn.forms.scores import EVERY, FLAT, Bend, Scores
 
 ROUNDING = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
@@ -42,6 +43,7 @@ class MarginComposite(Scores):
     """
 
     separate = True
+    shifts = 40
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
         assert isinstance(form.features, LinearFeatures)
@@ -104,7 +106,46 @@ class MarginComposite(Scores):
         if few is not None:
             super(MarginComposite, few)._balance(W, np.repeat(W[-1:], few.signs.shape[0], axis=0))
             F[:] = W[-1]
-        return super()._balance(W, F)
+        A, value, below = super()._balance(W, F)
+        return self._enclose(W, F, A) or (A, value, below)
+
+    def _enclose(self, W: np.ndarray, F: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float, float] | None:
+        """Do the same by bisection where Newton steps left a slope; None where they left none.
+
+        Next to large decision values a logistic term is a kink between two floats, and none of them has the slope 0.
+        Tangents at both, mixed, have it.
+        """
+        slope, size = np.abs(A.sum(axis=0)), np.abs(A).sum(axis=0)
+        steep = slope > FLAT * size
+        if not (slope > CLEAN * size).any() or not np.isfinite(F).all():
+            return None
+        V, start = W.copy(), W[-1].copy()
+        V[-1] = 0.0
+        bare = self.scores(V)
+
+        def at(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+            V[-1] = np.where(steep, floats(place), start)
+            B = bare + V[-1]
+            value = self.slopes(V, B)
+            return B, B.sum(axis=0), value
+
+        farthest = np.abs(start) + 2.0 * (self.reach + np.abs(bare).max(axis=0))
+        low, high = places(-farthest), places(farthest)
+        steep &= (at(low)[1] <= 0) & (at(high)[1] > 0)
+        while (low + 1 < high)[steep].any():
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            rises = at(middle)[1] > 0
+            low, high = np.where(rises, low, middle), np.where(rises, middle, high)
+        if not steep.any():
+            return None
+        (B, falling, _), (C, rising, _) = at(low), at(high)
+        change = np.where(steep, rising - falling, 1.0)
+        share = np.where(steep, -falling / change, 0.0)
+        nearer = np.where(share <= 0.5, low, high)
+        value = at(nearer)[2]
+        W[-1], F[:] = V[-1], bare + V[-1]
+        lost = np.minimum(share, 1.0 - share) * change * (floats(high) - floats(low))
+        return B + share * (C - B), value, float(lost[steep].sum())
 
     def _gathered(self) -> MarginComposite | None:
         """The same function of the intercepts, from a row per set of signs; None where there are nearly as many."""
@@ -263,3 +304,14 @@ class ColumnComposite(MarginComposite):
         z, d = column.y * look.scores[:, 0], self.rows.shape[1]
         b = float(W[d, 0]) if self.bias != "none" else 0.0
         return Point(column.slopes(z), column.spread(z), np.ascontiguousarray(W[:d, 0]), b)
+
+
+def places(values: np.ndarray) -> np.ndarray:
+    """Integers in the order of the floats, next to each other where these are."""
+    bits = np.ascontiguousarray(values).view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def floats(places: np.ndarray) -> np.ndarray:
+    """The floats at such places."""
+    return np.where(places < 0, np.iinfo(np.int64).min - places, places).view(np.float64)
