@@ -146,7 +146,7 @@ def test_memory_beyond_the_rows():
 # ---------------------------------------------------------------- threads
 
 SCRIPT = """
-import json, os, sys, warnings
+import contextlib, json, os, sys, warnings
 sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import numpy as np
@@ -157,8 +157,9 @@ def slept():
     # How often each other thread has gone back to sleep.
     counts = {}
     for task in os.listdir("/proc/self/task"):
-        if int(task) != os.getpid():
-            with open(f"/proc/self/task/{task}/status") as lines:
+        gone = contextlib.suppress(FileNotFoundError, ProcessLookupError)
+        with gone, open(f"/proc/self/task/{task}/status") as lines:
+            if int(task) != os.getpid():
                 counts[task] = next(int(line.split()[1]) for line in lines if line.startswith("voluntary"))
     return counts
 
