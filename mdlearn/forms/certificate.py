@@ -33,6 +33,9 @@ SAME = 1e-14
 """Relative difference of two objective values that rounding makes."""
 BLURRED = 1e-10
 """Relative error of a bound from which it is computed anew."""
+ROUNDS, SMALL = 4, 1e-2
+"""Most corrections of sums that have to be 0, and what one may take away beside what remains for it to be the last:
+rounding of large terms that cancel is seen in the small ones that are left."""
 ROUNDING = 1e-14
 """What is left of sums that are 0, relative to their terms."""
 
@@ -99,8 +102,13 @@ def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Sum zero, nothing where the variance has no weight; the shift along the counts costs the bound least."""
     if column.kappa == 0:
         return np.zeros_like(sigma)
-    centred = sigma - column.counts * (float(sigma.sum()) / column.total)
-    return centred if column.whole else np.where(column.counts > 0, centred, 0.0)
+    centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
+    for _ in range(ROUNDS):
+        excess = float(centred.sum())
+        centred = centred - column.counts * (excess / column.total)
+        if abs(excess) <= SMALL * float(np.abs(centred).sum()):
+            break
+    return centred
 
 
 def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
@@ -110,10 +118,16 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     signs are the same, multipliers that push the sum the wrong way shrink in proportion, then the others grow towards
     their caps.
     """
-    excess = float(column.y @ (column.sides @ beta + sigma + column.pull))
+    others = column.sides @ beta + column.pull
+    excess = float(column.y @ (others + sigma))
     if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
-        return beta, sigma - direction * (excess / float(direction @ column.y))
+        for _ in range(ROUNDS):
+            sigma = _feasible_sigma(column, sigma - direction * (excess / float(direction @ column.y)))
+            before, excess = excess, float(column.y @ (others + sigma))
+            if abs(before) <= SMALL * float(np.abs(others + sigma).sum()):
+                break
+        return beta, sigma
     signs = np.multiply.outer(column.sides, column.y)
     beta = beta.copy()
     shrink = (signs * excess > 0) & (beta > 0)
