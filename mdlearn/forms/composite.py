@@ -34,6 +34,8 @@ from mdlearn.forms.start import Start
 
 CLEAN = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
+TILTED = 1e-3
+"""Share of the objective that a slope which is to be 0 may take from a bound: more is no rounding, and no bound."""
 Product = Callable[[np.ndarray], np.ndarray]
 
 
@@ -244,7 +246,8 @@ class Composite(Problem):
             constant, G = (1.0 - share) * constant + share * self.floor, (1.0 - share) * G
         lower = constant + self.least(G, sizes)
         if math.isfinite(lower):
-            lower -= self.tilt(G, look)
+            tilt = self.tilt(G, look)
+            lower = lower - tilt if tilt <= TILTED * max(abs(look.value), abs(self.at_zero)) else -math.inf
         if self.floor > -math.inf:
             lower = max(lower, self.floor + self.least(np.zeros_like(G), np.zeros_like(sizes)))
         return lower, "duality gap"
