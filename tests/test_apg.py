@@ -279,3 +279,22 @@ def test_columns_that_depend_on_each_other(k):
     assert model.certificate.converged and independent.certificate.converged
     assert model.certificate.objective == pytest.approx(independent.certificate.objective, rel=1e-9)
     assert np.abs(model.coef_).max() < 100.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lines_that_end_at_a_kink_close_by(seed):
+    """Eight points far from the origin, each many times: all losses are straight lines up to kinks a step away.
+
+    There the second derivative is the ridge alone, and a Newton step of it is far too long.
+    """
+    rng = np.random.default_rng(seed)
+    X = 10170.0 + 14.0 * rng.standard_normal((8, 11))
+    X = X[rng.integers(0, 8, 56)]
+    rng.standard_normal(11)
+    along = X @ rng.standard_normal(11)
+    y = np.where(along > np.median(along), 1, -1)
+    given = {"lambda1": 0.0, "lambda2": 0.056, "ridge": 2.5e-4, "alpha": 0.1885, "bias": "regularized"}
+    model = mdlearn.fit("mdlm", X, y, solver="apg", max_iter=1000, **given)
+    assert model.certificate.converged and model.certificate.kind == "duality gap"
+    other = mdlearn.fit("mdlm", X, y, solver="newton", **given)
+    assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-6)

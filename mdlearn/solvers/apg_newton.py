@@ -14,7 +14,6 @@ FORCING, FINEST = 0.01, 1e-8
 """Relative residuals of the first linear systems and of the last."""
 PRODUCTS = 100
 """Most products with the second derivative per step."""
-HALVINGS = 12
 PATIENCE = 4
 """Steps that leave the slope as it is, after which no more are taken."""
 CLOSE = 1e-4
@@ -49,7 +48,7 @@ class Finish:
             found = None
             if stalled < PATIENCE:
                 step = yield from self._direction(look)
-                found = None if step is None else (yield from self._along(look, step))
+                found = None if step is None else (yield from self._along(look, step, L))
             if found is None:
                 # Rounding, or a model that does not hold here.
                 if not told:
@@ -115,15 +114,19 @@ class Finish:
             yield None
         return lambda R: np.column_stack([solve(r) for solve, r in zip(solves, R.T)])
 
-    def _along(self, look: Look, step: np.ndarray) -> Generator[None, None, Look | None]:
-        """Halve the step until the objective falls as a descent direction lets it; None where it does not."""
+    def _along(self, look: Look, step: np.ndarray, L: float) -> Generator[None, None, Look | None]:
+        """Halve the step until the objective falls as a descent direction lets it; None where it does not.
+
+        The end is a step as short as that of the first-order method: where losses are straight lines up to a kink, the
+        kink may be that close, and the second derivative knows nothing of it.
+        """
         problem = self.problem
         value, residual = problem.objective(look), self._residual(look)
         expected = float((problem.subgradient(look) * step).sum())
         if not expected < 0:
             return None
-        length = 1.0
-        for _ in range(HALVINGS):
+        length, least = 1.0, min(0.5, residual / (L * float(np.linalg.norm(step))))
+        while length > least:
             trial = look.W + length * step
             # A row that would pass through 0 stops there: beyond, the model does not hold.
             trial[(np.einsum("jk,jk->j", trial, look.W) <= 0) & (problem.beta > 0)] = 0.0
