@@ -209,8 +209,9 @@ class _Started:
 def starts(case):
     """No answer is worse than the start that it was given.
 
-    For the same parameters by what is certified; for others in extended precision, but for twice what an objective is
-    certified above its own true value: the value of a start is known no better than that of the answer.
+    For the same parameters by what is certified; for others in extended precision, but for what both objectives are
+    certified above their own true values: the value of a start is known no better than that of the answer, and worse
+    with longer coefficients, as the rounding of a Gram matrix counts by their products.
     """
     for out, start, _ in case.starts:
         if out.model is None:
@@ -225,10 +226,18 @@ def starts(case):
             before = [float(value) for value in values.exact or values.predicted or ()]
             after = [float(value) for value in out.values.exact or out.values.predicted or ()]
             unknown = values.noise + out.values.noise
-            slack = [2 * abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))]
+            doubts = 1.0 + max(1.0, _length(start) / _length(out.model)) ** 2
+            slack = [
+                doubts * abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))
+            ]
         for part, began, some in zip(out.parts, before, slack):
             if np.isfinite(began) and not part.objective <= began + some:
                 yield out, f"objective {part.objective:.12g} by {out.model.solver}, its start has {began:.12g}"
+
+
+def _length(model):
+    """Sum of the absolute coefficients of a Gram matrix; 1 where a model has none."""
+    return float(np.abs(getattr(model, "dual_coef_", 1.0)).sum()) or 1.0
 
 
 def slow_starts(case):
