@@ -1,6 +1,7 @@
 """The method of multipliers behind sparse problems: derivatives, line search, optimum, awkward rows."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import mdlearn
 from mdlearn.data.csr_rows import CsrRows
 from mdlearn.data.features import LinearFeatures
 from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import certify_best
+from mdlearn.forms.certificate import certify, certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
@@ -85,6 +86,35 @@ def test_it_reaches_the_optimum_from_nothing(loss, variance, bias):
     exact = min(r.objective for r in itertools.islice(steps, 60))
     assert certificate.converged
     assert certificate.objective == pytest.approx(exact, rel=1e-9)
+
+
+def long_rows(seed, m=260, blocks=12, width=16, near=3):
+    """Rows of some blocks each, with entries of the size of 100, and few on the wrong side."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(20, 140, (blocks, width))
+    X = np.round(centres[rng.integers(blocks, size=m)] + rng.normal(0, 12, (m, width)))
+    away = np.linalg.norm(X[:, None] - centres, axis=2)
+    A = np.zeros((m, blocks, width))
+    for i, own in enumerate(np.argsort(away, axis=1)[:, :near]):
+        A[i, own] = np.multiply.outer(away[i, own].min() / away[i, own] / near, X[i])
+    f = X @ rng.standard_normal(width) + rng.normal(0, 20, m)
+    return sp.csr_matrix(A.reshape(m, -1)), np.where(f > np.median(f), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_the_end_of_a_step_has_multipliers_whose_coefficients_are_as_good(bias, monkeypatch):
+    monkeypatch.setattr("mdlearn.solvers.proximal.NARROW", 100)
+    rows, y = long_rows(0)
+    column = Column(y, np.ones(y.shape[0]), 0.0, 0.0, (HingeTerm(0.2),))
+    form = MarginForm(LinearFeatures(CsrRows(rows)), (column,), bias)
+    solver, ends, last, width = start(form, column), [], None, math.inf
+    for report in solver.run():
+        if last is not None and solver.width < width:
+            own = certify(form, column, last.point, 1e-6).certificate
+            ends.append((last.objective - last.lower_bound, own.objective - own.lower_bound))
+        last, width = (last if report is None else report), solver.width
+    told = [(gap, own) for gap, own in ends if 1e-9 < gap / last.objective < 1e-4]  # rounding shows in smaller ones
+    assert len(told) >= 2 and all(own <= 2.001 * gap for gap, own in told)
 
 
 def test_it_takes_more_rows_on_a_slope_than_it_factors(monkeypatch):
