@@ -186,6 +186,19 @@ def test_rows_that_are_nearly_alike():
     assert gradient[u < bound].max() < 1e-5 and gradient[u > -bound].min() > -1e-5
 
 
+@pytest.mark.parametrize("h", [1e-300, 1e-150, 1.0, 49.0, 1e150])
+@pytest.mark.parametrize("room", [0.5, 10.0])
+def test_equal_rows_of_any_size(h, room):
+    """The sum of their multipliers is 1 / h, or what their boxes hold; products of entries may be 0 or infinite."""
+    u, e = np.zeros(3), np.ones(3)
+    high = np.full(3, room / (3 * h))
+    zeros = np.zeros(3)
+    box = greedy.Box(np.full((3, 3), h), zeros, 0.0, zeros, zeros, high, u, e, np.empty((4, 3)))
+    assert greedy.doubles(box, 10, 1e-12) <= 3
+    assert h * u.sum() == pytest.approx(min(1.0, room), rel=1e-12)
+    assert e == pytest.approx(np.full(3, max(0.0, 1.0 - room)), abs=1e-12)
+
+
 def test_a_row_of_length_zero_goes_to_its_bound():
     H, u, e = np.diag([0.0, 2.0, 0.0]), np.zeros(3), np.array([1.0, 1.0, -1.0])
     one = np.ones(3)

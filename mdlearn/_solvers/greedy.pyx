@@ -8,6 +8,7 @@ The gradient e is kept up to date, so that the best coordinate is known: few upd
 from libc.math cimport INFINITY, fabs
 
 cdef double TINY = 1e-10  # least curvature of the second coordinate, of its own: equal rows have none
+cdef double ROUNDING = 1e-14  # gradient of the second coordinate, of the first one's, that is rounding
 
 
 cdef class Box:
@@ -68,8 +69,9 @@ cdef inline void move(Box p, Py_ssize_t k, double change) noexcept nogil:
 cdef (double, double) both(Box p, Py_ssize_t i, Py_ssize_t j, double a) noexcept nogil:
     # The optimum over two coordinates: the free one, or the better of those on the edges that it lies beyond.
     cdef double hi = p.length[i], hj = p.length[j], ei = p.e[i], ej = p.e[j], best = -INFINITY, gain
-    cdef double det = max(hi * hj - a * a, TINY * hi * hj)
-    cdef double x = (ei * hj - a * ej) / det, y = (ej * hi - a * ei) / det, d = x, f = y, near
+    # Quotients, not products: those of entries of 1e-300 are 0.
+    cdef double ai = a / hi, aj = a / hj, xi = ei / hi, xj = ej / hj, det = max(1.0 - ai * aj, TINY)
+    cdef double x = (xi - ai * xj) / det, y = (xj - aj * xi) / det, d = x, f = y, near
     if x != within(p, i, x):
         d = within(p, i, x)
         f = within(p, j, (ej - a * d) / hj)
@@ -110,12 +112,15 @@ cdef Py_ssize_t double_steps(Box p, Py_ssize_t most, double enough) noexcept nog
                 a = one[k] + c * p.border[k]
                 score = p.e[k] - a * x
                 score = max(score * p.up[k], -score * p.down[k])
-                left = max(p.length[k] - a * a * p.weight[i], TINY * p.length[k])
+                left = max(p.length[k] - a * (a * p.weight[i]), TINY * p.length[k])
                 if score * score > best * left and k != i and left > 0.0:
                     best, second = score * score / left, k
             if second >= 0:
-                j = second
-                d, f = both(p, i, j, p.H[i, j] + c * p.border[j])
+                a = one[second] + c * p.border[second]
+                # An equal row gains nothing but rounding, and does not say how to share the step.
+                if fabs(p.e[second] - a * x) > ROUNDING * p.violation:
+                    j = second
+                    d, f = both(p, i, j, a)
         move(p, i, d)
         if j != i:
             move(p, j, f)
