@@ -36,7 +36,14 @@ def test_an_engine_that_ends_without_an_answer(sample, kernel, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "objective, kernel", [("svm", "linear"), ("svm", "rbf"), ("lsvm", "linear"), ("l3svm", "linear")]
+    "objective, kernel",
+    [
+        ("svm", "linear"),
+        ("svm", "rbf"),
+        ("lsvm", "linear"),
+        ("l3svm", "linear"),
+        ("l2lr", "linear"),
+    ],
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_an_engine_that_ends_a_little_early(sample, objective, kernel, classes, monkeypatch):

@@ -200,7 +200,7 @@ RULES = (
 )
 
 
-RELIEF = (Newton(), CoordinateDescent(), Interior())
+RELIEF = (Newton(), CoordinateDescent(), Interior(), APG())
 """Engines that go on, in this order, where the one that was chosen ends without the gap asked for."""
 
 
