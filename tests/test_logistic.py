@@ -97,17 +97,32 @@ def test_separable_rows_without_a_norm_are_refused(name, bias):
     assert model.certificate.converged, "one row on the wrong side, and there is an optimum"
 
 
+@pytest.mark.parametrize("solver", ["newton", "apg"])
 @pytest.mark.parametrize("name", ["l2lr", "mlr"])
-def test_rows_that_separate_in_part_are_refused(name):
+def test_rows_that_separate_in_part_are_refused(name, solver):
     """A column that only one class has: its weight grows without end, while the other rows overlap."""
     X, y = overlapping()
     extra = np.zeros((len(y), 1))
     extra[np.flatnonzero(y == 1)[:5]] = 1.0
     for tol in (1e-3, 1e-6, 1e-12):
         with pytest.raises(ValueError, match=NONE):
-            mdlearn.fit(name, np.hstack([X, extra]), y, lam=0, tol=tol)
+            mdlearn.fit(name, np.hstack([X, extra]), y, lam=0, tol=tol, solver=solver)
     extra[np.flatnonzero(y == -1)[0]] = 1.0
-    assert mdlearn.fit(name, np.hstack([X, extra]), y, lam=0, tol=1e-12).certificate.converged
+    assert mdlearn.fit(name, np.hstack([X, extra]), y, lam=0, tol=1e-12, solver=solver).certificate.converged
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_rise_where_rows_separate_in_part(seed):
+    """Multipliers of the rows that only one class has end at 0, and the others make up for them."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 3, (31, 2)) / 2.0, rng.integers(0, 2, 31)
+    X = np.hstack([X, (rng.random((31, 2)) < 0.3) * y[:, None]])
+    lower = 0.0
+    for n in range(1, 12):
+        found = mdlearn.fit("mlr", X, y, lam=0.0, alpha=0.18, bias="none", solver="apg", max_iter=n).certificate
+        assert found.lower_bound >= lower * (1.0 - 1e-12) and found.lower_bound <= found.objective
+        lower = max(lower, found.lower_bound)
 
 
 def test_the_row_that_prevents_separation_must_have_a_weight():

@@ -27,7 +27,7 @@ from mdlearn.forms.primal import NARROW
 from mdlearn.forms.proof import Certificate, Solution, judge
 from mdlearn.forms.separability import check_by_program, check_separable, check_separated
 from mdlearn.forms.start import Start
-from mdlearn.forms.unridged import corrects_at_once
+from mdlearn.forms.unridged import check_attained, corrects_at_once
 
 
 class Problem(ABC):
@@ -113,6 +113,11 @@ class Problem(ABC):
         return lower
 
     @property
+    def corrects(self) -> bool:
+        """Whether a point's bound may be larger than what its engine knows: here, never."""
+        return False
+
+    @property
     def expandable(self) -> bool:
         """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
         return True
@@ -186,6 +191,11 @@ class ColumnProblem(Problem):
         with overflowing():
             return held_objective(self.form, self.part, point, objective)
 
+    @property
+    def corrects(self) -> bool:
+        """Whether multipliers of every point are corrected: without a ridge their sums have to be 0."""
+        return bool(self.form.ridge == 0 and self.form.features.ready and corrects_at_once(self.form))
+
     def held_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
         with overflowing():
@@ -251,9 +261,11 @@ class ColumnProblem(Problem):
         check_by_program(self.form, self.part)
 
     def conclude(self, solution: Solution) -> None:
-        """Raise ValueError for constraints that are not met, or by no more than rounding."""
+        """Raise ValueError for constraints that are not met, or by no more than rounding, and without an optimum."""
         if self.hard:
             check_separated(self.form, self.part, solution)
+        elif self.form.ridge == 0 and solution.beta is not None:
+            check_attained(self.form, self.part, solution.beta)
 
 
 class Several(ABC):

@@ -14,7 +14,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.separability import LARGEST_ROWS, reach, signed_rows
 from mdlearn.margins.eigen import eigen
 
-ROUNDS = 3
+ROUNDS = 10
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
 CLEAN = 1e-13
 """Residual, relative to the sum of its terms, that counts as rounding."""
@@ -48,11 +48,16 @@ def without_ridge(
     nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
     if features.width > NARROW:
         return nothing
-    freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
-    metric = _Metric(features, column, freedom.sum(axis=0), bias)
+    metric = None
     for _ in range(ROUNDS):
+        if metric is None:
+            freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
+            metric = _Metric(features, column, freedom.sum(axis=0), bias)
         f = column.y * metric.decision(metric.solve(residual))
-        beta = np.clip(beta - column.sides[:, None] * freedom * f, 0.0, column.caps)
+        moved = beta - column.sides[:, None] * freedom * f
+        beta = np.clip(moved, 0.0, column.caps)
+        if not np.array_equal(beta, moved):  # what met its bound gives way no more: others have to
+            metric = None
         sigma = sigma + column.spread(f)
         residual, clean = _residual(features, column, beta, sigma, bias)
         if clean:
@@ -155,6 +160,17 @@ class Attainment:
         self.waiting = False
         if recedes(self.form, self.column):
             raise _unattained()
+
+
+def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
+    """Raise ValueError where multipliers that prove a bound are at their ends because there is no optimum.
+
+    At an optimum those of logistic terms are inside; far out along a direction without end they go to 0.
+    """
+    kinds = {t.kind for t in column.terms if t.weight > 0}
+    at_end = (beta <= 0) | (beta >= column.caps)
+    if kinds == {"logistic"} and (at_end & (column.counts > 0)).any() and recedes(form, column):
+        raise _unattained()
 
 
 def recedes(form: MarginForm, column: Column) -> bool:

@@ -70,7 +70,7 @@ class Incumbent:
             held, _ = problem.values(problem.held(report.point, report.objective), report.lower_bound)
             if self.last or held < self.objective:
                 self.objective, self.point = held, report.point
-        if lower > self.lower_bound or math.isinf(lower):
+        if lower > self.lower_bound or math.isinf(lower) or problem.corrects:
             _, lower = problem.values(report.objective, problem.held_bound(report.point, report.lower_bound))
         if lower > self.lower_bound:
             self.lower_bound, self.proof = lower, report.point
