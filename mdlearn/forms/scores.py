@@ -167,7 +167,7 @@ class Scores(Composite):
         most, share = self.steepest * float(self.counts.sum()), 0.0
         for _ in range(self.shifts):
             slope = A.sum(axis=0)
-            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
+            if not np.isfinite(F).all() or (np.abs(slope) <= FLAT * np.abs(A).sum(axis=0)).all():
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
             bends = self.intercept_bends(W, F)
