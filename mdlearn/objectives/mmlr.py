@@ -92,6 +92,8 @@ class PairLogistic(Scores):
     alpha, lam : float
     """
 
+    averages = True
+
     def __init__(self, data: Data, features: LinearFeatures, bias: str, alpha: float, lam: float) -> None:
         k = data.classes.shape[0]
         super().__init__(features, bias, data.counts, k, 2.0 * lam, 0.0)
@@ -127,8 +129,11 @@ class PairLogistic(Scores):
 
     def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
         """Second derivatives along the differences f_y - f_k."""
-        codes, own = self.codes, (np.arange(F.shape[0]), self.codes)
-        D = self.curvatures(F, 0.0)
+        return self.bent(self.curvatures(F, 0.0))
+
+    def bent(self, D: np.ndarray) -> tuple[Bend, np.ndarray]:
+        """The same, for given `curvatures`."""
+        codes, own = self.codes, (np.arange(D.shape[0]), self.codes)
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
             B: np.ndarray = D * (U - U[own][:, None])

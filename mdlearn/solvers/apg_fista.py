@@ -16,7 +16,7 @@ import numpy as np
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.looks import Look
 from mdlearn.forms.scores import Scores
-from mdlearn.solvers.apg_assembled import descend
+from mdlearn.solvers.apg_averaged import descend
 from mdlearn.solvers.apg_axes import Axes, narrowed
 from mdlearn.solvers.apg_newton import Finish
 from mdlearn.solvers.base import Report, Reports
@@ -130,7 +130,7 @@ class Accelerated:
     def _descend(self) -> Reports:
         """Steps of FISTA, with Newton steps where the rows that are 0 stay the same for a while."""
         problem, state, finish = self.problem, self.state, Finish(self.problem)
-        if isinstance(problem, Scores) and problem.assembles:
+        if isinstance(problem, Scores) and problem.averages:
             state.W = state.Q = yield from descend(problem, state.W, self.report)
         steady, next_try = 0, STEADY
         while True:

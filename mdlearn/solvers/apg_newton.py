@@ -98,7 +98,7 @@ class Finish:
             return None
         goal = max(FINEST, min(FORCING, slope / max(self._size(look), slope)))
         step = np.zeros(problem.shape)
-        step[rows] = yield from _conjugate(times, solve, target, goal)
+        step[rows] = yield from conjugate(times, solve, target, goal)
         return step
 
     def _preconditioner(self, look: Look, rows: np.ndarray, over: np.ndarray) -> Generator[None, None, Solve]:
@@ -172,7 +172,7 @@ def _divide(by: np.ndarray) -> Solve:
     return lambda r: r / by
 
 
-def _conjugate(
+def conjugate(
     times: Callable[[np.ndarray], np.ndarray], solve: Solve, target: np.ndarray, goal: float
 ) -> Generator[None, None, np.ndarray]:
     """Solve by preconditioned conjugate gradients to a relative residual; stop at a direction without curvature."""

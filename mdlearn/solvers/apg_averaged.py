@@ -1,9 +1,9 @@
-"""Newton steps with the second derivative as one matrix, for composites without a penalty that write it cheaply.
+"""Newton steps with averaged second derivatives, for composites without a penalty.
 
 A logistic term is flat far from its threshold, and a step that believes its second derivative there goes much too far.
-So the matrix is made of averages over the distance that decision values still move, as for the engine `newton`
+So averages are taken over the distance that decision values still move, as for the engine `newton`
 (`mdlearn.solvers.smooth`), and the length of a step is the minimiser along it: passes over decision values, none over
-the rows.
+the rows. With few coefficients, second derivatives are one matrix; else conjugate gradients solve by products.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 
 from mdlearn.forms.looks import Look
 from mdlearn.forms.scores import Scores
+from mdlearn.solvers.apg_newton import FINEST, FORCING, conjugate
+from mdlearn.solvers.apg_preconditioner import Preconditioner
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.line import FAR, TRIALS
 from mdlearn.solvers.smooth import CLOSE, LONG
@@ -31,20 +33,27 @@ def descend(
 ) -> Generator[Report | None, None, np.ndarray]:
     """Yield a report per step from W; return where rounding allows no better one."""
     look, reach = problem.settle(W), problem.reach
-    lowest, flattest, stalled = np.inf, np.inf, 0
+    lowest, flattest, steepest, stalled = np.inf, np.inf, 0.0, 0
+    preconditioner = None if problem.assembles else Preconditioner(problem)
     while True:
         yield report(look)
         value, slope = problem.objective(look), problem.slope(look)
         steep = float(np.linalg.norm(slope))
+        steepest = max(steepest, steep)
         stalled = 0 if value < lowest - 1e-15 * abs(lowest) or steep < 0.5 * flattest else stalled + 1
         lowest, flattest = min(lowest, value), min(flattest, steep)
         assert look.scores is not None
         fine = reach > RESOLVED * (1.0 + float(np.abs(look.scores).max()))
-        H = yield from problem.assembled(problem.curvatures(look.scores, reach if fine else 0.0))
-        step = _solved(H, -slope.T.ravel())
-        if step is None or stalled >= PATIENCE:
+        if stalled >= PATIENCE or not steep:
             return look.W
-        V = np.ascontiguousarray(step.reshape(slope.T.shape).T)
+        D = problem.curvatures(look.scores, reach if fine else 0.0)
+        if preconditioner is None:
+            V = _solved((yield from problem.assembled(D)), -slope)
+        else:
+            goal = max(FINEST, min(FORCING, steep / steepest))
+            V = yield from _by_products(problem, D, preconditioner, -slope, goal)
+        if V is None:
+            return look.W
         U = problem.scores(V)
         t = _length(problem, look, V, U)
         if not 0.0 < t < FAR:
@@ -56,7 +65,7 @@ def descend(
 
 
 def _solved(H: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-    """Solve with a positive semidefinite matrix, in units of its diagonal."""
+    """Solve with a positive semidefinite matrix, in units of its diagonal; the target has shape (p, k)."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     diagonal = np.diagonal(H)
@@ -71,9 +80,21 @@ def _solved(H: np.ndarray, target: np.ndarray) -> np.ndarray | None:
         except LinAlgError:
             share *= RAISE
             continue
-        found: np.ndarray = scale * cho_solve(factor, scale * target, check_finite=False)
-        return found
+        found = scale * cho_solve(factor, scale * target.T.ravel(), check_finite=False)
+        return np.ascontiguousarray(found.reshape(target.T.shape).T)
     return None
+
+
+def _by_products(
+    problem: Scores, D: np.ndarray, preconditioner: Preconditioner, target: np.ndarray, goal: float
+) -> Generator[None, None, np.ndarray]:
+    """Solve to a relative residual; every iteration takes two passes over the rows."""
+    bend, means = problem.bent(D)
+
+    def times(V: np.ndarray) -> np.ndarray:
+        return problem.adjoint(bend(V, problem.scores(V))) + problem.ridge[:, None] * V
+
+    return (yield from conjugate(times, preconditioner.solve(means), target, goal))
 
 
 def _length(problem: Scores, look: Look, V: np.ndarray, U: np.ndarray) -> float:
