@@ -298,3 +298,14 @@ def test_lines_that_end_at_a_kink_close_by(seed):
     assert model.certificate.converged and model.certificate.kind == "duality gap"
     other = mdlearn.fit("mdlm", X, y, solver="newton", **given)
     assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-6)
+
+
+def test_every_intercept_has_a_slope_of_rounding():
+    """Not only beside the terms of all twelve columns: a column that is left takes 65 passes of bisection."""
+    problem = composite("free", k=12)[0]
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        W = 10.0 ** rng.uniform(-2, 1) * rng.standard_normal(problem.shape)
+        F = problem.scores(W)
+        A, _, below = super(MarginComposite, problem)._balance(W, F)
+        assert (np.abs(A.sum(axis=0)) <= scores.FLAT * np.abs(A).sum(axis=0)).all() and below == 0.0
