@@ -59,8 +59,10 @@ class Scores(Composite):
     separate = False
     shifts = 100
     """Most Newton steps on a free bias."""
+    averages = False
+    """Whether `curvatures`, `bent` and `assembled` are there."""
     assembles = False
-    """Whether `curvatures` and `assembled` are there, and worth their price."""
+    """Whether the matrix of `assembled` is worth its price."""
 
     def __init__(
         self, features: LinearFeatures, bias: str, counts: np.ndarray, n_columns: int, ridge: float, penalty: float
@@ -99,6 +101,10 @@ class Scores(Composite):
 
     def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
         """Second derivatives at decision values F, or averages over `reach` to either side where these are larger."""
+        raise NotImplementedError
+
+    def bent(self, D: np.ndarray) -> tuple[Bend, np.ndarray]:
+        """Return what `bend` does, for given `curvatures`."""
         raise NotImplementedError
 
     def assembled(self, D: np.ndarray) -> Generator[None, None, np.ndarray]:
