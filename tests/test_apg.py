@@ -309,9 +309,9 @@ def test_lines_that_end_at_a_kink_close_by(seed):
     ],
 )
 def test_intercepts_of_many_classes_take_few_passes(params, monkeypatch):
-    """A slope is compared with its own column's terms, of which those of the variance cancel: no bisection is needed.
+    """Slopes of one column, beside the terms of all, end the Newton steps; what these leave there is not bisected.
 
-    With those of all columns a single one was left and took 65 passes; without those that cancel, no step was enough.
+    Of the variance, margins and their mean cancel where classes are very unequal: no step meets a column's own bar.
     """
     passes = [0]
     slopes = MarginComposite.slopes

@@ -100,14 +100,6 @@ class MarginComposite(Scores):
 
         return apply, D.sum(axis=0) / self.totals
 
-    def terms(self, W: np.ndarray, F: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """The same; of the variance, margins and their mean, which may cancel where classes are very unequal."""
-        size = super().terms(W, F, A)
-        if not self.kappa.any():
-            return size
-        mean = np.abs((self.means * W).sum(axis=0))
-        return np.asarray(size + self.kappa * (np.einsum("ik,ik->k", self.each, np.abs(F)) + self.totals * mean))
-
     def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
         """The same; with intercepts alone, first over one row per set of signs, which has the weight of all of them."""
         few = None if W[:-1].any() else self._gathered()
@@ -123,9 +115,10 @@ class MarginComposite(Scores):
         Next to large decision values a logistic term is a kink between two floats, and none of them has the slope 0.
         Tangents at both, mixed, have it.
         """
-        slope, size = np.abs(A.sum(axis=0)), self.terms(W, F, A)
+        slope, size = np.abs(A.sum(axis=0)), np.abs(A).sum(axis=0)
         steep = slope > FLAT * size
-        if not (slope > CLEAN * size).any() or not np.isfinite(F).all():
+        left = slope.max() > FLAT * size.sum() and (slope > CLEAN * size).any()
+        if not left or not np.isfinite(F).all():
             return None
         V, start = W.copy(), W[-1].copy()
         V[-1] = 0.0

@@ -30,8 +30,6 @@ LESS = 0.9
 """Share of the slope that a Newton step on a free bias may leave."""
 FLAT = 2e-14
 """Slope of a free bias, relative to the sum of its terms, that counts as none."""
-CLOSE = 1e-10
-"""The same, from which the next step is all rounding."""
 ROUNDED = float(np.finfo(float).eps) / CLEAN
 """What rounding leaves of a slope, in units of what counts as rounding."""
 EVERY = slice(None)
@@ -172,13 +170,10 @@ class Scores(Composite):
         """
         A = F.copy()
         value = self.slopes(W, A)
-        most, share, steep = self.steepest * float(self.counts.sum()), 0.0, math.inf
+        most, share = self.steepest * float(self.counts.sum()), 0.0
         for _ in range(self.shifts):
             slope = A.sum(axis=0)
-            with np.errstate(invalid="ignore"):
-                before, steep = steep, float(np.nan_to_num(np.abs(slope) / self.terms(W, F, A)).max())
-            # Sums of very many rows may be no flatter: a step that leaves them as they are was the last.
-            if not np.isfinite(F).all() or steep <= FLAT or LESS * before < steep <= CLOSE:
+            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
             bends = self.intercept_bends(W, F)
@@ -199,10 +194,6 @@ class Scores(Composite):
             W[-1], F[:], A, value = V[-1], moved, B, found
             share = 0.125 * share if share > LEAST else 0.0
         return A, value, 0.0
-
-    def terms(self, W: np.ndarray, F: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """Sums of the absolute terms that the slopes of intercepts are made of, from derivatives A at F, by column."""
-        return np.asarray(np.abs(A).sum(axis=0))
 
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Second derivative with respect to the intercepts, (k, k)."""
