@@ -261,7 +261,7 @@ class ColumnProblem(Problem):
         check_by_program(self.form, self.part)
 
     def conclude(self, solution: Solution) -> None:
-        """Raise ValueError for constraints that are not met, or by no more than rounding, and without an optimum."""
+        """Raise ValueError where constraints are not met, or by no more than rounding, or where no optimum exists."""
         if self.hard:
             check_separated(self.form, self.part, solution)
         elif self.form.ridge == 0 and solution.beta is not None:
