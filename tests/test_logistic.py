@@ -123,6 +123,7 @@ def test_bounds_rise_where_rows_separate_in_part(seed):
         found = mdlearn.fit("mlr", X, y, lam=0.0, alpha=0.18, bias="none", solver="apg", max_iter=n).certificate
         assert found.lower_bound >= lower * (1.0 - 1e-12) and found.lower_bound <= found.objective
         lower = max(lower, found.lower_bound)
+    assert lower > 1.0, "without a correction 0 is all that is known"
 
 
 def test_the_row_that_prevents_separation_must_have_a_weight():
