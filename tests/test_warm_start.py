@@ -267,6 +267,20 @@ def test_a_limit_that_ends_before_the_gram_matrix(kind, bias):
     assert ended.certificate.lower_bound <= whole.certificate.objective
 
 
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_said_of_a_point_does_not_depend_on_the_gram_matrix_being_there(seed):
+    """Sums in another order told another objective: decision values here are small differences of large products."""
+    rng = np.random.default_rng(seed)
+    X = 1e5 * rng.standard_normal((60, 4))
+    y = np.where(X[:, 0] + 1e5 * rng.standard_normal(60) > 0, 1, -1)
+    given = {"kernel": lambda A, B: (A @ B.T + 1.0) ** 2, "bias": "none"}
+    whole = mdlearn.fit("lssvm", X, y, tol=1e-12, **given)
+    ended = mdlearn.fit("lssvm", X, y, time_limit=1e-9, warm_start=whole, **given)
+    assert np.array_equal(ended.dual_coef_, whole.dual_coef_)
+    assert ended.certificate.objective == whole.certificate.objective
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_start_that_tells_nothing_costs_no_steps(seed):
     rng = np.random.default_rng(seed)

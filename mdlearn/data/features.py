@@ -219,9 +219,19 @@ class KernelFeatures:
         for asked, answer in self._known.answers:
             if np.array_equal(asked, coef):
                 return answer.copy()
+        if "gram" not in self._store and self._needs_most(coef):
+            for _ in self.gram():
+                pass
         answer = self._store["gram"] @ coef if "gram" in self._store else self._from_rows(coef)
         self._known.answers = ((coef.copy(), answer.copy()), *self._known.answers[:1])
         return answer
+
+    def _needs_most(self, coef: np.ndarray) -> bool:
+        """Whether rows of the Gram matrix cost as much as the whole of it, which is one block.
+
+        The whole says more: its own rounding, and the same of a point whether or not a fit has come to need it.
+        """
+        return self.n_rows**2 <= BLOCK_ENTRIES and 2 * int(np.count_nonzero(coef)) >= self.n_rows
 
     def _from_rows(self, coef: np.ndarray) -> np.ndarray:
         """G alpha from the rows that are known, and from the others that alpha needs."""
