@@ -10,7 +10,7 @@ import numpy as np
 
 import mdlearn
 from fuzz import runs
-from fuzz.reference import values_of
+from fuzz.reference import hidden, values_of
 from fuzz.runs import parts_of, scale_of
 
 CONTRADICTION = 1e-8
@@ -209,9 +209,8 @@ class _Started:
 def starts(case):
     """No answer is worse than the start that it was given.
 
-    For the same parameters by what is certified; for others in extended precision, but for what both objectives are
-    certified above their own true values: the value of a start is known no better than that of the answer, and worse
-    with longer coefficients, as the rounding of a Gram matrix counts by their products.
+    For the same parameters by what is certified; for others in extended precision, but for what the answer's objective
+    is certified above its own true value, and for what roundings of kernel values may hide of the start's.
     """
     for out, start, _ in case.starts:
         if out.model is None:
@@ -225,19 +224,11 @@ def starts(case):
             values = values_of(case.problem, _Started(start, out.model))
             before = [float(value) for value in values.exact or values.predicted or ()]
             after = [float(value) for value in out.values.exact or out.values.predicted or ()]
-            unknown = values.noise + out.values.noise
-            doubts = 1.0 + max(1.0, _length(start) / _length(out.model)) ** 2
-            slack = [
-                doubts * abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))
-            ]
+            unknown = values.noise + out.values.noise + hidden(case.problem, _Started(start, out.model))
+            slack = [abs(p.objective - v) + unknown + EQUAL * s for p, v, s in zip(out.parts, after, scales(out))]
         for part, began, some in zip(out.parts, before, slack):
             if np.isfinite(began) and not part.objective <= began + some:
                 yield out, f"objective {part.objective:.12g} by {out.model.solver}, its start has {began:.12g}"
-
-
-def _length(model):
-    """Sum of the absolute coefficients of a Gram matrix; 1 where a model has none."""
-    return float(np.abs(getattr(model, "dual_coef_", 1.0)).sum()) or 1.0
 
 
 def slow_starts(case):

@@ -250,6 +250,26 @@ def values_of(problem, model, X=None):
     return Values(exact, predicted, zero, noise)
 
 
+def hidden(problem, model):
+    """What roundings of kernel values may hide of the objectives at a model's coefficients, part by part.
+
+    Some matrix whose entries differ by these roundings is that of the kernel. Decision values are moved by what they
+    make, all towards or all away from the labels, or all one way: the objective is known no better than that.
+    """
+    if problem.linear or model.extras.get("basis_indices_") is not None or "approximation" in model.params:
+        return 0.0
+    F, _, squares, W = decision_values(problem, model)
+    G, A = gram(problem, model.params.get("gamma")), abs(model.dual_coef_.astype(LD))
+    lengths = np.sqrt(np.maximum(np.diagonal(G), 0))
+    roundings = GIVEN * np.finfo(np.float32 if problem.single and problem.kernel == "precomputed" else float).eps
+    off = roundings * (A @ lengths)[:, None] * lengths
+    longer = squares + (A * off).sum(axis=1)
+    here, _ = objective_at(problem, model, F, squares, W)
+    towards = np.where(problem.codes == np.arange(len(F))[:, None] + (len(F) == 1), 1.0, -1.0)
+    moved = [objective_at(problem, model, F + s * off, longer, W)[0] for s in (1.0, -1.0, towards, -towards)]
+    return float(max(abs(v - u) for one in moved for v, u in zip(one, here)))
+
+
 class _WithoutIntercept:
     """The same model with intercepts of 0."""
 
@@ -266,5 +286,7 @@ def _columns(model, X):
 def _noise(problem, model, F, size, squares, W, exact):
     """How far rounding of extended precision may move the objective: it is asked for values moved by as much."""
     step = 8 * EPS * size * problem.X.shape[1]
-    moved = [objective_at(problem, model, F + s * step, squares, W)[0] for s in (1, -1)]
+    # A squared length is a sum over decision values: rounding of these counts once more by every coefficient.
+    lost = (abs(model.dual_coef_) * step).sum(axis=1) if W is None and len(model.dual_coef_) == len(F) else 0.0
+    moved = [objective_at(problem, model, F + s * step, squares + s * lost, W)[0] for s in (1, -1)]
     return float(max(abs(sum(v) - sum(exact)) for v in moved) + EPS * 1e2 * abs(sum(exact)))
