@@ -12,6 +12,8 @@ from mdlearn.solvers.base import Report
 
 LEVEL = 1e-12
 """Relative difference of two objective values that counts as none."""
+HALVED = 0.5
+"""Share of a gap at the limit of rounding that the next one is to be below: else no later one is waited for."""
 
 
 class Incumbent:
@@ -42,7 +44,7 @@ class Incumbent:
         self.zero = problem.values(*problem.known())
         self.objective, self.lower_bound = self.zero
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
-        self.at_limit = False
+        self.at_limit, self.limited = False, math.inf  # and the gap of the last point that was
         self.solution: Solution | None = None  # the best of what is certified
         self.point: Any = None  # what has no certificate yet: the best point,
         self.proof: Any = None  # and that of the best bound
@@ -114,15 +116,20 @@ class Incumbent:
                     self.solution = found
                 self.point = self.proof = None
                 self._read(self.solution)
-                self.at_limit = at_limit
-                return at_limit
+                return self._rests(at_limit)
         solution = self.certified()
-        self.at_limit = at_limit or solution.at_limit
-        return solution.certificate.converged or self.at_limit
+        rests = self._rests(at_limit or solution.at_limit)
+        return solution.certificate.converged or rests
+
+    def _rests(self, at_limit: bool) -> bool:
+        """Whether points at the limit of rounding get no better: what it costs grows with their coefficients."""
+        before, self.at_limit = self.limited, at_limit
+        self.limited = self.gap if at_limit else math.inf
+        return at_limit and not self.gap < HALVED * before
 
     def resume(self) -> None:
         """Let another engine go on: what rounding costs the best point so far says nothing of its points."""
-        self.at_limit = False
+        self.at_limit, self.limited = False, math.inf
         if self.solution is not None:
             self.solution = replace(self.solution, at_limit=False)
 
