@@ -46,6 +46,8 @@ PATIENCE = 20
 """Rounds without progress after which rounding is taken to be reached."""
 SHORT = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
+ROUNDED = 1e-8
+"""Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
 
 
 class Dual(Protocol):
@@ -231,10 +233,10 @@ class CoordinateDescent(Solver):
             best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
             rounds += 1
         explicit = isinstance(form.features, LinearFeatures)
-        if free:
-            yield from _by_steps(form, column, shared, rng)
-        elif explicit and form.features.width <= FINISH_WIDTH:
+        if not free and explicit and form.features.width <= FINISH_WIDTH:
             yield from _finish(form, column, report.point)
+        if free or best > ROUNDED:
+            yield from _by_steps(form, column, shared, rng)
 
 
 def _by_steps(form: MarginForm, column: Column, shared: Any, rng: np.random.Generator) -> Steps:
