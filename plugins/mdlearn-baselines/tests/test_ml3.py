@@ -106,7 +106,10 @@ def test_no_small_change_lowers_the_objective(k):
 
 
 def convex_minimum(W, X, y, share, lam):
-    """Smallest value of the convex problem that touches the objective at W: SLSQP over W and the losses."""
+    """Smallest value of the convex problem that touches the objective at W: SLSQP over W and the losses.
+
+    SLSQP ends a little early on some machines, and is begun again where it ended until that gains nothing.
+    """
     k, m = W.shape[0], len(y)
     E, own = np.column_stack([X, np.ones(m)]), (np.arange(m), y)
     Z = np.maximum(np.einsum("krd,nd->nkr", W, E)[own], 0.0)
@@ -131,9 +134,18 @@ def convex_minimum(W, X, y, share, lam):
 
     start = np.append(0.9 * W.ravel(), np.full(m, 2.0 + k))
     limits = {"type": "ineq", "fun": slack}
-    return minimize(
-        value, start, jac=slope, method="SLSQP", constraints=limits, options={"ftol": 1e-10, "maxiter": 300}
-    )
+    least = np.inf
+    for _ in range(20):
+        found = minimize(
+            value, start, jac=slope, method="SLSQP", constraints=limits, options={"ftol": 1e-12, "maxiter": 300}
+        )
+        start = found.x
+        start[W.size :] = np.maximum(0.0, start[W.size :] - np.minimum(0.0, slack(start).reshape(m, k).min(axis=1)))
+        reached = value(start)
+        if reached > least - 1e-10:
+            break
+        least = reached
+    return min(least, reached)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -142,12 +154,12 @@ def test_the_residual_is_what_the_convex_problem_could_save(k):
     share = counts / counts.sum()
     model = mdlearn.fit("ml3", X, y, sample_weight=counts, lam=0.05, n_latent=2, tol=1e-10)
     found = convex_minimum(weights(model), X, y, share, 0.05)
-    assert found.fun == pytest.approx(model.certificate.objective, abs=1e-6)
+    assert found == pytest.approx(model.certificate.objective, abs=1e-6)
     with pytest.warns(mdlearn.ConvergenceWarning, match="first-order residual"):
         early = mdlearn.fit("ml3", X, y, sample_weight=counts, lam=0.05, n_latent=2, tol=1e-10, max_iter=1)
     certificate = early.certificate
     found = convex_minimum(weights(early), X, y, share, 0.05)
-    saved = certificate.objective - found.fun
+    saved = certificate.objective - found
     assert 1e-4 < saved <= certificate.gap * certificate.objective + 1e-7
 
 
