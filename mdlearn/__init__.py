@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from mdlearn import datasets, margins, plotting, selection, sources, testing
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
-    from mdlearn.data.kernels import KernelFunction
-    from mdlearn.data.streams import RowBlocks
+    from mdlearn.data.features.kernels import KernelFunction
+    from mdlearn.data.row_blocks.source import RowBlocks
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
-    from mdlearn.objectives.relative_weights import relative
+    from mdlearn.objectives.declaration.relative_weights import relative
     from mdlearn.plugins.files import load
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.manager import list_plugins
     from mdlearn.selection.choosing import select
-    from mdlearn.selection.path import fit_path
-    from mdlearn.selection.result import Path
+    from mdlearn.selection.paths.fits import fit_path
+    from mdlearn.selection.paths.result import Path
     from mdlearn.selection.validated import CrossValidation, Selection
     from mdlearn.selection.validation import cross_validate
     from mdlearn.solvers.base import Solver
@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "hookimpl": "mdlearn.plugins.hookspecs",
     "fit": "mdlearn.api",
-    "fit_path": "mdlearn.selection.path",
+    "fit_path": "mdlearn.selection.paths.fits",
     "cross_validate": "mdlearn.selection.validation",
     "select": "mdlearn.selection.choosing",
     "list_objectives": "mdlearn.api",
@@ -46,13 +46,13 @@ _LAZY = {
     "list_plugins": "mdlearn.plugins.manager",
     "load": "mdlearn.plugins.files",
     "Objective": "mdlearn.objectives.base",
-    "relative": "mdlearn.objectives.relative_weights",
-    "KernelFunction": "mdlearn.data.kernels",
+    "relative": "mdlearn.objectives.declaration.relative_weights",
+    "KernelFunction": "mdlearn.data.features.kernels",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
     "Certificate": "mdlearn.forms.proof",
-    "Path": "mdlearn.selection.result",
-    "RowBlocks": "mdlearn.data.streams",
+    "Path": "mdlearn.selection.paths.result",
+    "RowBlocks": "mdlearn.data.row_blocks.source",
     "CrossValidation": "mdlearn.selection.validated",
     "Selection": "mdlearn.selection.validated",
 }

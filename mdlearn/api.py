@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.driver.driver import Shortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forming import Handed
-from mdlearn.forms.history import State
+from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.driver import Shortfall
 from mdlearn.stages import Call
-from mdlearn.streaming import blocks_of, fit_blocks
+from mdlearn.streaming.fitting import blocks_of, fit_blocks
 
 
 def fit(

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_number
+from mdlearn.data.validation import check_number
+from mdlearn.driver.limits import Limits
 from mdlearn.errors import did_you_mean
-from mdlearn.solvers.limits import Limits
 
 MOST_THREADS = 1024
 """A larger number is a slip: BLAS would be asked to start them all."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mdlearn.commands.parsers import add_compare, add_demo, add_fit, add_predict, add_reproduce
-from mdlearn.data.kernels import ARGUMENTS, DEFAULTS, FORMULAS, PARAMETERS
+from mdlearn.data.features.kernels import ARGUMENTS, DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.plugins.manager import list_plugins, registry
@@ -140,7 +140,7 @@ def _kernels() -> int:
 
 
 def _solvers() -> int:
-    from mdlearn.solvers.choice import RULES
+    from mdlearn.solvers.auto import RULES
 
     for name, cls in registry().solvers.items():
         options = ", ".join(f"{key}={value!r}" for key, value in cls.options.items())

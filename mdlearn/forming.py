@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.arrays import check_size
-from mdlearn.data.checks import Data
-from mdlearn.data.feature_map import MappedFeatures
-from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.pairs import Pieces
-from mdlearn.data.quiet import without_warnings
-from mdlearn.forms.blank import AtZero
+from mdlearn.data.class_pairs import Pieces
+from mdlearn.data.features.feature_map import MappedFeatures
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.arrays import check_size
+from mdlearn.data.validation import Data
+from mdlearn.driver.driver import Prepared, Starts
+from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import Solution
+from mdlearn.numerics.errstate import without_warnings
 from mdlearn.objectives.base import Objective
-from mdlearn.solvers.driver import Prepared, Starts
 
 
 @dataclass(eq=False)

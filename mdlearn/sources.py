@@ -16,9 +16,9 @@ from mdlearn.commands.layout import Columns
 from mdlearn.commands.packed import blocks, opened
 from mdlearn.commands.svmlight import read_svmlight, with_columns
 from mdlearn.commands.tables import Frame, Pieces
-from mdlearn.data.checks import check_number
-from mdlearn.data.rows import steps
-from mdlearn.data.streams import RowBlocks
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.rows.rows import steps
+from mdlearn.data.validation import check_number
 
 ROWS = 100_000
 Source = Callable[[], Iterator[tuple[Any, ...]]]

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import one_of
-from mdlearn.data.checks import Data, check_data, check_regression
-from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.kernel_map import approximated, check_asked
-from mdlearn.data.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
-from mdlearn.data.memory import worded
-from mdlearn.data.pairs import Pieces
+from mdlearn.data.class_pairs import Pieces
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernel_approximation import approximated, check_asked
+from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
+from mdlearn.data.validation import Data, check_data, check_regression
+from mdlearn.driver.driver import Driver, Outcome, Prepared, Shortfall, Starts
+from mdlearn.driver.limits import Limits
+from mdlearn.driver.validation import Supervised, takes
 from mdlearn.forming import Handed, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -27,15 +29,13 @@ from mdlearn.forms.proof import Solution
 from mdlearn.model.build import Held, build_model, held_values, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
-from mdlearn.numerics.blas import product_work, threads_for
+from mdlearn.numerics.blas_threads import product_work, threads_for
+from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.given import instance_of, options_of, solver_of
 from mdlearn.plugins.manager import find, origin, registry
+from mdlearn.plugins.resolve import instance_of, options_of, solver_of
+from mdlearn.solvers.auto import RELIEF, choose
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.choice import RELIEF, choose
-from mdlearn.solvers.driver import Driver, Outcome, Prepared, Shortfall, Starts
-from mdlearn.solvers.limits import Limits
-from mdlearn.solvers.supervised import Supervised, takes
 
 READERS = {"classification": check_data, "regression": check_regression}
 """What reads X and y, by the objective's task."""

@@ -9,7 +9,7 @@ ENGINE = """
     from mdlearn.forms.composite import CompositePoint
     from mdlearn.forms.margin import Point
     from mdlearn.solvers.base import Report
-    from mdlearn.solvers.interior import Interior
+    from mdlearn.solvers.interior_point.solver import Interior
 
 
     class Odd(Interior):

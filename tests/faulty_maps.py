@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn.data.feature_map import FeatureMap, MappedFeatures, array_of
+from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
 from mdlearn.objectives.svm import SVM
 from mdlearn.testing.features import check_features
 

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 from persistence_cases import opened
 
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
 
 LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
 

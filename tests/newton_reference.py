@@ -9,9 +9,9 @@ from reference import gram, scale_gamma
 from scipy.optimize import minimize
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
 
 
 def data(classes=2, m=60, d=4, seed=0):

@@ -22,7 +22,7 @@ GOOD = """
     import mdlearn
     from mdlearn.objectives.base import Parameter, Terms
     from mdlearn.forms.losses import HingeTerm
-    from mdlearn.solvers.interior import Interior
+    from mdlearn.solvers.interior_point.solver import Interior
 
 
     class Mean(mdlearn.Objective):
@@ -67,7 +67,7 @@ HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels, mdlearn_sources"
 BARE = "def mdlearn_objectives():\n    return []\n"
 SOLVER = """
     import mdlearn
-    from mdlearn.solvers.interior import Interior
+    from mdlearn.solvers.interior_point.solver import Interior
 
     class Bad(Interior):
         {line}

@@ -7,12 +7,12 @@ import sys
 import numpy as np
 from scipy import sparse
 
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers import sgd_task
+from mdlearn.solvers.stochastic import task as sgd_task
 
 HINGE = (HingeTerm(2.0),)
 SQUARED_HINGE = (HingeTerm(0.7, power=2),)

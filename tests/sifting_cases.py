@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.state import Margins
-from mdlearn.solvers.systems import RowSystem
+from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.systems.explicit import RowSystem
 
 from .draining import drain
 

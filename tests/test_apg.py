@@ -12,14 +12,14 @@ from scipy.sparse import csr_matrix
 
 import mdlearn
 from mdlearn._solvers import apg as kernel
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms import scores
-from mdlearn.forms.coupled import MarginComposite
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
+from mdlearn.forms.joint import decision_values
+from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.apg_batches import expected_bend
-from mdlearn.solvers.apg_paper import paper
+from mdlearn.solvers.proximal_gradient.published import paper
+from mdlearn.solvers.proximal_gradient.stochastic import expected_bend
 
 
 def composite(bias="none", k=3, loss=None, weights=None, **given):
@@ -242,7 +242,7 @@ def test_a_step_too_long_is_found_out(monkeypatch):
     """An estimate of L that is far too small is raised, and the fit converges."""
     X, y = sample(3)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    whole = scores.Scores.lipschitz
+    whole = decision_values.Scores.lipschitz
     monkeypatch.setattr(MarginComposite, "lipschitz", lambda self: 1e-3 * whole(self))
     wrong = fit_paper(X, y, beta=0.05, tol=1e-12)
     assert wrong.certificate.converged and wrong.coef_ == pytest.approx(right.coef_, abs=1e-6)
@@ -252,7 +252,7 @@ def test_long_rows(monkeypatch):
     """Beyond NARROW columns there are no matrices of that size: Lanczos with products, a diagonal preconditioner."""
     X, y = sample(3, n=80, d=20)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    monkeypatch.setattr(scores, "NARROW", 3)
+    monkeypatch.setattr(decision_values, "NARROW", 3)
     for A in (X, csr_matrix(X)):
         other = fit_paper(A, y, beta=0.05, tol=1e-12)
         assert other.certificate.kind == "duality gap" and other.certificate.converged

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.forms.scores import Scores
-from mdlearn.solvers import apg_fista
-from mdlearn.solvers.apg_axes import narrowed
+from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.solvers.proximal_gradient import fista as apg_fista
+from mdlearn.solvers.proximal_gradient.row_axes import narrowed
 
 
 @pytest.fixture

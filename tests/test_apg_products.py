@@ -8,10 +8,10 @@ from mdlm_paper import sample
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
-from mdlearn.solvers.apg_preconditioner import Preconditioner
+from mdlearn.solvers.proximal_gradient.preconditioner import Preconditioner
 
 BIASES = ["none", "regularized", "free"]
 
@@ -52,7 +52,7 @@ def test_columns_that_depend_on_each_other_have_one_solution():
 
 
 def test_of_many_columns_the_diagonal_is_taken(monkeypatch):
-    monkeypatch.setattr("mdlearn.forms.scores.NARROW", 3)
+    monkeypatch.setattr("mdlearn.forms.joint.decision_values.NARROW", 3)
     X, y = sample(3, n=60)
     problem = prepared(X, y, "free", 1e-3)
     assert problem.moments is None

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.data import memory
-from mdlearn.data.kernel_map import KernelMap, whitening
+from mdlearn.data.features.kernel_approximation import KernelMap, whitening
+from mdlearn.numerics import memory
 
 OBJECTIVES = {
     "ldm": {},
@@ -259,7 +259,7 @@ def test_features_are_made_until_the_deadline_only(name, how, solver, clock, mon
     if solver == "sgd" and name in ("mdlm", "l2lr"):
         name, solver = "svm", "asgd"
     monkeypatch.setattr(KernelMap, "features", slow)
-    monkeypatch.setattr("mdlearn.data.feature_map.BLOCK_ENTRIES", 2000)
+    monkeypatch.setattr("mdlearn.data.features.feature_map.BLOCK_ENTRIES", 2000)
     given = {"kernel": "rbf", "approximation": how, "n_components": 20, "solver": solver, "time_limit": 3.5}
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
         model = mdlearn.fit(name, X, y, **given)

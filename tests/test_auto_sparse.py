@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import mdlearn
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.solvers.outer import outer_operations
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.solvers.systems.weighted_gram import outer_operations
 
 
 def rows(m, d, entries, seed=0):

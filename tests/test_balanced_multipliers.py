@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import dual
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.margin import Column, MarginForm
 
 

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from reference import gram
 
 import mdlearn
-from mdlearn.data import basis as module
-from mdlearn.data.basis import KernelColumns
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features import basis as module
+from mdlearn.data.features.basis import KernelColumns
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import DenseRows
 
 TIGHT = {"tol": 1e-12}
 

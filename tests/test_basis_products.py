@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import mdlearn
-from mdlearn.data import basis
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.kernels import make_kernel
-from mdlearn.solvers import choice
+from mdlearn.data.features import basis
+from mdlearn.data.features.kernels import make_kernel
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.solvers import auto as choice
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.basis import basis_features
-from mdlearn.data.checks import check_data
-from mdlearn.data.kernels import make_kernel
-from mdlearn.forms.certificate import certify
+from mdlearn.data.features.basis import basis_features
+from mdlearn.data.features.kernels import make_kernel
+from mdlearn.data.validation import check_data
+from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import find
-from mdlearn.solvers.basis_spectrum import BasisSpectrum
-from mdlearn.solvers.decomposed import decompose
-from mdlearn.solvers.decompositions import Decompositions
+from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
+from mdlearn.solvers.quadratic.decompositions import Decompositions
 
 GRID = {"C": [1e-12, 1e-8, 1e-4, 1e-2, 0.1]}
 

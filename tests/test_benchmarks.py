@@ -102,7 +102,7 @@ def test_every_engine_on_something_small(process):
 def test_visits_are_counted_and_the_loops_put_back():
     counting = module("counting")
     X, y = module("workloads").gaussians(300, 5)
-    task = importlib.import_module("mdlearn.solvers.sgd_task")
+    task = importlib.import_module("mdlearn.solvers.stochastic.task")
     before = task.walk_dense
     with counting.visits() as count:
         mdlearn.fit("svm", X, y, solver="sgd", bias="none", solver_options={"epochs": 4, "eta0": 0.01})
@@ -151,7 +151,7 @@ sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 import numpy as np
 import benchmarks.threads as threads
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.numerics.blas_threads import blas_threads
 
 def slept():
     # How often each other thread has gone back to sleep.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from draining import drain
 
-from mdlearn.data.blocks import BlockRows, Layout
-from mdlearn.solvers import block_factor as module
-from mdlearn.solvers.block_factor import factored
+from mdlearn.data.features.clustered_rows import BlockRows, Layout
+from mdlearn.solvers.systems import block_factor as module
+from mdlearn.solvers.systems.block_factor import factored
 
 
 def rows_of(sizes, L, dtype=np.float64, seed=0):

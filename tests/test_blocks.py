@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 from draining import drain
 
-from mdlearn.data import blocks as module
-from mdlearn.data.blocks import BlockRows, Layout, block_rows
-from mdlearn.data.clusters import bandwidth
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.landmarks import make_projection
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.clustering.distances import bandwidth
+from mdlearn.data.features import clustered_rows as module
+from mdlearn.data.features.clustered_rows import BlockRows, Layout, block_rows
+from mdlearn.data.features.landmarks import make_projection
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import InsufficientMemory
 
 M, K, L = 57, 6, 5
@@ -150,7 +150,7 @@ def test_features_lie_in_the_block_of_the_nearest_centre(projection, store, dtyp
 
 def test_features_that_do_not_fit_are_refused(monkeypatch):
     X, C, P = problem()
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 2 * 80 * 7 * 8.0 - 1)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2 * 80 * 7 * 8.0 - 1)
     rows = DenseRows(X)
     with pytest.raises(InsufficientMemory, match="7 features of 80 rows"):
         drain(block_rows(rows, C, P, make_projection("dot", None, rows, np.ones(80))))

@@ -14,7 +14,7 @@ from documents import PROJECT
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.choice import RULES
+from mdlearn.solvers.auto import RULES
 
 PICTURE = "mdlearn-demo-margins.png"
 

@@ -9,15 +9,15 @@ import pytest
 import scipy.sparse as sp
 from draining import drain
 
-from mdlearn.data import distinct as distinct_module
-from mdlearn.data import kmeans as kmeans_module
-from mdlearn.data import lloyd as lloyd_module
-from mdlearn.data.clusters import assign, bandwidth, memberships
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.kmeans import kmeans
-from mdlearn.data.lloyd import Cloud, HeldLloyd, Lloyd
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.clustering import kmeans as kmeans_module
+from mdlearn.data.clustering import lloyd as lloyd_module
+from mdlearn.data.clustering.distances import assign, bandwidth, memberships
+from mdlearn.data.clustering.kmeans import kmeans
+from mdlearn.data.clustering.lloyd import Cloud, HeldLloyd, Lloyd
+from mdlearn.data.rows import distinct as distinct_module
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import DenseRows
 
 
 def centres(rows, n, counts=None, seed=0, restarts=1):

@@ -9,7 +9,7 @@ from mdlm_paper import sample
 import mdlearn
 from mdlearn.forms.composite import Composite, Look
 from mdlearn.objectives.base import Objective, Parameter
-from mdlearn.solvers.apg import APG
+from mdlearn.solvers.proximal_gradient.solver import APG
 
 
 class LeastSquares(Composite):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn._solvers import csr as kernels
-from mdlearn.data.arrays import check_rows
+from mdlearn.data.rows.arrays import check_rows
 
 
 def matrix(dtype=np.float64, index=np.int32, m=83, d=40, seed=3):

@@ -122,7 +122,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(place, run, mo
 
 @pytest.mark.parametrize("name, line", [("a.csv.gz", b"1,2,0\n"), ("a.svm.gz", b"1 1:1 2:3\n")])
 def test_a_packed_file_beyond_the_memory_is_refused(name, line, place, run, monkeypatch):
-    from mdlearn.data import memory
+    from mdlearn.numerics import memory
 
     Path(name).write_bytes(gzip.compress(line * 500_000))
     monkeypatch.setattr(memory, "available_bytes", lambda: 2e6)
@@ -155,7 +155,7 @@ def test_svmlight_errors_name_the_line(line, place, run):
 
 @pytest.mark.parametrize("options", [(), ("--features", "2147483647")])
 def test_a_column_beyond_the_memory_is_refused_before_the_fit(options, place, run, monkeypatch):
-    from mdlearn.data import memory
+    from mdlearn.numerics import memory
 
     Path("b.svm").write_text("1 1:1 2147483647:1\n-1 2:1\n" if not options else "1 1:1\n-1 2:1\n")
     monkeypatch.setattr(memory, "available_bytes", lambda: 100e9)

@@ -7,9 +7,9 @@ import pytest
 from mdlm_paper import sample, signs_of
 from scipy.optimize import minimize
 
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.coupled import LeastCurvature, MarginComposite
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
+from mdlearn.forms.joint.margins import LeastCurvature, MarginComposite
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 

@@ -13,9 +13,9 @@ import pytest
 from documents import ARCHITECTURE, PACKAGE, PROJECT, README, ROOT, blocks
 
 import mdlearn
-from mdlearn.data.kernels import PARAMETERS
+from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.choice import RULES
+from mdlearn.solvers.auto import RULES
 from mdlearn.testing import CHECKS
 
 

@@ -21,11 +21,11 @@ FOR_PLUGINS = {
     "mdlearn.forms.losses": ("HingeTerm", "LogisticTerm"),
     "mdlearn.forms.given": ("GivenLoss",),
     "mdlearn.forms.native": ("NativeFunction",),
-    "mdlearn.forms.history": ("State",),
+    "mdlearn.forms.progress": ("State",),
     "mdlearn.forms.composite": ("Composite",),
-    "mdlearn.forms.looks": ("Look",),
+    "mdlearn.forms.joint.point": ("Look",),
     "mdlearn.forms.margin": ("Point",),
-    "mdlearn.data.feature_map": ("FeatureMap",),
+    "mdlearn.data.features.feature_map": ("FeatureMap",),
     "mdlearn.solvers.base": ("Report",),
 }
 """Names that docs/plugins.md uses beside those of the package itself."""

@@ -11,12 +11,12 @@ from fuzz_effort import EFFORTS, broken, fit, in_blocks, looks, problem, worse
 from warm_cases import rows, text
 
 import mdlearn
-from mdlearn.forms.history import State, settled
 from mdlearn.forms.margin import Point
+from mdlearn.forms.progress import State, settled
 from mdlearn.forms.proof import judge, judge_residual
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.interior import Interior
-from mdlearn.solvers.newton import Newton
+from mdlearn.solvers.interior_point.solver import Interior
+from mdlearn.solvers.newton.solver import Newton
 
 
 @pytest.mark.parametrize("seed", range(1000, 1006))

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 import mdlearn
-from mdlearn.margins.eigen import eigen
+from mdlearn.numerics.symmetric_eigenvalues import eigen
 
 
 @pytest.fixture

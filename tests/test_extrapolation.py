@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.certificate import dual
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.dual_centred import CentredDual
+from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 
 BIASES = ["none", "regularized", "free"]
 BAND = (HingeTerm(0.2), HingeTerm(0.3, power=2, side=-1, threshold=1.4))
@@ -33,7 +33,7 @@ def stiff(bias, terms):
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("terms", [(HingeTerm(0.2),), BAND], ids=["hinge", "band"])
 def test_state_fits_the_multipliers_and_the_dual_value_rises(bias, terms, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.dual_centred.QUIET", 1.0)
+    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.centred_rows.QUIET", 1.0)
     form, column, state = stiff(bias, terms)
     rng, last = np.random.default_rng(0), -np.inf
     for _ in range(15):
@@ -71,7 +71,7 @@ def test_gradient_vanishes_where_no_hinge_is_active(bias):
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("terms", [(HingeTerm(0.2),), BAND], ids=["hinge", "band"])
 def test_slopes_and_inner_products_follow_every_step(bias, terms, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.dual_centred.QUIET", 1.0)
+    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.centred_rows.QUIET", 1.0)
     _, _, state = stiff(bias, terms)
     ahead, rng = state.ahead, np.random.default_rng(1)
     for _ in range(12):
@@ -152,7 +152,7 @@ def test_a_sweep_visits_every_coordinate_once_in_runs_as_long_as_rows_differ():
 @pytest.mark.parametrize("bias", BIASES)
 def test_a_sweep_that_moves_nothing_is_not_extrapolated(bias, monkeypatch):
     """Rounding between two sweeps, blown up to a step, would tear the coefficients from their multipliers."""
-    monkeypatch.setattr("mdlearn.solvers.dual_centred.QUIET", 1.0)
+    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.centred_rows.QUIET", 1.0)
     form, column, state = stiff(bias, (HingeTerm(0.2),))
     rng, nothing = np.random.default_rng(0), np.empty(0, dtype=np.intp)
     for k in range(12):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.coupled import MarginComposite, floats, places
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.joint.margins import MarginComposite, floats, places
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 

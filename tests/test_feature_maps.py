@@ -16,11 +16,12 @@ from faulty_maps import Curved, Squares, with_map
 from numpy.testing import assert_array_equal
 
 import mdlearn
-from mdlearn.data import feature_map, memory
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.maps import LandmarkMap
-from mdlearn.model import persistence
+from mdlearn.data.features import feature_map
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.landmark_map import LandmarkMap
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.model.file import persistence
+from mdlearn.numerics import memory
 from mdlearn.objectives.svm import SVM
 from mdlearn.testing import CHECKS
 

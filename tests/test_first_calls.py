@@ -122,7 +122,7 @@ def test_the_registry_and_a_plugin_from_two_threads(tmp_path):
 LIBRARIES = """
 import threading
 import numpy
-from mdlearn.numerics.blas import BlasGuard
+from mdlearn.numerics.blas_threads import BlasGuard
 
 stop = threading.Event()
 

@@ -7,7 +7,7 @@ import pytest
 
 import mdlearn
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.solvers import bordered
+from mdlearn.solvers.dual_hessian import free_bias
 
 
 def sample(seed, share):
@@ -113,13 +113,13 @@ def test_working_sets_where_the_variance_holds_the_bias(kind, shares, monkeypatc
     y = np.where(score > np.quantile(score, 1.0 - shares), 1.0, -1.0)
     weight = rng.uniform(0.5, 2.0, m)
     met = []
-    hold = bordered.BorderedGram.hold
+    hold = free_bias.BorderedGram.hold
 
     def watched(self):
         met.append(type(self.inner).__name__)
         return hold(self)
 
-    monkeypatch.setattr(bordered.BorderedGram, "hold", watched)
+    monkeypatch.setattr(free_bias.BorderedGram, "hold", watched)
     given = {"sample_weight": weight, "bias": "free", "kernel": "rbf", "gamma": 0.5, **params}
     own = mdlearn.fit("ldm", X, y, solver="cd", tol=1e-9, **given)
     assert met[-1] == kind and own.certificate.converged

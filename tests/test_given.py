@@ -12,13 +12,13 @@ from scipy.special import expit
 from smooth_reference import overlapping
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.solvers.sgd import SGD
+from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.testing import parametrize_with_checks
 
 COUNTS = np.array([1.0, 0.5, 3.0, 0.0, 2.0, 1.0, 0.25, 1.0])

@@ -9,13 +9,13 @@ import pytest
 from scipy import sparse
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.doubt import _growth, certain, doubtful
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.primal import primal
+from mdlearn.forms.certificates.rounding import _growth, certain, doubtful
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.primal import primal
 
 ENGINES = ("newton", "interior", "cd", "direct")
 SAME = 1e-8

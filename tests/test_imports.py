@@ -134,7 +134,7 @@ def test_packages_are_entered_from_one_side():
         if package != "mdlearn"
     }
     fronts = {package: own for package, own in fronts.items() if own}
-    assert "mdlearn.streaming" in fronts and "mdlearn.selection" not in fronts
+    assert "mdlearn.datasets" in fronts and "mdlearn.selection" not in fronts
     sides = [
         (name, asked)
         for name, tree in MODULES.items()

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data import expansion
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.rows import class_contrasts
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forming import Turns
-from mdlearn.forms import certificate, coupled, margin
+from mdlearn.forms import margin
+from mdlearn.forms.certificates import margin as certificate
+from mdlearn.forms.joint import margins
 from mdlearn.forms.problem import ColumnProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
@@ -119,7 +121,7 @@ def test_intercepts_alone_are_found_as_over_all_rows(k, monkeypatch):
     X, y = rows(k)
     given = {"ridge": 1e-3, "time_limit": 0.0, "sample_weight": np.arange(len(y)) % 3}
     few = mdlearn.fit("mdlm", X, y, **given)
-    monkeypatch.setattr(coupled, "FEW_SIGNS", 0.0)
+    monkeypatch.setattr(margins, "FEW_SIGNS", 0.0)
     every = mdlearn.fit("mdlm", X, y, **given)
     np.testing.assert_allclose(few.intercept_, every.intercept_, atol=1e-12)
     assert few.certificate.objective == pytest.approx(every.certificate.objective, rel=1e-12)
@@ -133,8 +135,8 @@ def test_levels_end_with_the_time():
 
 
 def test_smoothing_hands_in_its_point(monkeypatch):
-    from mdlearn.solvers.smoothing import Smoothed
-    from mdlearn.solvers.supervised import Supervised
+    from mdlearn.driver.validation import Supervised
+    from mdlearn.solvers.common.huber_start import Smoothed
 
     X, y = rows(2, 20_000, 4)
     seen, ended = [], []
@@ -150,7 +152,7 @@ def test_smoothing_hands_in_its_point(monkeypatch):
             left -= len(seen) > 1
             if left == 0:
                 ended.append(1)
-                monkeypatch.setattr("mdlearn.solvers.driver.Driver._late", expired)
+                monkeypatch.setattr("mdlearn.driver.driver.Driver._late", expired)
             yield report
 
     def expired(self):
@@ -169,7 +171,7 @@ def test_smoothing_hands_in_its_point(monkeypatch):
 
 def test_rows_of_a_joint_problem_are_written_until_the_deadline_only(clock, monkeypatch):
     X, y = rows(10)
-    pieces, write = [], expansion.ContrastRows._written
+    pieces, write = [], class_contrasts.ContrastRows._written
 
     def slow(self):
         work = write(self)
@@ -182,12 +184,12 @@ def test_rows_of_a_joint_problem_are_written_until_the_deadline_only(clock, monk
             clock.sleep(1.0)
             yield
 
-    whole = expansion.contrasts(DenseRows(X), y, 10, True).X
-    monkeypatch.setattr(expansion, "WRITTEN", 500)
-    monkeypatch.setattr(expansion.ContrastRows, "_written", slow)
+    whole = class_contrasts.contrasts(DenseRows(X), y, 10, True).X
+    monkeypatch.setattr(class_contrasts, "WRITTEN", 500)
+    monkeypatch.setattr(class_contrasts.ContrastRows, "_written", slow)
     model = mdlearn.fit("ww", X, y, time_limit=2.5, solver="cd")
     assert len(pieces) == 3 and not model.coef_.any() and model.certificate.gap == 1.0
-    piecewise = expansion.contrasts(DenseRows(X), y, 10, True).X
+    piecewise = class_contrasts.contrasts(DenseRows(X), y, 10, True).X
     assert len(pieces) > 50 and (piecewise != whole).nnz == 0
     np.testing.assert_array_equal(piecewise.indptr, whole.indptr)
 
@@ -213,9 +215,9 @@ def test_classes_after_the_deadline_take_no_passes_over_the_rows(given, monkeypa
 
 def test_intercepts_of_many_classes_are_found_from_a_row_of_each(monkeypatch):
     X, y = rows(40, 2000)
-    sizes, slopes = [], coupled.MarginComposite.slopes
+    sizes, slopes = [], margins.MarginComposite.slopes
     monkeypatch.setattr(
-        coupled.MarginComposite, "slopes", lambda self, W, F, *more: sizes.append(len(F)) or slopes(self, W, F, *more)
+        margins.MarginComposite, "slopes", lambda self, W, F, *more: sizes.append(len(F)) or slopes(self, W, F, *more)
     )
     mdlearn.fit("mdlm", X, y, ridge=1e-3, time_limit=0.0)
     assert sizes.count(40) > 5 and sizes.count(2000) < 5
@@ -224,8 +226,8 @@ def test_intercepts_of_many_classes_are_found_from_a_row_of_each(monkeypatch):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("landmarks", [3, 500])
 def test_landmark_features_are_made_until_the_deadline_only(loss, landmarks, clock, monkeypatch):
-    from mdlearn.data import blocks
-    from mdlearn.data.kernels import Kernel
+    from mdlearn.data.features import clustered_rows
+    from mdlearn.data.features.kernels import Kernel
 
     X, y = rows(3, 6000)
     asked, block = [], Kernel.block
@@ -236,7 +238,7 @@ def test_landmark_features_are_made_until_the_deadline_only(loss, landmarks, clo
         return block(self, A, B)
 
     given = {"C": 1.0, "n_clusters": 4, "n_landmarks": landmarks, "projection": "rbf", "sigma": 3.0, "loss": loss}
-    monkeypatch.setattr(blocks, "SPAN_ENTRIES", 100 * landmarks)
+    monkeypatch.setattr(clustered_rows, "SPAN_ENTRIES", 100 * landmarks)
     monkeypatch.setattr(Kernel, "block", slow)
     model = mdlearn.fit("l3svm", X, y, time_limit=4.5, **given)
     assert len(asked) <= 7 and not model.coef_.any() and model.certificate.lower_bound == 0.0

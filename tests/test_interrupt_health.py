@@ -15,7 +15,7 @@ from judging import quiet_fit
 from threading_cases import at_work, blas
 
 import mdlearn
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.numerics.blas_threads import blas_threads
 
 RNG = np.random.default_rng(0)
 

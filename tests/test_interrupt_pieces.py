@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import mdlearn.data.arrays
-import mdlearn.data.checks
-import mdlearn.data.conversion
-import mdlearn.data.csr_rows
-import mdlearn.data.rows
-from mdlearn.data.checks import check_labels
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows, blank, copied
+import mdlearn.data.rows.arrays
+import mdlearn.data.rows.conversion
+import mdlearn.data.rows.csr_rows
+import mdlearn.data.rows.rows
+import mdlearn.data.validation
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import DenseRows, blank, copied
+from mdlearn.data.validation import check_labels
+from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.primal import representer
-from mdlearn.solvers import linalg
+from mdlearn.numerics import cholesky
 
 RNG = np.random.default_rng(0)
 
@@ -27,9 +27,9 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces of a few entries, so that small arrays need many."""
-    monkeypatch.setattr(mdlearn.data.checks, "PIECE", 5)
-    monkeypatch.setattr(mdlearn.data.conversion, "PIECE", 7)
-    for module in (mdlearn.data.rows, mdlearn.data.arrays, mdlearn.data.csr_rows):
+    monkeypatch.setattr(mdlearn.data.validation, "PIECE", 5)
+    monkeypatch.setattr(mdlearn.data.rows.conversion, "PIECE", 7)
+    for module in (mdlearn.data.rows.rows, mdlearn.data.rows.arrays, mdlearn.data.rows.csr_rows):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", 16)
 
 
@@ -70,7 +70,7 @@ def test_dense_rows(dtype, order, rng):
 @pytest.mark.parametrize("dtype", ["int64", "uint8", ">f4", "bool", "float16"])
 def test_other_types_are_converted_in_their_layout(dtype, order, rng):
     X = np.asarray(rng.integers(0, 2, (41, 5)), dtype=dtype, order=order)
-    made = mdlearn.data.arrays.check_rows(X).X
+    made = mdlearn.data.rows.arrays.check_rows(X).X
     assert made.dtype == (np.float32 if dtype == ">f4" else np.float64)
     assert np.array_equal(made, X) and made.flags.f_contiguous == (order == "F")
 
@@ -94,7 +94,7 @@ def test_sparse_formats(kind, dtype, rng):
     X = kind((values, places), shape=(40, 9))
     wanted = np.zeros((40, 9))
     np.add.at(wanted, places, values)
-    made = mdlearn.data.arrays.check_rows(X).X
+    made = mdlearn.data.rows.arrays.check_rows(X).X
     assert made.format == "csr" and made.dtype == dtype and np.array_equal(made.toarray(), wanted)
     assert all((np.diff(made.indices[a:b]) > 0).all() for a, b in zip(made.indptr, made.indptr[1:]))
 
@@ -103,7 +103,7 @@ def test_unsorted_csr():
     data, indices, ends = np.arange(1.0, 61.0), np.tile([3, 0, 3, 1], 15), np.arange(0, 61, 4)
     X = sp.csr_matrix((data, indices, ends), shape=(15, 4))
     wanted = X.toarray()
-    made = mdlearn.data.arrays.check_rows(X).X
+    made = mdlearn.data.rows.arrays.check_rows(X).X
     assert np.array_equal(made.toarray(), wanted) and made.nnz == 45
     assert np.array_equal(X.indices, indices), "the caller's matrix was changed"
 
@@ -120,14 +120,14 @@ def test_distinct_rows(levels, rng):
 
 @pytest.mark.parametrize("shape", [(700,), (700, 3)])
 def test_solutions_by_panels(shape, monkeypatch, rng):
-    monkeypatch.setattr(linalg, "LARGE", 600)
+    monkeypatch.setattr(cholesky, "LARGE", 600)
     B = rng.standard_normal((700, 700))
     A = B @ B.T + 700.0 * np.eye(700)
     L = A.copy()
-    for _ in linalg.cholesky(L):
+    for _ in cholesky.cholesky(L):
         pass
     b = rng.standard_normal(shape)
-    assert np.abs(A @ linalg.solve(L, b) - b).max() < 1e-12
+    assert np.abs(A @ cholesky.solve(L, b) - b).max() < 1e-12
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.forms.history import State
+from mdlearn.forms.progress import State
 
 SCRIPT = """
 import os, signal, sys, threading, time, warnings
@@ -121,7 +121,7 @@ class FakeBar:
 
 def lengths(monkeypatch, tol, problems, gaps, complete=False):
     """Lengths of the bar after reports (problem, gap)."""
-    from mdlearn.solvers import progress
+    from mdlearn.driver import progress
 
     monkeypatch.setattr(progress, "_bar", lambda: FakeBar)
     shown = progress.Progress(1, "cd", 0.0, tol)
@@ -198,15 +198,15 @@ def test_no_standard_error(monkeypatch):
 def test_a_notebook_without_widgets_gets_lines(capsys, monkeypatch):
     """tqdm's own bar would warn and fail there."""
     monkeypatch.setitem(sys.modules, "ipykernel", type(sys)("ipykernel"))
-    monkeypatch.setattr("mdlearn.solvers.progress.find_spec", lambda name: None)
+    monkeypatch.setattr("mdlearn.driver.progress.find_spec", lambda name: None)
     assert "iteration 1" in fitted(capsys, verbose=1).err
 
 
 def test_long_preparations_show_that_work_goes_on(capsys, monkeypatch):
-    from mdlearn.solvers.progress import Progress
+    from mdlearn.driver.progress import Progress
 
     now = [100.0]
-    monkeypatch.setattr("mdlearn.solvers.progress.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mdlearn.driver.progress.time.perf_counter", lambda: now[0])
     progress = Progress(1, "cd", 100.0, 1e-6)
     for now[0] in (100.5, 101.9, 102.1, 103.0, 104.2):
         progress.beat()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from mdlearn.data.kept import kept
+from mdlearn.numerics.lazy_property import kept
 
 
 class Slow:

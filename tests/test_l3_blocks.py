@@ -8,9 +8,9 @@ from draining import drain
 from l3 import block_features, problem
 
 import mdlearn
-from mdlearn.data.blocks import BlockRows
-from mdlearn.solvers import system_choice
-from mdlearn.solvers.newton import Newton
+from mdlearn.data.features.clustered_rows import BlockRows
+from mdlearn.solvers.newton.solver import Newton
+from mdlearn.solvers.systems import choice as system_choice
 
 
 def several(m=150, seed=0):
@@ -61,7 +61,7 @@ def test_the_first_factor_is_made_once_and_is_no_other_answer(monkeypatch):
         made.append(found)
         return found
 
-    monkeypatch.setattr("mdlearn.solvers.newton.common_start", counted)
+    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_start", counted)
     shared = fitted(X, y, centers, landmarks, C=30.0)
     assert len(made) == 1 and made[0] is not None
 
@@ -69,7 +69,7 @@ def test_the_first_factor_is_made_once_and_is_no_other_answer(monkeypatch):
         return None
         yield
 
-    monkeypatch.setattr("mdlearn.solvers.newton.common_start", nothing)
+    monkeypatch.setattr("mdlearn.solvers.newton.solver.common_start", nothing)
     alone = fitted(X, y, centers, landmarks, C=30.0)
     assert np.array_equal(shared.coef_, alone.coef_) and shared.n_iter == alone.n_iter
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from l3 import block_features, clusters, problem
 
 import mdlearn
-from mdlearn.data import maps
+from mdlearn.data.features import landmark_map
 from mdlearn.errors import InsufficientMemory
 
 
@@ -26,7 +26,7 @@ def test_folded_coefficients_predict_what_landmarks_do(monkeypatch):
     folded = np.einsum("ckd,id->ick", model.folded_coef_, X)[np.arange(80), :, k] + model.intercept_
     unfolded = np.array([model.coef_[:, k[i]] @ (model.landmarks_ @ X[i]) for i in range(80)]) + model.intercept_
     assert np.allclose(f, folded, atol=1e-12) and np.allclose(f, unfolded, atol=1e-12)
-    monkeypatch.setattr(maps, "COPY_BYTES", 0.0)
+    monkeypatch.setattr(landmark_map, "COPY_BYTES", 0.0)
     assert np.allclose(fit(X, y, n_landmarks=5).decision_function(X), f, atol=1e-12)
 
 
@@ -155,6 +155,6 @@ def test_a_precomputed_kernel_and_a_lack_of_memory_are_refused(monkeypatch):
     X, y, _, _ = problem()
     with pytest.raises(ValueError, match="'l3svm' needs rows"):
         fit(X @ X.T, y, kernel="precomputed")
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 5000.0)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 5000.0)
     with pytest.raises(InsufficientMemory):
         fit(X, y)

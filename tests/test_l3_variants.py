@@ -8,10 +8,10 @@ from l3 import block_features, distances, problem, projected, weighted_blocks
 from reference import optimum
 
 import mdlearn
-from mdlearn.data import tied
-from mdlearn.data.blocks import BlockRows, Layout
-from mdlearn.data.rows import DenseRows
-from mdlearn.data.tied import TiedRows, smoothing
+from mdlearn.data.features import smoothed_clusters
+from mdlearn.data.features.clustered_rows import BlockRows, Layout
+from mdlearn.data.features.smoothed_clusters import TiedRows, smoothing
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.objectives import l3svm
 from mdlearn.testing import CHECKS
@@ -83,7 +83,7 @@ def test_tied_rows_against_the_matrix_that_they_stand_for(t, dtype, monkeypatch)
     plain = BlockRows(rng.standard_normal((m * t, L)).astype(dtype), layout)
     rows = TiedRows(plain.F, layout, A)
     X = plain.block(slice(None)) @ np.kron(A, np.eye(L))
-    monkeypatch.setattr(tied, "BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(smoothed_clusters, "BLOCK_ENTRIES", 50)
     w, W, v = rng.random(K * L), rng.random((K * L, 3)), rng.random(m)
     for found, wanted in (
         (rows.block(slice(None)), X),

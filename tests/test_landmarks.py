@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from draining import drain
 
-from mdlearn.data import landmarks as module
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.landmarks import choose, given_points, make_projection
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features import landmarks as module
+from mdlearn.data.features.landmarks import choose, given_points, make_projection
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import InsufficientMemory
 
 SOURCES = {
@@ -167,7 +167,7 @@ def test_given_points_are_copied_in_float64():
 
 
 def test_pca_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 2000.0)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2000.0)
     with pytest.raises(InsufficientMemory, match="PCA in 6 columns"):
         chosen("pca", DenseRows(sample()), 2)
 

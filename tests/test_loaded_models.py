@@ -11,8 +11,8 @@ import pytest
 from persistence_cases import CASES, fitted, opened, sealed
 
 import mdlearn
-from mdlearn.data.kernels import RANGES
-from mdlearn.model import persistence
+from mdlearn.data.features.kernels import RANGES
+from mdlearn.model.file import persistence
 
 
 def refused(tmp_path, header, arrays, *words):
@@ -59,7 +59,7 @@ def test_a_header_needs_its_memory(tmp_path, monkeypatch):
     _, _, (header, arrays) = saved(tmp_path)
     notes = {"x": [[0]] * 200_000}
     (tmp_path / "m.npz").write_bytes(sealed({**header, "notes": notes}, arrays))
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 2e7)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2e7)
     with pytest.raises(mdlearn.InsufficientMemory, match="the header of this model file needs"):
         mdlearn.load(tmp_path / "m.npz")
 
@@ -123,4 +123,4 @@ def test_loading_needs_no_engines(tmp_path):
     code = "import sys, mdlearn; mdlearn.load(sys.argv[1]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.npz")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "mdlearn.objectives.svm" in done.stdout and "mdlearn.solvers.cd" not in done.stdout
+    assert "mdlearn.objectives.svm" in done.stdout and "mdlearn.solvers.coordinate_descent.solver" not in done.stdout

@@ -13,7 +13,7 @@ import scipy.sparse
 from threading_cases import at_work, data
 
 import mdlearn
-from mdlearn.numerics.blas import GUARD
+from mdlearn.numerics.blas_threads import GUARD
 
 pytestmark = pytest.mark.threads
 

@@ -14,17 +14,17 @@ import mdlearn
 from mdlearn._solvers import cd as cd_kernels
 from mdlearn._solvers import centred as csr_kernels
 from mdlearn._solvers.rows import DenseRows as CompiledRows
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows, Rows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.driver.driver import Driver
+from mdlearn.driver.limits import Limits
+from mdlearn.driver.validation import Supervised
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers import sgd_task as sgd_module
-from mdlearn.solvers.driver import Driver
-from mdlearn.solvers.limits import Limits
-from mdlearn.solvers.supervised import Supervised
+from mdlearn.solvers.stochastic import task as sgd_module
 
 # ---------------------------------------------------------------- what the compiled loops see
 
@@ -167,7 +167,7 @@ def test_dropping_rows_at_an_end_copies_nothing(big):
 def test_rows_that_only_a_copy_would_drop_need_room(big, monkeypatch):
     X, y = big
     weight = (np.arange(len(y)) % 2).astype(float)
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 40e6)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 40e6)
     with pytest.raises(mdlearn.InsufficientMemory, match=r"rows of positive weight.*give X without"):
         mdlearn.fit("ldm", X, y, sample_weight=weight)
 
@@ -269,7 +269,7 @@ def test_products_of_rows(kind, monkeypatch):
     X, w, v = A.toarray().astype(F64), rng.standard_normal((300, 3)), rng.standard_normal(700)
     for module in ("rows", "csr_rows"):
         monkeypatch.setattr(f"mdlearn.data.{module}.BLOCK_ENTRIES", 1000)
-    monkeypatch.setattr("mdlearn.data.rows.SPAN_ENTRIES", 2000)
+    monkeypatch.setattr("mdlearn.data.rows.rows.SPAN_ENTRIES", 2000)
     scale = rng.random(300) + 0.5
     for source in (DenseRows(A.toarray()), CsrRows(sp.csr_matrix(A)), DenseRows(A.toarray()[:, ::-1][:, ::-1])):
         spans = list(source.spans())

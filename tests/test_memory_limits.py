@@ -10,8 +10,8 @@ import pytest
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.data import memory
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
+from mdlearn.numerics import memory
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 import mdlearn
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
 
 

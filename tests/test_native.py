@@ -17,16 +17,16 @@ from smooth_reference import overlapping
 
 import mdlearn
 from mdlearn._solvers.callbacks import Callback, evaluate
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms import native
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.solvers import sgd_task
+from mdlearn.solvers.stochastic import task as sgd_task
 
 # (z - p)^2 with p = params[0], and a few with other signatures.
 SOURCE = """

@@ -13,14 +13,14 @@ from smooth_reference import BIASES, formula, overlapping
 from smooth_reference import optimum as reference
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.smooth import SmoothTerms
+from mdlearn.solvers.newton.smooth import SmoothTerms
 
 
 class Smooth(mdlearn.Objective):

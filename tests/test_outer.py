@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 
 from mdlearn._solvers import hinges, products
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.outer import SYRK, RunningSum
-from mdlearn.solvers.squared import SquaredTerms
-from mdlearn.solvers.systems import RowSystem
+from mdlearn.solvers.newton.squared import SquaredTerms
+from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.weighted_gram import SYRK, RunningSum
 
 
 def rows_of(kind, m, d, rng):

@@ -7,13 +7,13 @@ import pytest
 from mdlm_paper import sample, signs_of
 from test_given import EXPONENTIAL, HUBER, RUBBER
 
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms import passes
-from mdlearn.forms.coupled import MarginComposite
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
+from mdlearn.forms import loss_kernels
+from mdlearn.forms.joint.margins import MarginComposite
+from mdlearn.forms.loss_kernels import CompiledPass, MixedPass
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.passes import CompiledPass, MixedPass
 
 
 def columns_of(terms, k=3, **more):
@@ -31,7 +31,7 @@ MIXED = (*BAND, *RUBBER.terms(0.4), LogisticTerm(0.1, 3.0, 0.2), *HUBER.terms(0.
 @pytest.mark.parametrize("terms", [MIXED, RUBBER.terms(1.0), EXPONENTIAL.terms(0.1)], ids=["mixed", "two sides", "one"])
 def test_value_gradient_and_product(terms, piece, monkeypatch):
     """Against the columns' own values, and differences of these, for blocks of any length."""
-    monkeypatch.setattr(passes, "PIECE", piece)
+    monkeypatch.setattr(loss_kernels, "PIECE", piece)
     form, X = columns_of(terms)
     problem = MarginComposite(form, form.columns)
     rng = np.random.default_rng(0)
@@ -54,8 +54,8 @@ def test_value_gradient_and_product(terms, piece, monkeypatch):
 
 def test_the_pass_is_chosen_by_the_kinds_of_terms():
     declared, given = columns_of((*BAND, *RUBBER.terms(0.0)))[0], columns_of(MIXED)[0]
-    assert isinstance(passes.pass_of(declared.columns), CompiledPass), "terms without weight are left out"
-    mixed = passes.pass_of(given.columns)
+    assert isinstance(loss_kernels.pass_of(declared.columns), CompiledPass), "terms without weight are left out"
+    mixed = loss_kernels.pass_of(given.columns)
     # Largest side by side: squared 0.6 below 0.5, rubber 0.5 (once, not for either side), Huber 0.4, logistic 0.075.
     assert mixed.steepest == pytest.approx(np.full(3, 0.6 + 0.5 + 0.4 + 0.075), rel=1e-6)
     assert np.array_equal(mixed.floors, np.zeros(3)) and mixed.reach >= 8.0

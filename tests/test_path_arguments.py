@@ -14,11 +14,11 @@ import pytest
 from path_cases import RBF, path, rows
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures
+from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.selection.order import Route, grouped
-from mdlearn.solvers import decomposed
+from mdlearn.selection.paths.order import Route, grouped
+from mdlearn.solvers.dual_hessian import eigen as decomposed
 
 GRID = {"C": [1.0, 5.0], "lambda1": [0.0, 2.0, 30.0]}
 

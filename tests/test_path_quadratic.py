@@ -7,16 +7,18 @@ import pytest
 from path_cases import RBF, path, rows, single
 
 import mdlearn
-from mdlearn.data.features import KernelFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import certify
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import squared_loss
-from mdlearn.solvers import decomposed, direct, spectrum
-from mdlearn.solvers.decomposed import decompose
-from mdlearn.solvers.direct import Direct
-from mdlearn.solvers.kernel_spectrum import KernelSpectrum
+from mdlearn.solvers.dual_hessian import eigen as decomposed
+from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.quadratic import solver as direct
+from mdlearn.solvers.quadratic import spectrum
+from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
+from mdlearn.solvers.quadratic.solver import Direct
 
 WEIGHTS = [1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1]
 GRIDS = {
@@ -116,7 +118,7 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
 
 @pytest.mark.parametrize("seconds, left", [(50.0, [4, 3, 2, 1]), (200.0, [1, 1, 1, 1])])
 def test_points_are_solved_one_by_one_where_a_decomposition_would_not_end_in_time(seconds, left, monkeypatch, clock):
-    monkeypatch.setattr("mdlearn.solvers.driver.eigh_seconds", lambda order: seconds)
+    monkeypatch.setattr("mdlearn.driver.driver.eigh_seconds", lambda order: seconds)
     seen, prepare = [], Direct.prepare_next
 
     def noted(self, form, options, before, left):

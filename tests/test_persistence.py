@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from persistence_cases import CASES, data, fitted
 
 import mdlearn
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
 from mdlearn.plugins.files import load_with_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")

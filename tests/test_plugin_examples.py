@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from smooth_reference import overlapping
 
 import mdlearn
-from mdlearn.solvers.sgd import SGD
+from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.testing import CHECKS
-from mdlearn.testing.judging import form_of, task_of
+from mdlearn.testing.reference import form_of, task_of
 
 TEXT = (Path(__file__).resolve().parents[1] / "docs" / "plugins.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)```\n", TEXT, re.DOTALL))

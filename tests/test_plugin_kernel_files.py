@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
 from mdlearn.plugins.discovery import DISABLE
 
 

@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.data import kernels
-from mdlearn.data.kernels import PARAMETERS
+from mdlearn.data.features import kernels
+from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.plugins.discovery import DISABLE
 from mdlearn.plugins.manager import find, registry
 from mdlearn.plugins.records import PluginRecord

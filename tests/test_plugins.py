@@ -15,7 +15,7 @@ import mdlearn.solvers
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.manager import Registry, find, registry
-from mdlearn.solvers.interior import Interior
+from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.testing import CHECKS
 
 # The built-in names, in the order of the hooks.

@@ -152,8 +152,8 @@ WAITING = """
 import os, signal, threading, time, warnings
 import numpy as np
 import mdlearn
-import mdlearn.numerics.blas as guarding
-from mdlearn.numerics.blas import GUARD
+import mdlearn.numerics.blas_threads as guarding
+from mdlearn.numerics.blas_threads import GUARD
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).standard_normal((30, 2))
@@ -202,7 +202,7 @@ def test_a_fork_waits_for_threads_that_set_the_number_of_blas_threads(tmp_path):
 GUARDED = """
 import os, signal, threading, warnings
 import numpy, threadpoolctl
-from mdlearn.numerics.blas import GUARD, blas_threads
+from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
 warnings.simplefilter("ignore")
 

@@ -10,15 +10,15 @@ from scipy.optimize import minimize_scalar
 from test_sparse import planted
 
 import mdlearn
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import certify, certify_best
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import certify, certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.interior import Interior
-from mdlearn.solvers.proximal import Proximal
+from mdlearn.solvers.common.matrix_free_augmented_lagrangian import Proximal
+from mdlearn.solvers.interior_point.solver import Interior
 
 LOSSES = {
     "hinge": (HingeTerm(0.7),),
@@ -103,7 +103,7 @@ def long_rows(seed, m=260, blocks=12, width=16, near=3):
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 def test_the_end_of_a_step_has_multipliers_whose_coefficients_are_as_good(bias, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.proximal.NARROW", 100)
+    monkeypatch.setattr("mdlearn.solvers.common.matrix_free_augmented_lagrangian.NARROW", 100)
     rows, y = long_rows(0)
     column = Column(y, np.ones(y.shape[0]), 0.0, 0.0, (HingeTerm(0.2),))
     form = MarginForm(LinearFeatures(CsrRows(rows)), (column,), bias)
@@ -118,7 +118,7 @@ def test_the_end_of_a_step_has_multipliers_whose_coefficients_are_as_good(bias, 
 
 
 def test_it_takes_more_rows_on_a_slope_than_it_factors(monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.proximal.DIRECT", 5)
+    monkeypatch.setattr("mdlearn.solvers.common.matrix_free_augmented_lagrangian.DIRECT", 5)
     form, column = problem("band", "regularized")
     reports = [r for r in start(form, column).run() if r is not None]
     assert min(r.objective - r.lower_bound for r in reports) <= 1e-9 * abs(reports[-1].objective)
@@ -173,7 +173,7 @@ def awkward(seed):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_awkward_rows(seed, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.cd.SMALL", 10)  # sweeps over few rows too
+    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.solver.SMALL", 10)  # sweeps over few rows too
     A, y, weight, settings = awkward(seed)
     model = mdlearn.fit("ldm", sp.csr_matrix(A), y, sample_weight=weight, solver="cd", **settings)
     exact = mdlearn.fit("ldm", A, y, sample_weight=weight, solver="interior", tol=1e-7, **settings).certificate

@@ -11,10 +11,10 @@ from scipy.optimize import linprog, minimize
 from scipy.sparse import csr_matrix
 
 import mdlearn
-from mdlearn.data.checks import check_regression
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms import unridged
-from mdlearn.forms.certificate import dual
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_regression
+from mdlearn.forms.certificates import without_ridge
+from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.margin import Column, MarginForm
 
 BIASES = ["none", "regularized", "free"]
@@ -127,7 +127,7 @@ def test_no_bound_is_above_the_optimum(v, bias, monkeypatch):
     best = mdlearn.fit(Loose(v=v), X, y, sample_weight=counts, bias=bias, tol=1e-12).certificate.objective
     rng, shape = np.random.default_rng(3), column.caps.shape
     for narrow in (500, 1):
-        monkeypatch.setattr(unridged, "NARROW", narrow)
+        monkeypatch.setattr(without_ridge, "NARROW", narrow)
         bounds = [
             dual(form, column, 2.0 * column.counts * rng.random(shape), size * rng.standard_normal(shape[1])).lower
             for size in (0.0, 0.1, 10.0)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.solvers.auto import RELIEF
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.choice import RELIEF
-from mdlearn.solvers.direct import Direct
+from mdlearn.solvers.quadratic.solver import Direct
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from paper_cases import made, records_of, reproduce, write_sets
 
 import mdlearn
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.landmarks import choose
+from mdlearn.data.features.landmarks import choose
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.distinct import distinct
 from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.l3 import complexity, directions, machines, planar, preparing, small, tables
 from mdlearn.experiments.papers.printed import table

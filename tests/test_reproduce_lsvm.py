@@ -8,7 +8,6 @@ from paper_cases import made, records_of, reproduce, write_sets
 from smw_paper import svml
 
 import mdlearn
-from mdlearn.data import memory
 from mdlearn.experiments.papers.documents import write
 from mdlearn.experiments.papers.index import EXPERIMENTS
 from mdlearn.experiments.papers.lsvm import checkerboard, ndc, nonlinear, trials, uci
@@ -16,6 +15,7 @@ from mdlearn.experiments.papers.running import _done
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, generator, stratified_folds
 from mdlearn.experiments.papers.studies import Record, Settings, Unit
+from mdlearn.numerics import memory
 
 QUICK, FULL = Settings(quick=True), Settings()
 

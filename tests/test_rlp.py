@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers import linprog as engine
+from mdlearn.solvers import linear_program as engine
 
 
 def sample(m=60, d=4, seed=0):

@@ -12,12 +12,12 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data.streams import Tree
+from mdlearn.data.row_blocks.source import Tree
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.objectives.ldm import LDM
-from mdlearn.solvers.block_newton import BlockNewton
-from mdlearn.solvers.block_state import State
+from mdlearn.streaming.engines.newton_state_machine import BlockNewton
+from mdlearn.streaming.engines.primal_dual import State
 
 MODELS = {
     "svm": {},

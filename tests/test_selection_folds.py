@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import mdlearn
-from mdlearn.data.checks import check_data, check_regression
+from mdlearn.data.validation import check_data, check_regression
 from mdlearn.selection.folds import make_folds, units_of
 
 

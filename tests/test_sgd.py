@@ -14,15 +14,15 @@ from sgd_cases import BAND, HINGE, KINDS, MIXED, SQUARED_HINGE, g, near, points,
 from watching import watched
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import dual
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import find
-from mdlearn.solvers import sgd_task
-from mdlearn.solvers.bound import DualBound
+from mdlearn.solvers.common.dual_bound import DualBound
+from mdlearn.solvers.stochastic import task as sgd_task
 
 
 class Band(Objective):

@@ -7,10 +7,10 @@ import pytest
 from sgd_cases import HINGE, points
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers import sgd
+from mdlearn.solvers.stochastic import solver as sgd
 
 # ---------------------------------------------------------------- ends
 

@@ -12,13 +12,13 @@ from scipy.special import expit
 from smooth_reference import LOGISTIC, formula, overlapping
 
 import mdlearn
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.logistic import averaged
-from mdlearn.solvers import sgd_task
+from mdlearn.solvers.stochastic import task as sgd_task
 
 NEVER = sys.maxsize
 LOSSES = {"l2lr": (1.0, 0.0), "mlr": (5.0, 1.0), "sharp": (300.0, 0.5)}

@@ -11,7 +11,7 @@ from sgd_cases import HINGE, KINDS, LOSSES, NEVER, g, near, points, step_scale, 
 
 import mdlearn
 from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
-from mdlearn.solvers import sgd_task
+from mdlearn.solvers.stochastic import task as sgd_task
 
 # ---------------------------------------------------------------- a step
 

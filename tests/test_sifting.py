@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import minimize
 
 import mdlearn
-from mdlearn.forms.certificate import certify, relative_gap
+from mdlearn.forms.certificates.margin import certify, relative_gap
 from mdlearn.forms.losses import HingeTerm
-from mdlearn.solvers import sifting
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.central_path import CentralPath
-from mdlearn.solvers.interior import Interior
-from mdlearn.solvers.smoothing import Smoothed, Start
-from mdlearn.solvers.state import Portion
+from mdlearn.solvers.common.huber_start import Smoothed, Start
+from mdlearn.solvers.common.primal_dual import Portion
+from mdlearn.solvers.interior_point import sifting
+from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.solver import Interior
 
 from .draining import drain
 from .sifting_cases import SHAPES, problem, whole
@@ -189,7 +189,7 @@ def test_few_rows_go_the_whole_way():
 def test_a_start_that_fails_leaves_the_whole_path(monkeypatch):
     form, column = problem("hinge")
     small_limits(monkeypatch)
-    monkeypatch.setattr("mdlearn.solvers.smoothing.MOST_STEPS", 1)
+    monkeypatch.setattr("mdlearn.solvers.common.huber_start.MOST_STEPS", 1)
     assert drain(sifting.sifted(whole(form, column)))[1] is None
     assert proven(form, column)[0].converged
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 import mdlearn
 import mdlearn.sklearn as ms
 from mdlearn._solvers.sgd import Problem, Walk, walk_dense
-from mdlearn.solvers.sgd_stream import visits
+from mdlearn.solvers.stochastic.portions import visits
 
 X, y = make_classification(2000, 12, n_informative=6, flip_y=0.1, random_state=0)
 X = scale(X)

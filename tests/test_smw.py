@@ -14,11 +14,11 @@ from smw_paper import STEP, Band, after, dense, quadratic, sample, svml
 from watching import watched
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.smw import SMW
+from mdlearn.solvers.fixed_point import SMW
 
 # ---------------------------------------------------------------- the published method
 

@@ -9,11 +9,11 @@ from smw_paper import Band, sample, svml
 
 import mdlearn
 from mdlearn._solvers import smw as compiled
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.smw import SMW
+from mdlearn.solvers.fixed_point import SMW
 
 
 def test_every_iteration_is_reported_and_told_truly():

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import certify
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.uldm import ULDM
-from mdlearn.solvers.spectrum import spectrum_of
+from mdlearn.solvers.quadratic.spectrum import spectrum_of
 
 GRIDS = {
     "uldm": (ULDM, [{"C": 10.0**k, "lambda0": v} for k in range(-7, 2, 2) for v in (0.0, 1.0, 30.0)]),

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data import sample
+from mdlearn.data.row_blocks import sample
 
 L3 = {
     "plain": {},
@@ -233,7 +233,7 @@ def test_what_stochastic_epochs_refuse():
 
 def test_wide_rows_need_no_square_matrix(monkeypatch):
     """As many columns as make d x d numbers impossible."""
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 4e9)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 4e9)
     rng = np.random.default_rng(0)
     X = sp.random(300, 40_000, density=1e-3, format="csr", random_state=0)
     y = np.asarray(X[:, :20_000].sum(axis=1)).ravel() > np.asarray(X[:, 20_000:].sum(axis=1)).ravel()

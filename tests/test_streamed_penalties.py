@@ -10,10 +10,10 @@ import pytest
 from mdlm_paper import fit_paper
 
 import mdlearn
-from mdlearn.data.streams import Sums
+from mdlearn.data.row_blocks.source import Sums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
-from mdlearn.solvers.quadratic_model import QuadraticModel, lower_bound, minimised
+from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
 
 
 def rows(m=600, d=6, k=2, seed=0):

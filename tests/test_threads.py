@@ -19,10 +19,10 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.data import memory
-from mdlearn.solvers.cd import CoordinateDescent
-from mdlearn.solvers.interior import Interior
-from mdlearn.solvers.threads import one_by_one, side_by_side
+from mdlearn.driver.threads import one_by_one, side_by_side
+from mdlearn.numerics import memory
+from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+from mdlearn.solvers.interior_point.solver import Interior
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 

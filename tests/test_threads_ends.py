@@ -93,7 +93,7 @@ SCRIPT = """
 import json, os, random, signal, sys, threading, time, warnings
 import numpy as np, scipy.sparse, threadpoolctl
 import mdlearn
-from mdlearn.numerics.blas import GUARD
+from mdlearn.numerics.blas_threads import GUARD
 
 warnings.simplefilter("ignore")
 case = sys.argv[1]

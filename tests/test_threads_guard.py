@@ -25,9 +25,9 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.numerics.blas import GUARD, blas_threads
-from mdlearn.solvers import threads
-from mdlearn.solvers.threads import side_by_side
+from mdlearn.driver import threads
+from mdlearn.driver.threads import side_by_side
+from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
 
@@ -148,7 +148,7 @@ def test_ctrl_c_inside_the_guard(kind, when, made_up):
 def test_a_fork_while_the_guard_is_at_work(tmp_path):
     script = (
         "import os, signal, warnings\n"
-        "from mdlearn.numerics.blas import GUARD, blas_threads\n"
+        "from mdlearn.numerics.blas_threads import GUARD, blas_threads\n"
         "warnings.simplefilter('ignore')\n"
         "with GUARD.lock:\n"
         "    child = os.fork()\n"

@@ -12,7 +12,7 @@ from threading_cases import FOUND, blas, data, left_as_found
 
 import mdlearn
 from mdlearn.arguments import limits_of
-from mdlearn.numerics import blas as guard
+from mdlearn.numerics import blas_threads as guard
 from mdlearn.stages import Call
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]

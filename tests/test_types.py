@@ -9,11 +9,11 @@ from judging import assert_optimal, quiet_fit, recomputed
 from layouts import F32, F64, LAYOUTS, MATRICES, arrays, dense, rows, sparse_rows
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.float32 import rounded, to_type
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.rounding import rounded, to_type
 
 
 def product(A, B):

@@ -5,7 +5,7 @@ import pytest
 from uldm_cases import columns, printed, sample
 
 import mdlearn
-from mdlearn.data.basis import KernelColumns
+from mdlearn.data.features.basis import KernelColumns
 
 
 @pytest.mark.parametrize("scaling", [None, "max_diag"])

@@ -10,14 +10,14 @@ import pytest
 import scipy.sparse as sp
 from smooth_reference import BIASES, formula, optimum, overlapping
 
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
-from mdlearn.forms.certificate import dual
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_by_program, reach
+from mdlearn.forms.certificates.without_ridge import NARROW, Attainment, recedes, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.separability import LARGEST_ROWS, check_by_program, reach
-from mdlearn.forms.unridged import NARROW, Attainment, recedes, without_ridge
 from mdlearn.plugins.manager import registry
 
 ALPHA = 3.0
@@ -130,7 +130,7 @@ def test_newton_certifies_without_any_correction(bias, v, a, monkeypatch):
     X, y = overlapping()
     best = optimum(X, y, bias, lam=0.0, alpha=ALPHA, threshold=1.0, v=v, a=a)[0]
     form, column = problem(X, y, bias, v, a)
-    monkeypatch.setattr("mdlearn.forms.unridged.NARROW", 0)
+    monkeypatch.setattr("mdlearn.forms.certificates.without_ridge.NARROW", 0)
     reports = [r for r in registry().solvers["newton"]().iterate(form, column, None, {}, None) if r is not None]
     assert all(r.lower_bound <= best * (1 + 1e-13) + 1e-15 for r in reports)
     assert min(r.objective - r.lower_bound for r in reports) <= 1e-13 * abs(best)
@@ -226,7 +226,9 @@ def test_newton_finds_out(case):
 def test_the_program_is_asked_only_with_reason(monkeypatch):
     X, y = overlapping(200, 4)
     form, column = problem(X, y, "free")
-    monkeypatch.setattr("mdlearn.forms.unridged.recedes", lambda *given: pytest.fail("asked without a reason"))
+    monkeypatch.setattr(
+        "mdlearn.forms.certificates.without_ridge.recedes", lambda *given: pytest.fail("asked without a reason")
+    )
     assert len(list(registry().solvers["newton"]().iterate(form, column, None, {}, None))) > 3
     with_ridge = MarginForm(form.features, (column,), "free")
     Attainment(with_ridge, column).examine(np.ones(200), 1.0, 0.0)

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from warm_cases import CASES, rows, text
 
 import mdlearn
-from mdlearn.solvers import dual_centred, systems
+from mdlearn.solvers.coordinate_descent import centred_rows
+from mdlearn.solvers.systems import explicit as systems
 
 TOL = 1e-10
 
@@ -132,7 +133,7 @@ def path(objective, X, y, grid, warm, **settings):
 
 def test_fewer_row_visits_on_a_path_of_sparse_problems(monkeypatch):
     X, y = text()
-    visits = counted(monkeypatch, dual_centred.CentredDual, "sweep", lambda self, at, rng: len(at))
+    visits = counted(monkeypatch, centred_rows.CentredDual, "sweep", lambda self, at, rng: len(at))
     for objective, grid in (("svm", "C"), ("ldm", "C"), ("ldm", "lambda1")):
         values = [{grid: (20.0 if grid == "lambda1" else 0.2) * 1.2**k} for k in range(4)]
         spent = []

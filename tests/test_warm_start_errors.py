@@ -9,7 +9,7 @@ from warm_cases import rows
 
 import mdlearn
 from mdlearn.forms.margin import Point
-from mdlearn.solvers.state import report_of
+from mdlearn.solvers.common.primal_dual import report_of
 
 X, Y, *_ = rows()
 START = mdlearn.fit("svm", X, Y)

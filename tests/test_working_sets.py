@@ -7,11 +7,13 @@ import pytest
 
 import mdlearn
 from mdlearn._solvers import greedy
-from mdlearn.data.features import KernelFeatures
-from mdlearn.data.gram import symmetric
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import DenseRows
-from mdlearn.solvers import beginning, factored, hessians, sample, working
+from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.solvers.dual_hessian import cholesky_ordered
+from mdlearn.solvers.dual_hessian import hessian as hessians
+from mdlearn.solvers.working_set import block_ascent, initialise, subsample_start
 
 GAMMA = 0.3
 
@@ -35,19 +37,19 @@ def drain(work):
 def way(request, monkeypatch):
     """Limits low enough for small problems: rows of the support, all rows, leading directions, one factor."""
     used = []
-    run = working.WorkingSets.run
+    run = block_ascent.WorkingSets.run
 
     def watched(self):
         used.append(type(self.hessian).__name__)
         return run(self)
 
-    monkeypatch.setattr(working.WorkingSets, "run", watched)
-    monkeypatch.setattr(sample, "LEAST", 20)
+    monkeypatch.setattr(block_ascent.WorkingSets, "run", watched)
+    monkeypatch.setattr(subsample_start, "LEAST", 20)
     if request.param == "rows":
-        monkeypatch.setattr(beginning, "FEW", 10)
-        monkeypatch.setattr(beginning, "MUCH", 2.0)
+        monkeypatch.setattr(initialise, "FEW", 10)
+        monkeypatch.setattr(initialise, "MUCH", 2.0)
     if request.param in ("deflated", "factored"):
-        monkeypatch.setattr(beginning, "PLAIN", 1)
+        monkeypatch.setattr(initialise, "PLAIN", 1)
         monkeypatch.setattr(hessians, "REST", 0.9 if request.param == "deflated" else -1.0)
     return request.param, used
 
@@ -277,7 +279,7 @@ def test_leading_directions_bound_the_hessian_from_above():
     bound = drain(deflated.block(np.arange(60)))
     assert np.linalg.eigvalsh(bound - H).min() > -1e-10
     assert np.linalg.eigvalsh(bound - H).max() < 0.5 * np.linalg.eigvalsh(G - H).max()
-    exact = factored.FactoredGram(G, 0.0, column)
+    exact = cholesky_ordered.FactoredGram(G, 0.0, column)
     drain(exact.factor(np.arange(40, 60)))
     some = np.array([50, 3, 41, 20])
     assert drain(exact.block(some)) == pytest.approx(H[np.ix_(some, some)], abs=1e-11)

@@ -7,8 +7,8 @@ import threadpoolctl
 from reference import optimum
 
 import mdlearn
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.expansion import contrasts
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.class_contrasts import contrasts
 from mdlearn.errors import InsufficientMemory
 
 
@@ -206,7 +206,7 @@ def test_products_are_those_of_the_rows_written_out(make, constant):
 def test_the_matrix_is_not_written_out_without_need(monkeypatch):
     """Interior steps read blocks and products only; the sweeps ask for the memory first."""
     X, y, _ = sample(5, m=700, d=6)
-    monkeypatch.setattr("mdlearn.data.memory.available_bytes", lambda: 1e6)
+    monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 1e6)
     rows = contrasts(check_rows(X), y, 5, True)
     with pytest.raises(InsufficientMemory, match="writing out 2800 rows of a joint problem"):
         _ = rows.X

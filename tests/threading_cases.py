@@ -15,8 +15,8 @@ import scipy.sparse
 import threadpoolctl
 
 import mdlearn
-from mdlearn.numerics.blas import GUARD
-from mdlearn.solvers.interior import Interior
+from mdlearn.numerics.blas_threads import GUARD
+from mdlearn.solvers.interior_point.solver import Interior
 
 FOUND = 3
 PERMUTATIONS = list(itertools.permutations(range(3)))

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, assert_type
 import numpy as np
 
 import mdlearn
-from mdlearn.forms.history import State
 from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.progress import State
 from mdlearn.objectives.base import Parameter, Terms
 
 

@@ -14,15 +14,15 @@ from scipy import LowLevelCallable
 from scipy.special import xlogy
 
 import mdlearn
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.rows import DenseRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.sgd_task import Task
+from mdlearn.solvers.stochastic.task import Task
 
 from .references import paired_ratio
 from .workloads import gaussians, ringnorm, words

@@ -7,12 +7,12 @@ from unittest.mock import patch
 import numpy as np
 
 import mdlearn
-from mdlearn.data.basis import basis_features
-from mdlearn.data.checks import check_data
-from mdlearn.data.kernels import Kernel
-from mdlearn.forms.certificate import certify
+from mdlearn.data.features.basis import basis_features
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.validation import check_data
+from mdlearn.forms.certificates.margin import certify
 from mdlearn.objectives.uldm import ULDM
-from mdlearn.solvers import spectrum
+from mdlearn.solvers.quadratic import spectrum
 
 from .references import paired_ratio
 from .workloads import ringnorm

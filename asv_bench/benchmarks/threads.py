@@ -19,7 +19,7 @@ from time import perf_counter, process_time, thread_time
 import numpy as np
 
 import mdlearn
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.numerics.blas_threads import blas_threads
 
 from .problems import arguments, fitted, rows
 

@@ -239,7 +239,7 @@ def sweep_blocks(
     """`sweep` for rows of dense blocks: row i has the entries F[place[i, j]] in block blocks[i, j].
 
     Without couplings (shape (0, 0)), p's u is the vector of coefficients. With couplings P = A A' of shape (K, K), it is
-    A times these (mdlearn.data.tied), so that an update moves all blocks.
+    A times these (mdlearn.data.features.smoothed_clusters), so that an update moves all blocks.
     """
     cdef Py_ssize_t k, i, t, j, l, ahead, m = p.beta.shape[1], n = order.shape[0], L = F.shape[1], K
     cdef double dot, step = 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.commands.layout import MISSING, NUMBER, SAMPLE, WIDEST, Columns, Layout, find_layout, split
 from mdlearn.commands.tables import QUOTED, Pieces
-from mdlearn.data import memory
+from mdlearn.numerics import memory
 
 LABEL = 200
 """Characters of the longest label: labels become an array of strings of equal length."""

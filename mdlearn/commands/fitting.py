@@ -13,8 +13,8 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.commands.reading import Options, read_for_fit
 from mdlearn.commands.tables import Table
+from mdlearn.model.file.persistence import is_model, save
 from mdlearn.model.model import Model
-from mdlearn.model.persistence import is_model, save
 from mdlearn.outputs import Output
 from mdlearn.selection.validation import cross_validate
 

@@ -13,8 +13,8 @@ from mdlearn.commands.layout import for_fit, for_model
 from mdlearn.commands.packed import blocks, opened
 from mdlearn.commands.svmlight import read_svmlight, with_columns
 from mdlearn.commands.tables import Pieces, Table, kind_of
-from mdlearn.data import memory
 from mdlearn.model.model import Model
+from mdlearn.numerics import memory
 
 COLUMN_BYTES = 32.0
 """Memory that a fit takes for a column at least: coefficients, gradients and steps."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.commands.layout import NUMBER
 from mdlearn.commands.tables import QUOTED, Pieces, Table, whole
-from mdlearn.data import memory
+from mdlearn.numerics import memory
 
 USED = b"0123456789+-.eE: \t\v\f"
 """Bytes of labels, columns and values. Python's own numbers may also hold underscores, which are no number here."""

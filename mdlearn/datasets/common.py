@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_number
+from mdlearn.data.validation import check_number
 
 # Entries of the largest temporary: 8 MB in float64.
 BLOCK = 2**20

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_number
+from mdlearn.data.validation import check_number
 from mdlearn.datasets.common import FINITE, generator, halves, matrix
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.data.checks import check_number
+from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load

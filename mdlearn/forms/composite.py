@@ -22,15 +22,15 @@ from dataclasses import replace
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
-from mdlearn.data.features import Features
-from mdlearn.data.kernel_rounding import OWN, UNIT
-from mdlearn.data.quiet import overflowing
-from mdlearn.forms.looks import CompositePoint, Look, at_origin, lengths
-from mdlearn.forms.points import array_fault
+from mdlearn.data.features.kernel_rounding import OWN, UNIT
+from mdlearn.data.features.spaces import Features
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.joint.point import CompositePoint, Look, at_origin, lengths
+from mdlearn.forms.point_arrays import array_fault
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
-from mdlearn.forms.rounding import to_type
-from mdlearn.forms.start import Start
+from mdlearn.forms.warm_start import Start
+from mdlearn.numerics.errstate import overflowing
 
 CLEAN = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.data.kept import kept
-from mdlearn.data.rows import locked
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.rows import locked
 from mdlearn.forms.losses import Term
-from mdlearn.forms.start import Start
+from mdlearn.forms.warm_start import Start
+from mdlearn.numerics.lazy_property import kept
 
 BIASES = ("none", "regularized", "free")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers.callbacks import Callback, evaluate
-from mdlearn.data.rows import steps
+from mdlearn.data.rows.rows import steps
 
 SIGNATURE = "double (double, void *)"
 PIECE = 1 << 20

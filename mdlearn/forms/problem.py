@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.quiet import overflowing
-from mdlearn.forms.certificate import (
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.margin import (
     certify,
     certify_as_is,
     certify_best,
@@ -21,13 +20,14 @@ from mdlearn.forms.certificate import (
     held_objective,
     value_at_zero,
 )
+from mdlearn.forms.certificates.primal import NARROW
+from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
+from mdlearn.forms.certificates.without_ridge import check_attained, corrects_at_once
 from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
-from mdlearn.forms.points import array_fault
-from mdlearn.forms.primal import NARROW
+from mdlearn.forms.point_arrays import array_fault
 from mdlearn.forms.proof import Certificate, Solution, judge
-from mdlearn.forms.separability import check_by_program, check_separable, check_separated
-from mdlearn.forms.start import Start
-from mdlearn.forms.unridged import check_attained, corrects_at_once
+from mdlearn.forms.warm_start import Start
+from mdlearn.numerics.errstate import overflowing
 
 
 class Problem(ABC):
@@ -291,7 +291,7 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
     if isinstance(form, Several):
         return form.problems()
     if form.joint or form.penalty > 0:
-        from mdlearn.forms.coupled import MarginComposite  # composites are Problems
+        from mdlearn.forms.joint.margins import MarginComposite  # composites are Problems
 
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
         return tuple(MarginComposite(form, group) for group in groups)

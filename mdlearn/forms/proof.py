@@ -1,7 +1,7 @@
 """Certificates of any problem: the values that prove a solution, and how they are judged.
 
-Nothing here knows what a problem is made of: `mdlearn.forms.certificate` finds the values of margin columns, other
-problems bring their own.
+Nothing here knows what a problem is made of: `mdlearn.forms.certificates.margin` finds the values of margin columns,
+other problems bring their own.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.checks import ROUNDING, counts, number, real, weighted
+from mdlearn.margins.validation import ROUNDING, counts, number, real, weighted
 
 
 def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None, sample_weight: Any = None) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.checks import counts, number, real
-from mdlearn.margins.leaving import Decomposition, Quadratic, of_gram
+from mdlearn.margins.loo_quadratic import Decomposition, Quadratic, of_gram
+from mdlearn.margins.validation import counts, number, real
 
 
 def uldm_loo_margins(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mdlearn.margins.checks import number
+from mdlearn.margins.validation import number
 
 CHANGES = ("replaced", "removed")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.checks import ROUNDING, counts, number, real, weighted
+from mdlearn.margins.validation import ROUNDING, counts, number, real, weighted
 
 
 def mean(z: Any, sample_weight: Any = None) -> float:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mdlearn.data.checks import Data
-from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.validation import Data
+from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.forms.rounding import to_type
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 from mdlearn.model.regression import RegressionModel

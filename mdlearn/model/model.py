@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.checks import check_labels, check_weights, column_names, places_of_labels
-from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.kept import kept
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.memory import worded
-from mdlearn.data.quiet import overflowing
-from mdlearn.data.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.validation import check_labels, check_weights, column_names, places_of_labels
 from mdlearn.errors import did_you_mean
+from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.forms.rounding import to_type
 from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
-from mdlearn.numerics.blas import blas_threads, threads_for
+from mdlearn.numerics.blas_threads import blas_threads, threads_for
+from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.memory import worded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,7 +310,7 @@ class Model:
             When the file cannot be written.
         """
         # persistence builds Models, so it comes after this module.
-        from mdlearn.model.persistence import save
+        from mdlearn.model.file.persistence import save
 
         save(self, path)
 
@@ -337,7 +337,7 @@ class Model:
             For callables, kernels and features of plugins, labels that ONNX lacks, or more than 2 GB of constants.
         """
         # The export knows Models, so it comes after this module.
-        from mdlearn.model.onnx_export import export
+        from mdlearn.model.onnx.export import export
 
         return export(self, target_opset)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.checks import check_targets, check_weights
+from mdlearn.data.validation import check_targets, check_weights
 from mdlearn.model.model import Model
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import Data
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.validation import Data
 from mdlearn.forms.problem import Form
-from mdlearn.forms.start import Start
+from mdlearn.forms.warm_start import Start
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 

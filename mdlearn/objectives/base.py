@@ -8,20 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.census import Summary
-from mdlearn.data.checks import Data
-from mdlearn.data.feature_map import FeatureMap
-from mdlearn.data.features import Features, KernelFeatures, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.forms.blank import AtZero
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.validation import Data
+from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
-from mdlearn.forms.start import Start
-from mdlearn.forms.streamed import StreamedForm, refusal
-from mdlearn.objectives.parameters import Parameter, Setting, one_of
-from mdlearn.objectives.relative_weights import Relative, checked_parameters
-from mdlearn.objectives.terms import Terms, checked_terms
+from mdlearn.forms.warm_start import Start
+from mdlearn.objectives.declaration.parameters import Parameter, Setting, one_of
+from mdlearn.objectives.declaration.relative_weights import Relative, checked_parameters
+from mdlearn.objectives.declaration.terms import Terms, checked_terms
+from mdlearn.streaming.sums.margins import StreamedForm, refusal
 
 __all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 

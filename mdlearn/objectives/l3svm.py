@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.checks import Data, check_number
-from mdlearn.data.clusters import bandwidth
-from mdlearn.data.distinct import Distinct, distinct
-from mdlearn.data.feature_map import FeatureMap, MappedFeatures
-from mdlearn.data.features import Features, KernelFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
-from mdlearn.data.maps import LandmarkMap
-from mdlearn.data.tied import smoothing
+from mdlearn.data.clustering.distances import bandwidth
+from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.landmark_map import LandmarkMap
+from mdlearn.data.features.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
+from mdlearn.data.features.smoothed_clusters import smoothing
+from mdlearn.data.features.spaces import Features, KernelFeatures
+from mdlearn.data.rows.distinct import Distinct, distinct
+from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.problem import Form

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.basis import among_rows, basis_features, check_indices
-from mdlearn.data.checks import Data, check_number
-from mdlearn.data.distinct import distinct
-from mdlearn.data.features import Features
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features.basis import among_rows, basis_features, check_indices
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import Features
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.validation import Data, check_number
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 

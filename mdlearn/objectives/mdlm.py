@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from mdlearn.forms.existence import check_bias, check_existence
+from mdlearn.forms.certificates.unboundedness import check_bias, check_existence
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form

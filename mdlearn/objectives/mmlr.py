@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn._solvers import apg
-from mdlearn.data.checks import Data
-from mdlearn.data.expansion import contrasts
-from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.data.rows import BLOCK_ENTRIES, Selection, steps
-from mdlearn.forms.existence import check_existence
-from mdlearn.forms.looks import CompositePoint, Look
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.class_contrasts import contrasts
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
+from mdlearn.data.validation import Data
+from mdlearn.forms.certificates.unboundedness import check_existence
+from mdlearn.forms.joint.decision_values import EVERY, Bend, Scores
+from mdlearn.forms.joint.point import CompositePoint, Look
+from mdlearn.forms.loss_kernels import PIECE
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.passes import PIECE
 from mdlearn.forms.problem import Form
-from mdlearn.forms.scores import EVERY, Bend, Scores
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.logistic import LAM
 

@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.basis import among_rows, basis_features, check_indices, incomplete_cholesky
-from mdlearn.data.checks import Data
-from mdlearn.data.distinct import distinct
-from mdlearn.data.features import Features, LinearFeatures
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.rows import steps
+from mdlearn.data.features.basis import among_rows, basis_features, check_indices, incomplete_cholesky
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import steps
+from mdlearn.data.validation import Data
 from mdlearn.errors import did_you_mean
-from mdlearn.forms.blank import AtZero
+from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
-from mdlearn.objectives.terms import checked_terms
+from mdlearn.objectives.declaration.terms import checked_terms
 
 SMALLEST = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.checks import Data
-from mdlearn.data.expansion import ContrastRows, contrasts
-from mdlearn.data.features import Features, LinearFeatures
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.class_contrasts import ContrastRows, contrasts
+from mdlearn.data.validation import Data
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
-from mdlearn.forms.start import Start
+from mdlearn.forms.warm_start import Start
 from mdlearn.objectives.base import Objective, Parameter, Terms
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_labels, column_names
+from mdlearn.data.validation import check_labels, column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, new_axes
 from mdlearn.plotting.support import support_rows
 

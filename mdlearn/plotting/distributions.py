@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import check_labels
+from mdlearn.data.validation import check_labels
 from mdlearn.margins import cumulative_curve
 from mdlearn.plotting.style import add_legend, named, new_axes, style
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from mdlearn.model import persistence
+from mdlearn.model.file import persistence
 from mdlearn.model.model import Model
 from mdlearn.objectives import mdlearn_objectives
 from mdlearn.plugins.manager import find

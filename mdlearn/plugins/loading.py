@@ -10,8 +10,8 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.data.kernels import DEFAULTS, KernelFunction
-from mdlearn.data.streams import RowBlocks
+from mdlearn.data.features.kernels import DEFAULTS, KernelFunction
+from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
 from mdlearn.plugins.discovery import Source
 from mdlearn.plugins.records import PluginRecord

@@ -10,8 +10,8 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.data.kernels import PARAMETERS, KernelFunction
-from mdlearn.data.streams import RowBlocks
+from mdlearn.data.features.kernels import PARAMETERS, KernelFunction
+from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.errors import PluginWarning, did_you_mean
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.discovery import DISABLE, disabled, sources

@@ -6,19 +6,19 @@ from mdlearn.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mdlearn.selection.choosing import select
-    from mdlearn.selection.path import fit_path
-    from mdlearn.selection.result import Path
+    from mdlearn.selection.paths.fits import fit_path
+    from mdlearn.selection.paths.result import Path
     from mdlearn.selection.significance import TTest, paired_test, welch_test
     from mdlearn.selection.validated import CrossValidation, Selection
     from mdlearn.selection.validation import cross_validate
 
 _LAZY = {
     "CrossValidation": "mdlearn.selection.validated",
-    "Path": "mdlearn.selection.result",
+    "Path": "mdlearn.selection.paths.result",
     "Selection": "mdlearn.selection.validated",
     "TTest": "mdlearn.selection.significance",
     "cross_validate": "mdlearn.selection.validation",
-    "fit_path": "mdlearn.selection.path",
+    "fit_path": "mdlearn.selection.paths.fits",
     "paired_test": "mdlearn.selection.significance",
     "select": "mdlearn.selection.choosing",
     "welch_test": "mdlearn.selection.significance",

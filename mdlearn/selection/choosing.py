@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forming import Handed
-from mdlearn.forms.history import State
+from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.judging import judge, warnings_of
+from mdlearn.selection.evaluate import judge, warnings_of
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.limits import Limits
 from mdlearn.stages import Call
 
 TIES = ("C", "nu", "lambda2", "lambda1")

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import Data, check_number
-from mdlearn.data.distinct import in_order
-from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.data.rows.distinct import in_order
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import did_you_mean
 
 LEVELS = 4

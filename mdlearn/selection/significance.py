@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.checks import number, real
+from mdlearn.margins.validation import number, real
 
 
 @dataclass(frozen=True)

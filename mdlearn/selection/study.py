@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checks import Data, check_weights
-from mdlearn.data.rows import COPY_BYTES
+from mdlearn.data.rows.rows import COPY_BYTES
+from mdlearn.data.validation import Data, check_weights
+from mdlearn.driver.driver import Shortfall
 from mdlearn.forms.proof import Certificate
-from mdlearn.selection.bar import Bar
 from mdlearn.selection.folds import Fold
-from mdlearn.selection.path import walked
-from mdlearn.selection.points import Asked, asked_of
-from mdlearn.selection.result import Path
+from mdlearn.selection.paths.fits import walked
+from mdlearn.selection.paths.grid import Asked, asked_of
+from mdlearn.selection.paths.result import Path
+from mdlearn.selection.progress import Bar
 from mdlearn.selection.scoring import Scoring, scoring_of
-from mdlearn.solvers.driver import Shortfall
 from mdlearn.stages import Call, Fitted, Setting
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
-from mdlearn.selection.points import names_of
+from mdlearn.selection.paths.grid import names_of
 from mdlearn.selection.scoring import labels
 from mdlearn.selection.study import Judged, Study
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.history import State
-from mdlearn.numerics.blas import blas_threads
+from mdlearn.forms.progress import State
+from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.judging import judge, warnings_of
+from mdlearn.selection.evaluate import judge, warnings_of
 from mdlearn.selection.study import Study
 from mdlearn.selection.validated import CrossValidation
 from mdlearn.solvers.base import Solver

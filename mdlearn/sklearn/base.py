@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mdlearn.api import certified
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance, limits_of
-from mdlearn.data.kernels import PARAMETERS
+from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.model.pairs import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
 from mdlearn.sklearn.params import FLOATS, NestedParams, entries, seed

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mdlearn.data import memory
-from mdlearn.data.arrays import check_rows, only
-from mdlearn.data.checks import Data, check_weights
-from mdlearn.data.maps import LandmarkMap
-from mdlearn.data.quiet import overflowing
-from mdlearn.data.rows import Rows
+from mdlearn.data.features.landmark_map import LandmarkMap
+from mdlearn.data.rows.arrays import check_rows, only
+from mdlearn.data.rows.rows import Rows
+from mdlearn.data.validation import Data, check_weights
+from mdlearn.numerics import memory
+from mdlearn.numerics.errstate import overflowing
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.params import FLOATS, seed
 

@@ -13,10 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mdlearn.arguments import one_of
-from mdlearn.data.arrays import check_rows, only
-from mdlearn.data.checks import Data, check_number, check_weights, class_factors
-from mdlearn.data.features import LinearFeatures
-from mdlearn.data.kernels import Kernel
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.arrays import check_rows, only
+from mdlearn.data.validation import Data, check_number, check_weights, class_factors
 from mdlearn.forms.margin import BIASES, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.forms.proof import Certificate
@@ -24,11 +24,11 @@ from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.given import instance_with
 from mdlearn.plugins.manager import find
+from mdlearn.plugins.resolve import instance_with
 from mdlearn.sklearn.params import FLOATS, seed
-from mdlearn.solvers.sgd import SGD
-from mdlearn.solvers.sgd_stream import Descent, advance, begin, restarted
+from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
+from mdlearn.solvers.stochastic.solver import SGD
 
 STREAMED = ("asgd", "sgd")
 """Engines whose steps read one or two rows at a time."""

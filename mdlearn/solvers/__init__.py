@@ -6,13 +6,13 @@ from mdlearn.plugins.hookspecs import hookimpl
 @hookimpl
 def mdlearn_solvers() -> list[type]:
     """Built-in engines, by the same hook that plugins use."""
-    from mdlearn.solvers.apg import APG
-    from mdlearn.solvers.cd import CoordinateDescent
-    from mdlearn.solvers.direct import Direct
-    from mdlearn.solvers.interior import Interior
-    from mdlearn.solvers.linprog import LinearProgram
-    from mdlearn.solvers.newton import Newton
-    from mdlearn.solvers.sgd import ASGD, SGD
-    from mdlearn.solvers.smw import SMW
+    from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+    from mdlearn.solvers.fixed_point import SMW
+    from mdlearn.solvers.interior_point.solver import Interior
+    from mdlearn.solvers.linear_program import LinearProgram
+    from mdlearn.solvers.newton.solver import Newton
+    from mdlearn.solvers.proximal_gradient.solver import APG
+    from mdlearn.solvers.quadratic.solver import Direct
+    from mdlearn.solvers.stochastic.solver import ASGD, SGD
 
     return [APG, ASGD, CoordinateDescent, Direct, Interior, LinearProgram, Newton, SGD, SMW]

@@ -1,4 +1,4 @@
-"""What an engine is: a coroutine that hands in points, driven by `mdlearn.solvers.driver`."""
+"""What an engine is: a coroutine that hands in points, driven by `mdlearn.driver.driver`."""
 
 from __future__ import annotations
 

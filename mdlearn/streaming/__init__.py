@@ -1,5 +1,5 @@
-"""A fit to row blocks: a first pass that checks and counts, passes of an engine, and a last one that certifies."""
+"""A fit to row blocks: a first pass that checks and counts, passes of an engine, and a last one that certifies.
 
-from mdlearn.streaming.fitting import blocks_of, fit_blocks
-
-__all__ = ["blocks_of", "fit_blocks"]
+May import stages, objectives and all below them; `mdlearn.api` calls `fitting`. Of its folders, `sums` lies below the
+objectives, which say their terms by it, and `engines` beside the engines in memory.
+"""

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data import memory
-from mdlearn.data.census import Summary
-from mdlearn.data.checks import Data
-from mdlearn.data.kernel_map import approximated
-from mdlearn.data.kernels import ARGUMENTS, PARAMETERS, Kernel, make_kernel, scale_of
-from mdlearn.data.sample import Draw, Moments, Spread
-from mdlearn.forms.streamed import StreamedForm
+from mdlearn.data.features.kernel_approximation import approximated
+from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, make_kernel, scale_of
+from mdlearn.data.row_blocks.sample import Draw, Moments, Spread
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.validation import Data
+from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.sums.margins import StreamedForm
 
 
 @dataclass(frozen=True, eq=False)

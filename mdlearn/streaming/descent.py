@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.census import Block, taken
-from mdlearn.data.checks import Data
-from mdlearn.data.features import LinearFeatures
-from mdlearn.forms.history import State
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.row_blocks.summary import Block, taken
+from mdlearn.data.validation import Data
+from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.forms.rounding import to_type
-from mdlearn.forms.streamed import StreamedForm
-from mdlearn.forms.streamed_proof import Multipliers, Values, certified, objective_of
-from mdlearn.solvers.sgd import SGD
-from mdlearn.solvers.sgd_stream import Descent, advance, begin, restarted
+from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
+from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.streaming.beginning import Begun
 from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.sums.certificate import Multipliers, Values, certified, objective_of
+from mdlearn.streaming.sums.margins import StreamedForm
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.memory import worded
-from mdlearn.data.streams import RowBlocks
-from mdlearn.forms.history import settled
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.driver.driver import Shortfall
+from mdlearn.forms.progress import settled
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
-from mdlearn.numerics.blas import blas_threads, product_work, threads_for
+from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
+from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.driver import Shortfall
-from mdlearn.solvers.sgd import SGD
+from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.stages import Call
 from mdlearn.streaming import descent, newton, proximal
 from mdlearn.streaming.beginning import Begun, begin

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.data import memory
-from mdlearn.data.census import Summary
-from mdlearn.forms.history import State
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.forms.rounding import to_type
-from mdlearn.forms.streamed import StreamedForm
-from mdlearn.forms.streamed_proof import certified
-from mdlearn.solvers.block_newton import BlockNewton
-from mdlearn.solvers.block_state import State as Steps
+from mdlearn.numerics import memory
 from mdlearn.streaming.beginning import Begun
+from mdlearn.streaming.engines.newton_state_machine import BlockNewton
+from mdlearn.streaming.engines.primal_dual import State as Steps
 from mdlearn.streaming.passes import OUT_OF_TIME, Passes
+from mdlearn.streaming.sums.certificate import certified
+from mdlearn.streaming.sums.margins import StreamedForm
 
 MOST_PASSES = 300
 LEVELS = 12

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.checkpoint import Checkpoint
-from mdlearn.data.quiet import overflowing
-from mdlearn.data.streams import RowBlocks
-from mdlearn.forms.history import State
+from mdlearn.data.row_blocks.checkpoint import Checkpoint
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.driver.driver import Shortfall
+from mdlearn.driver.limits import Limits
+from mdlearn.driver.progress import Progress
+from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate
-from mdlearn.solvers.driver import Shortfall
-from mdlearn.solvers.limits import Limits
-from mdlearn.solvers.progress import Progress
+from mdlearn.numerics.errstate import overflowing
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
 """How far beyond the time limit the last pass may go, as a share of the limit and in seconds."""

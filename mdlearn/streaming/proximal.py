@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.history import State
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.forms.rounding import to_type
-from mdlearn.forms.streamed_passes import Evaluate, Square
-from mdlearn.solvers.block_proximal import BlockProximal, ProximalState
 from mdlearn.streaming.beginning import Begun
+from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
 from mdlearn.streaming.newton import MOST_PASSES, require_squares
 from mdlearn.streaming.passes import Passes
+from mdlearn.streaming.sums.passes import Evaluate, Square
 
 
 def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:

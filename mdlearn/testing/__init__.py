@@ -21,7 +21,7 @@ from typing import Any
 
 from mdlearn.plugins.manager import registry
 from mdlearn.testing.checks import CHECKS
-from mdlearn.testing.judging import title_of
+from mdlearn.testing.reference import title_of
 
 __all__ = ["CHECKS", "parametrize_with_checks"]
 

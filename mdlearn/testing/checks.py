@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
+from mdlearn.driver.validation import takes
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.choice import choose
-from mdlearn.solvers.supervised import takes
-from mdlearn.testing.declared import check_bounds, check_declaration, check_params, check_unknown_parameter
+from mdlearn.solvers.auto import choose
+from mdlearn.testing.composite import check_own_certificate, has_terms
+from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.features import check_features
-from mdlearn.testing.judging import (
+from mdlearn.testing.reference import (
     CLOSE,
     GAMMA,
     ROUNDING,
@@ -29,7 +30,6 @@ from mdlearn.testing.judging import (
     task_of,
     tight_fit,
 )
-from mdlearn.testing.own import check_own_certificate, has_terms
 
 
 def check_certificate(objective: Any) -> None:

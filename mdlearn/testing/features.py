@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.model.persistence import load_with_notes
-from mdlearn.testing.judging import CLOSE, mapped_matrix, require, sample, task_of, tight_fit
+from mdlearn.model.file.persistence import load_with_notes
+from mdlearn.testing.reference import CLOSE, mapped_matrix, require, sample, task_of, tight_fit
 
 
 def check_features(objective: Any) -> None:

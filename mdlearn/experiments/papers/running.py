@@ -11,7 +11,7 @@ from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.store import Store
 from mdlearn.experiments.papers.studies import Record, Settings, Unit
 from mdlearn.experiments.processes import worker_pool
-from mdlearn.selection.bar import Bar
+from mdlearn.selection.progress import Bar
 
 
 def run(name: str, store: Store, sets: Sets, settings: Settings, jobs: int) -> None:

@@ -11,9 +11,9 @@ from mdlearn_odm.coordinates import Coordinates
 from mdlearn_odm.joint import JointMargins
 
 import mdlearn
-from mdlearn.data import memory
-from mdlearn.data.checks import check_data
-from mdlearn.data.features import LinearFeatures
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_data
+from mdlearn.numerics import memory
 
 
 def sample(k=3, m=90, d=4, seed=2):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.data.arrays import check_rows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.landmarks import choose
+from mdlearn.data.features.landmarks import choose
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.distinct import distinct
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.experiments.papers.comparing import Line, certificates, remarks
 from mdlearn.experiments.papers.documents import Block, Picture, Report, Table

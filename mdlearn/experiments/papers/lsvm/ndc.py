@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data import memory
 from mdlearn.datasets import NDC
 from mdlearn.experiments.papers.comparing import certificates, scores
 from mdlearn.experiments.papers.documents import Block, Picture, Report, Table
@@ -16,6 +15,7 @@ from mdlearn.experiments.papers.lsvm.trials import PUBLISHED, Method, spread, tr
 from mdlearn.experiments.papers.sources import Sets
 from mdlearn.experiments.papers.splitting import Parts, generator
 from mdlearn.experiments.papers.studies import Experiment, Record, Settings, Study, Unit
+from mdlearn.numerics import memory
 from mdlearn.plotting.style import MARKERS, add_legend, style
 from mdlearn.selection.scores import accuracy
 

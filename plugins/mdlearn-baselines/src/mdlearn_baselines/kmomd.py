@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 import mdlearn
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import ColumnProblem, Several
 from mdlearn.forms.proof import judge
-from mdlearn.forms.rounding import to_type
-from mdlearn.forms.separability import RELATIVE_MARGIN, margin_bound
 from mdlearn.objectives.base import Parameter
 
 

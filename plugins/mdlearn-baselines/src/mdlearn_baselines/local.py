@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.data import memory
-from mdlearn.data.blocks import BlockRows, Layout
-from mdlearn.data.checks import Data, check_number
-from mdlearn.data.clusters import assign, squared_distances
-from mdlearn.data.csr_rows import CsrRows
-from mdlearn.data.distinct import distinct
-from mdlearn.data.feature_map import FeatureMap, MappedFeatures, array_of
-from mdlearn.data.kernels import Kernel
-from mdlearn.data.landmarks import choose, in_time
-from mdlearn.data.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.data.clustering.distances import assign, squared_distances
+from mdlearn.data.features.clustered_rows import BlockRows, Layout
+from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.landmarks import choose, in_time
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.data.validation import Data, check_number
+from mdlearn.numerics import memory
 from mdlearn.objectives.base import Parameter
 
 TOUCHING = 1e-12

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.data import memory
+from mdlearn.numerics import memory
 from mdlearn.solvers.base import Report
 from mdlearn_baselines.latent import LatentProblem, Smoothed
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.data import memory
+from mdlearn.numerics import memory
 from mdlearn.solvers.base import Report, Solver
 
 from .coordinates import MATRIX, NARROW, Coordinates, by_rows

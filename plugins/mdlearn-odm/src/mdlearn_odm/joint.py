@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdlearn.forms.primal import representer
+from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Solution, judge, judge_residual
 

@@ -1,0 +1,104 @@
+"""What the problems of a fit are made of: all rows, or those of each pair of classes, gathered when they are asked for.
+
+Of hundreds of classes there are tens of thousands of pairs: nothing is made for one whose turn never comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import overload
+
+import numpy as np
+
+from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.data.validation import Data
+
+
+class Places(Sequence[np.ndarray]):
+    """Positions of the rows of each pair of classes, ascending.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (m,), intp
+        Class index of each row.
+    k : int
+        Number of classes.
+    rows : ndarray of shape (m,), or None
+        What stands for each row; None: its position.
+    """
+
+    def __init__(self, codes: np.ndarray, k: int, rows: np.ndarray | None = None) -> None:
+        self.sizes = np.bincount(codes, minlength=k)
+        self.classes = list(combinations(range(k), 2))
+        self._order, self._ends, self._rows = np.argsort(codes, kind="stable"), np.cumsum(self.sizes), rows
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @overload
+    def __getitem__(self, j: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, j: slice) -> Sequence[np.ndarray]: ...
+    def __getitem__(self, j: int | slice) -> np.ndarray | Sequence[np.ndarray]:
+        if isinstance(j, slice):
+            return [self[i] for i in range(*j.indices(len(self)))]
+        of = [self._order[self._ends[code] - self.sizes[code] : self._ends[code]] for code in self.classes[j]]
+        found = np.sort(np.concatenate(of))
+        return found if self._rows is None else self._rows[found]
+
+
+class Pieces:
+    """Data of the problems of a fit: of all rows, or of each pair of classes.
+
+    Parameters
+    ----------
+    data : Data
+    by_pairs : bool
+        Whether more than two classes are fitted by pairs.
+    square : bool
+        Whether X is a Gram matrix.
+
+    Attributes
+    ----------
+    sizes : list of (int, float)
+        Number of rows of each pair of classes, and their weight; empty where all rows are one problem.
+    """
+
+    def __init__(self, data: Data, by_pairs: bool, square: bool) -> None:
+        k = data.classes.shape[0]
+        self.data, self.square = data, square
+        self._pairs = Places(data.codes, k) if by_pairs and k > 2 else None
+        self.sizes: list[tuple[int, float]] = []
+        if self._pairs is not None:
+            (low, high), rows = np.triu_indices(k, 1), self._pairs.sizes
+            weights = np.bincount(data.codes, weights=data.counts, minlength=k)
+            self.sizes = list(zip((rows[low] + rows[high]).tolist(), (weights[low] + weights[high]).tolist()))
+
+    def __len__(self) -> int:
+        return 1 if self._pairs is None else len(self._pairs)
+
+    def __getitem__(self, j: int) -> Data:
+        """Data of a problem; of a pair of classes, rows of its own, copied each time."""
+        data, pairs = self.data, self._pairs
+        if pairs is None:
+            return data
+        rows, (low, high) = pairs[j], pairs.classes[j]
+        if self.square:
+            X: Rows = DenseRows(data.X.block(rows)[:, rows].astype(data.X.dtype, copy=False))
+        else:
+            X = data.X.take(rows)
+        codes, classes = (data.codes[rows] == high).astype(np.intp), data.classes[[low, high]]
+        return replace(data, X=X, codes=codes, counts=data.counts[rows], classes=classes, rows=data.rows[rows])
+
+    @property
+    def places(self) -> Sequence[np.ndarray]:
+        """Positions of the rows of each problem among the caller's; holds none of the rows."""
+        data = self.data
+        return [data.rows] if self._pairs is None else Places(data.codes, data.classes.shape[0], data.rows)
+
+    @property
+    def largest(self) -> int:
+        """Number of rows of the largest problem."""
+        return self.data.X.shape[0] if self._pairs is None else int(np.sort(self._pairs.sizes)[-2:].sum())

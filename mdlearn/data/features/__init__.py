@@ -1,0 +1,4 @@
+"""The space that a problem is linear in: the rows, a Gram matrix, kernel columns, landmark features, maps of plugins.
+
+May import data.rows, data.clustering and data.validation. Stages of a fit make features; forms and engines use them.
+"""

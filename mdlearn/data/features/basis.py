@@ -1,0 +1,304 @@
+"""Explicit kernel columns: f(x) = sum_j coef_j k(x, z_j) + b with basis rows z_j among the training rows.
+
+Where an objective penalises the coefficients of a basis instead of a norm in function space, a kernel is nothing but a
+way to make columns. They are made by row blocks when first asked for, and kept where they fit `COPY_BYTES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.gram import lengths
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.arrays import check_size
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import (
+    BLOCK_ENTRIES,
+    COPY_BYTES,
+    SPAN_ENTRIES,
+    DenseRows,
+    Rows,
+    Selection,
+    largest_size,
+    steps,
+)
+from mdlearn.data.validation import Data
+from mdlearn.numerics import memory
+
+
+@dataclass(frozen=True, eq=False)
+class KernelColumns(Rows):
+    """Kernel values k(x_i, z_j) as rows of numbers, shape (m, N), computed by blocks.
+
+    Attributes
+    ----------
+    source : Rows of shape (m, d)
+        Training rows, or the Gram matrix itself for a precomputed kernel.
+    kernel : Kernel
+    index : ndarray of shape (N,), intp
+        Position of each basis row in `source`.
+    """
+
+    source: Rows
+    kernel: Kernel
+    index: np.ndarray
+    _store: dict[str, Any] = field(default_factory=dict, repr=False)
+    made_when_asked: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, N)."""
+        return self.source.shape[0], int(self.index.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the training rows."""
+        return self.source.dtype
+
+    @property
+    def complete(self) -> bool:
+        """Whether all blocks have been computed once, or are never kept (a time limit can end a fit before that)."""
+        return bool(self._store["done"].all()) if "done" in self._store else "basis" in self._store
+
+    def spans(self) -> Iterator[slice]:
+        """Row ranges of a few SPAN_ENTRIES: a kernel block is worth some rows at once."""
+        return steps(self.shape[0], self._step)
+
+    @property
+    def _step(self) -> int:
+        return max(64, 4 * SPAN_ENTRIES // self.shape[1])
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Kernel values of some rows; a view where they are kept and `rows` is a slice."""
+        m, n = self.shape
+        if 8.0 * m * n > COPY_BYTES:
+            return self._values(rows)
+        # Two threads may fill the same part: with the same bits.
+        kept = self._store.setdefault("kept", np.empty((m, n)))
+        done = self._store.setdefault("done", np.zeros(-(-m // self._step), dtype=bool))
+        parts = np.unique(np.arange(m)[rows] // self._step)
+        for part in parts[~done[parts]].tolist():
+            span = slice(part * self._step, min(m, (part + 1) * self._step))
+            kept[span] = self._values(span)
+            done[part] = True
+        values: np.ndarray = kept[rows]
+        return values
+
+    def _values(self, rows: Selection) -> np.ndarray:
+        if self.kernel.name == "precomputed":
+            self._store["basis"] = self.source
+            return np.ascontiguousarray(self.source.block(rows)[:, self.index])
+        values = self.kernel.block(self.source.take(rows), self._basis)
+        check_size(largest_size(values) if values.size else 0.0)
+        return values
+
+    @property
+    def folded(self) -> bool:
+        """Whether products go through w = sum_j coef_j z_j: where kernel values are too many to be kept."""
+        m, n = self.shape
+        return self.kernel.name == "linear" and self.source.sparse and 8.0 * m * n > COPY_BYTES
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """K w in float64, for w of shape (N,) or (N, k)."""
+        return self.source.dot(self._basis.adjoint(w)) if self.folded else super().dot(w)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """K' v in float64, for v of shape (m,) or (m, k)."""
+        return self._basis.dot(self.source.adjoint(v)) if self.folded else super().adjoint(v)
+
+    @property
+    def _basis(self) -> Rows:
+        """The basis rows."""
+        if "basis" not in self._store:
+            self._store["basis"] = self.source.take(self.index)
+        basis: Rows = self._store["basis"]
+        return basis
+
+    def take(self, rows: Selection) -> DenseRows:
+        """Some rows, computed."""
+        return DenseRows(self.block(rows))
+
+    def matrix(self) -> np.ndarray:
+        """All rows in float64."""
+        return self.block(slice(None))
+
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense."""
+        dense = others.take(slice(None)) if isinstance(others, KernelColumns) else others
+        return self.take(slice(None)).inner(dense, centre)
+
+
+@dataclass(frozen=True)
+class BasisFeatures(LinearFeatures):
+    """phi(x) = (k(x, z_1), ..., k(x, z_N)), with |w|^2 = sum_j ridge_j w_j^2.
+
+    A basis row that stands for several equal ones shares its coefficient among them: N copies with coefficients a / N
+    each cost a^2 / N, so that its ridge is one over its weight.
+
+    Attributes
+    ----------
+    rows : KernelColumns of shape (m, N)
+    ridge : ndarray of shape (N,) or None
+    places : ndarray of shape (N,), intp
+        Position of each basis row among the caller's rows.
+    """
+
+    rows: KernelColumns
+    places: np.ndarray = field(kw_only=True)
+    by_rows: ClassVar[bool] = False
+
+    def computed(self) -> Generator[None, None, None]:
+        """Compute the columns, which are kept where they fit."""
+        for span in self.rows.spans():
+            self.rows.block(span)
+            yield
+            if "done" not in self.rows._store:
+                return
+
+    def square(self, counts: np.ndarray) -> np.ndarray | None:
+        """The kernel matrix where every row is in the basis, in order, and equal ones share a coefficient."""
+        index, ridge = self.rows.index, np.ones(self.width) if self.ridge is None else self.ridge
+        whole = np.array_equal(index, np.arange(self.n_rows)) and np.array_equal(ridge * counts, np.ones(self.width))
+        return self.rows.matrix() if whole else None
+
+    def squared_length(self, coef: np.ndarray) -> float:
+        """Squared norm of f in the kernel's function space."""
+        index, total = self.rows.index, 0.0
+        for part in steps(index.shape[0], BLOCK_ENTRIES // index.shape[0]):
+            total += float(coef[part] @ self.rows.block(index[part]) @ coef)
+        return total
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What the squared norm of `expand` is at most: k(x, z)^2 <= k(x, x) k(z, z)."""
+        columns = self.rows
+        squares = lengths(columns.kernel, columns.source) if alpha.any() else None
+        if squares is None:
+            return super().most(alpha)
+        own = squares[columns.index] if self.ridge is None else squares[columns.index] / self.ridge
+        length = float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0)))
+        return length * length * float(own.sum())
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return w = (X' alpha) / ridge; alpha = 0 needs no kernel values."""
+        return super().expand(alpha) if alpha.any() else np.zeros(self.width)
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f on the training rows; coef = 0 needs no kernel values."""
+        return self.rows.dot(coef) if coef.any() else np.zeros(self.n_rows)
+
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What decision values may be off by: as those of rows, and by what a model predicts beside them."""
+        return super().blur(coef) + self._beside(coef)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What a bound may be too large by: for predictions, too, whose loss has the slopes alpha."""
+        if element is None:
+            return np.inf if self._folds else super().haze(alpha, element)
+        return super().haze(alpha, element) + float(np.abs(alpha) @ self._beside(element))
+
+    @property
+    def _folds(self) -> bool:
+        """Whether models predict by w in float32, and not by the coefficients of basis rows."""
+        return self.rows.kernel.name == "linear" and self.dtype != np.float64
+
+    def _beside(self, coef: np.ndarray) -> np.ndarray:
+        """How far predictions by a rounded w are from those of the basis rows."""
+        if not (self._folds and coef.any()):
+            return np.zeros(self.n_rows)
+        w = np.asarray(self.held(coef, None)[0])
+        return np.abs(self.rows.source.dot(w.astype(self.dtype).astype(np.float64) - w))
+
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return w of a linear kernel (else None), and the coefficients as those of their rows."""
+        columns = self.rows
+        spread = np.zeros(self.n_rows)
+        spread[columns.index] = coef
+        return columns.source.adjoint(spread) if columns.kernel.name == "linear" else None, spread
+
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients of the basis rows from those of all rows."""
+        assert alpha is not None
+        found: np.ndarray = alpha[self.rows.index]
+        return found
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """`basis_indices_`: positions of the basis rows among the caller's rows."""
+        return {"basis_indices_": self.places}
+
+
+def check_indices(name: str, value: Any) -> np.ndarray:
+    """Return row indices as int64; they are held against the data where these are known."""
+    index = np.asarray(value)
+    wanted = f"{name} needs to be a one-dimensional array of row numbers (integers >= 0, each once)"
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"{wanted}; got {'values of dtype ' + str(index.dtype) if index.ndim else repr(value)}")
+    if index.ndim != 1 or index.shape[0] == 0:
+        raise ValueError(f"{wanted}; got shape {index.shape}")
+    if int(index.min()) < 0:
+        raise ValueError(f"{wanted}; got {int(index.min())}")
+    values, counts = np.unique(index, return_counts=True)
+    if values.shape[0] < index.shape[0]:
+        raise ValueError(f"{wanted}; {int(values[counts > 1][0])} comes more than once")
+    return index.astype(np.int64)
+
+
+def among_rows(name: str, index: np.ndarray, data: Data) -> np.ndarray:
+    """Positions in `data` of the caller's rows `index`; rows that are not part of the problem drop out."""
+    if int(index.max()) >= data.n_given:
+        raise ValueError(
+            f"{name} names row {int(index.max())}, but X has {data.n_given} rows; give 0 to {data.n_given - 1}"
+        )
+    at = np.searchsorted(data.rows, index)
+    inside = at < data.rows.shape[0]
+    inside[inside] = data.rows[at[inside]] == index[inside]
+    if not inside.any():
+        raise ValueError(f"{name} names no row of positive weight of these classes; give at least one")
+    return at[inside].astype(np.intp)
+
+
+def basis_features(data: Data, kernel: Kernel, index: np.ndarray, shared: bool) -> BasisFeatures:
+    """Features of the basis rows at `index`; `shared`: a basis row of weight w stands for w equal ones."""
+    counts = data.counts[index]
+    ridge = 1.0 / counts if shared and (counts != 1.0).any() else None
+    return BasisFeatures(KernelColumns(data.X, kernel, index), ridge, places=data.rows[index])
+
+
+def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[None, Any, np.ndarray]:
+    """Choose rows by incomplete Cholesky factorisation of the Gram matrix with diagonal pivoting.
+
+    The next row is the one that is farthest, in function space, from the span of those before; the first of them in
+    lexicographic order. It ends when no squared distance is above `tol` times the largest k(x, x). Each distinct row
+    is looked at once. There is always a first row, also where the kernel is 0 everywhere or `tol` is 1. Yields after
+    each row, and ends when it is told that the time is up; O(m N^2) operations, m N numbers.
+    """
+    given = kernel.name == "precomputed"
+    where = np.arange(data.X.shape[0]) if given else distinct(data.X, data.counts).where
+    rows = data.X if given else data.X.take(where)
+    n = where.shape[0]
+    left, late = np.full(n, -np.inf), False
+    for span in steps(n, 64):
+        left[span] = np.diagonal(rows.block(span)[:, span] if given else kernel.block(rows.take(span), rows.take(span)))
+        late = yield
+        if late:
+            break
+    floor = max(tol, n * float(np.finfo(float).eps)) * float(left.max())
+    L = np.empty((min(n, 64), n))
+    chosen: list[int] = []
+    while left.max() > floor and not (late and chosen):
+        p, r = int(np.argmax(left)), len(chosen)
+        if r == L.shape[0]:
+            size = min(n, 2 * r)
+            memory.require(8.0 * size * n, f"a basis of more than {r} rows", "raise basis_tol")
+            L = np.concatenate([L, np.empty((size - r, n))])
+        column = rows.block(slice(p, p + 1))[0] if given else kernel.block(rows, rows.take(slice(p, p + 1)))[:, 0]
+        L[r] = (column - L[:r, p] @ L[:r]) / np.sqrt(left[p])
+        left -= L[r] * L[r]
+        left[p] = -np.inf
+        chosen.append(p)
+        late = yield
+    return where[np.array(chosen or [int(np.argmax(left))], dtype=np.intp)]

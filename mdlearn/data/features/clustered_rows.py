@@ -1,0 +1,376 @@
+"""Rows that are zero but for a few dense blocks each: landmark features of x in the block of x's cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn._solvers import blocks as kernel
+from mdlearn.data.clustering.distances import assign, memberships
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.numerics import memory
+from mdlearn.numerics.interruptible import finished
+from mdlearn.numerics.lazy_property import kept
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the blocks of m rows lie, t each: they are kept block after block, so that BLAS takes all of one at once.
+
+    Attributes
+    ----------
+    blocks : ndarray of shape (m, t), intp
+        Blocks of each row, ascending and distinct.
+    starts : ndarray of shape (K + 1,), intp
+        Entries starts[k] to starts[k + 1] - 1 belong to block k.
+    owner : ndarray of shape (m t,), intp
+        Row of each entry.
+    place : ndarray of shape (m, t), intp
+        Entries of each row, in the order of `blocks`.
+    """
+
+    blocks: np.ndarray
+    starts: np.ndarray
+    owner: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def of(cls, blocks: np.ndarray, n_blocks: int) -> Layout:
+        """Arrange rows whose blocks are given, ascending; in each block rows keep their order."""
+        m, t = blocks.shape
+        flat = blocks.ravel()
+        by = np.argsort(flat, kind="stable")
+        place = np.empty(m * t, dtype=np.intp)
+        place[by] = np.arange(m * t)
+        starts = np.searchsorted(flat[by], np.arange(n_blocks + 1))
+        return cls(blocks, starts, by // t, place.reshape(m, t))
+
+    @property
+    def n_blocks(self) -> int:
+        """K."""
+        return int(self.starts.shape[0]) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows(Rows):
+    """m rows of K blocks of L columns each, of which only t blocks per row are not zero.
+
+    The K L columns are never written out, except by `block` and `matrix`.
+
+    Attributes
+    ----------
+    F : ndarray of shape (m t, L), float32 or float64
+        The blocks, in the order of `layout`.
+    layout : Layout
+    model_dtype : dtype or None
+        Type that models have; None: that of F.
+    """
+
+    F: np.ndarray
+    layout: Layout
+    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
+    sparse: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, K L)."""
+        return int(self.layout.place.shape[0]), self.layout.n_blocks * self.width
+
+    @property
+    def width(self) -> int:
+        """L."""
+        return int(self.F.shape[1])
+
+    @property
+    def separate(self) -> bool:
+        """Whether every row is in one block alone."""
+        return self.layout.place.shape[1] == 1
+
+    @property
+    def coupled(self) -> int:
+        """L, if every row is in one block; else all columns."""
+        return self.width if self.separate else self.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type that models of these rows have."""
+        return self.entry_dtype if self.model_dtype is None else self.model_dtype
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """That of F."""
+        dtype: np.dtype[Any] = self.F.dtype
+        return dtype
+
+    def take(self, rows: Selection) -> BlockRows:
+        """Some rows, as rows of blocks; a copy."""
+        old = self.layout
+        layout = Layout.of(old.blocks[rows], old.n_blocks)
+        F = np.empty((layout.owner.shape[0], self.width), dtype=self.F.dtype)
+        F[layout.place.ravel()] = self.F[old.place[rows].ravel()]
+        return BlockRows(F, layout, model_dtype=self.model_dtype)
+
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Some rows for several products: block by block, where every row is in one block alone."""
+        part = self.take(rows)
+        return BlockPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array with all columns."""
+        part = self.take(rows)
+        out = np.zeros((part.shape[0], self.layout.n_blocks, self.width))
+        for k, some, B in part._pieces():
+            out[part.layout.owner[some], k] = B
+        return out.reshape(part.shape)
+
+    def matrix(self) -> Any:
+        """All rows as a CSR matrix of float64, with the zeros inside blocks."""
+        from scipy.sparse import csr_matrix
+
+        place, width = self.layout.place, self.width
+        indices = self.layout.blocks[:, :, None] * width + np.arange(width)
+        ends = np.arange(place.shape[0] + 1) * (place.shape[1] * width)
+        data = self.F[place.ravel()].astype(np.float64, copy=False)
+        return csr_matrix((data.ravel(), indices.ravel(), ends), shape=self.shape)
+
+    def spans(self) -> Iterator[slice]:
+        """Row ranges of at most SPAN_ENTRIES entries in blocks each."""
+        return steps(self.shape[0], SPAN_ENTRIES // (self.layout.place.shape[1] * self.width))
+
+    def largest(self) -> float:
+        """Largest size of an entry; NaN or infinity where there is one."""
+        return float(np.max([np.abs(B).max(initial=0.0) for _, _, B in self._pieces()]))
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        W = w.reshape(self.layout.n_blocks, self.width, *w.shape[1:])
+        values = np.empty((self.F.shape[0], *w.shape[1:]))
+        if w.ndim == 1:
+            for part in self._ranges():
+                kernel.dot(self.F, self.layout.starts, W, values, part.start, part.stop)
+        else:
+            for k, some, B in self._pieces():
+                values[some] = B @ W[k]
+        return self._summed(values)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, for v of shape (m,) or (m, k); rows of v = 0 cost nothing where v is one vector."""
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        if v.ndim > 1:
+            return self._collected(v, lambda B: B)
+        out = np.zeros((self.layout.n_blocks, self.width))
+        for part in self._ranges():
+            kernel.adjoint(self.F, self.layout.starts, self.layout.owner, v, out, part.start, part.stop)
+        return out.ravel()
+
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        return self._collected(weights, lambda B: B * B)
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64."""
+        assert centre is None, "sparse rows stay where they are"
+        inverse = None if scale is None else (1.0 / scale).reshape(self.layout.n_blocks, self.width)
+        values = np.empty(self.F.shape[0])
+        for k, some, B in self._pieces():
+            values[some] = np.einsum("ij,ij->i", B, B) if inverse is None else (B * B) @ inverse[k]
+        return self._summed(values)
+
+    def scaled(self, by: np.ndarray) -> Rows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        block_of = np.repeat(np.arange(self.layout.n_blocks), np.diff(self.layout.starts))
+        return BlockRows(self.F * by.reshape(-1, self.width)[block_of], self.layout)
+
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense."""
+        assert centre is None, "sparse rows stay where they are"
+        if not others.sparse:
+            return self.dot(others.block(slice(None)).T)
+        if not isinstance(others, BlockRows):
+            return others.inner(self).T
+        out = np.zeros((self.shape[0], others.shape[0]))
+        mine, theirs = self.layout, others.layout
+        for k, some, B in self._pieces():
+            other = slice(theirs.starts[k], theirs.starts[k + 1])
+            out[np.ix_(mine.owner[some], theirs.owner[other])] += B @ others.F[other].T.astype(np.float64, copy=False)
+        return out
+
+    def _pieces(self) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """Block, range of entries and these in float64; of at most SPAN_ENTRIES numbers each."""
+        starts = self.layout.starts
+        for k in np.flatnonzero(starts[1:] > starts[:-1]).tolist():
+            begin, n = int(starts[k]), int(starts[k + 1] - starts[k])
+            for part in steps(n, SPAN_ENTRIES // self.width):
+                some = slice(begin + part.start, begin + part.stop)
+                yield k, some, self.F[some].astype(np.float64, copy=False)
+
+    def _ranges(self) -> Iterator[slice]:
+        """Ranges of entries for the compiled products, some milliseconds each."""
+        return steps(self.F.shape[0], 16 * SPAN_ENTRIES // self.width)
+
+    def _summed(self, values: np.ndarray) -> np.ndarray:
+        """Sum of each row's entries."""
+        place = self.layout.place
+        return values[place[:, 0]] if place.shape[1] == 1 else values[place].sum(axis=1)
+
+    def _collected(self, v: np.ndarray, of: Any) -> np.ndarray:
+        """Sum of v_i times a function of the blocks, per column."""
+        v = np.asarray(v, dtype=np.float64)[self.layout.owner]
+        out = np.zeros((self.layout.n_blocks, self.width, *v.shape[1:]))
+        for k, some, B in self._pieces():
+            out[k] += of(B).T @ v[some]
+        return out.reshape(self.shape[1], *v.shape[1:])
+
+
+class BlockPiece(Piece):
+    """Rows that are in one block each: products take what is there.
+
+    Parameters
+    ----------
+    rows : BlockRows of shape (n, K L)
+    room : Room
+    """
+
+    def __init__(self, rows: BlockRows, room: Room) -> None:
+        self.rows, self.room = rows, room
+
+    def dot(self, W: np.ndarray) -> np.ndarray:
+        """X W' for W of shape (k, K L), shape (n, k)."""
+        return self.rows.dot(W.T)
+
+    def adjoint(self, A: np.ndarray) -> np.ndarray:
+        """A' X for A of shape (n, k), shape (k, K L)."""
+        return self.rows.adjoint(A).T
+
+    def sizes(self, A: np.ndarray) -> np.ndarray:
+        """The same with all entries of X as they are in size."""
+        return BlockRows(np.abs(self.rows.F), self.rows.layout).adjoint(A).T
+
+    def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
+        """Add sum_i weights_i x_i x_i' to H: only its diagonal blocks change."""
+        L = self.rows.width
+        for k, some, B in self.rows._pieces():
+            at = slice(k * L, (k + 1) * L)
+            Piece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
+
+    def dense(self, which: Selection) -> np.ndarray:
+        """Some of these rows with all columns."""
+        return self.rows.block(which)
+
+
+class LaterBlocks(BlockRows):
+    """Rows of one block each, all of them made when the first is asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the rows.
+    rows, n_blocks, width : int
+    model_dtype : dtype
+    """
+
+    made_when_asked = True
+    separate = True
+
+    def __init__(
+        self, make: Callable[[], BlockRows], rows: int, n_blocks: int, width: int, model_dtype: np.dtype[Any]
+    ) -> None:
+        # The parent is frozen.
+        for name, value in (("make", make), ("_size", (rows, n_blocks, width)), ("model_dtype", model_dtype)):
+            object.__setattr__(self, name, value)
+
+    make: Callable[[], BlockRows]
+    _size: tuple[int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, K L)."""
+        rows, n_blocks, width = self._size
+        return rows, n_blocks * width
+
+    @property
+    def width(self) -> int:
+        """L."""
+        return self._size[2]
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float64."""
+        return np.dtype(np.float64)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rows have been made."""
+        return "_made" in vars(self)
+
+    @kept
+    def _made(self) -> BlockRows:
+        return self.make()
+
+    @property
+    def F(self) -> np.ndarray:
+        """The blocks."""
+        return self._made.F
+
+    @property
+    def layout(self) -> Layout:
+        """Where they lie."""
+        return self._made.layout
+
+
+def block_rows(
+    rows: Rows, centers: np.ndarray, landmarks: np.ndarray, projection: Kernel, width: float | None = None
+) -> Generator[None, Any, BlockRows]:
+    """Phi(x): the projections of x on the landmarks, in the block of x's cluster; yields after a block of rows each.
+
+    Parameters
+    ----------
+    rows : Rows of shape (m, d)
+    centers : ndarray of shape (K, d)
+    landmarks : ndarray of shape (L, d)
+    projection : Kernel
+        mu(x, l).
+    width : float or None
+        Width of soft clusters: a row is then in several blocks, scaled by its weight in each (see `memberships`).
+        None: in the block of the nearest centre only.
+
+    Returns
+    -------
+    BlockRows of shape (m, K L)
+        In float64, as predictions count with them. Where it is told that the time is up, rows of one block each are
+        left to be made when they are asked for.
+
+    References
+    ----------
+    Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
+    """
+    m, K, L = rows.shape[0], centers.shape[0], landmarks.shape[0]
+    later = LaterBlocks(lambda: finished(block_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)
+    labels, weights = [], []
+    step = max(1, SPAN_ENTRIES // max(K, L, 1 if rows.sparse else rows.shape[1]))
+    for part in steps(m, step):
+        if width is None:
+            labels.append(assign(rows.take(part), centers)[:, None])
+        else:
+            found, by = memberships(rows.take(part), centers, width)
+            order = np.argsort(found, axis=1)
+            labels.append(np.take_along_axis(found, order, axis=1))
+            weights.append(np.take_along_axis(by, order, axis=1))
+        if (yield) and width is None:
+            return later
+    layout = Layout.of(np.concatenate(labels), K)
+    size = float(layout.owner.shape[0]) * L * 8.0
+    memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
+    F, points = np.empty((layout.owner.shape[0], L), dtype=np.float64), DenseRows(landmarks)
+    for i, part in enumerate(steps(m, step)):
+        mu = projection.block(rows.take(part), points)
+        F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]
+        if (yield) and width is None:
+            return later
+    return BlockRows(F, layout, model_dtype=rows.dtype)

@@ -1,0 +1,293 @@
+"""Features that an objective makes of a row: of training rows at fit, of new rows in a model, and as plain values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Held, Rows, locked
+from mdlearn.numerics import memory
+from mdlearn.numerics.lazy_property import kept
+
+FIRST = 64
+"""Rows of the first block: it tells how many entries a row of features has."""
+
+
+class FeatureMap(ABC):
+    """phi(x) of f(x) = w . phi(x) + b: what an objective makes of rows, and a model of new rows.
+
+    A subclass has what was found on the training rows (centres, scales) as attributes, and writes `columns`, `width`,
+    `features`, `encoded` and `decoded`. The rest follows, and can be overridden where there is a shorter way. Its
+    objective names it as `Objective.feature_map`: so a model file needs no name of a class, and loading executes
+    nothing that comes from the file.
+
+    Attributes
+    ----------
+    linear : bool
+        Whether decision values are linear in coefficients. Where they are not, `scores` says what they are, `width` is
+        the number of coefficients of one problem, and `features` may raise.
+    """
+
+    linear: ClassVar[bool] = True
+
+    @property
+    def approximation(self) -> str | None:
+        """How these features stand for those of a kernel; None: they do not."""
+        return None
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Columns that X needs to have."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of features: the length of w."""
+
+    @abstractmethod
+    def features(self, A: Rows) -> Any:
+        """Features of some rows, which `A.block(slice(None))` shows as a dense float64 array and `A.matrix()` as kept.
+
+        Parameters
+        ----------
+        A : Rows of shape (n, columns)
+
+        Returns
+        -------
+        array, sparse matrix or Rows of shape (n, width)
+            Each row may depend on that row of `A` alone. Numbers become float64, also those of float32 rows.
+        """
+
+    @abstractmethod
+    def encoded(self) -> Mapping[str, Any]:
+        """What a model file holds; ValueError for code, which no file holds.
+
+        Returns
+        -------
+        mapping of str to object
+            Numbers, strings, None, and arrays of numbers.
+        """
+
+    @classmethod
+    @abstractmethod
+    def decoded(cls, values: Mapping[str, Any]) -> Self:
+        """Make the map of what `encoded` returned; ValueError for values that make none (a file may be damaged).
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            See `array_of`.
+
+        Returns
+        -------
+        FeatureMap
+        """
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model has as attributes: here none.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        return {}
+
+    def shown(self, coef: np.ndarray) -> np.ndarray:
+        """What a model shows as `coef_`: here the coefficients themselves.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p, width)
+            Coefficients of p problems.
+
+        Returns
+        -------
+        ndarray
+        """
+        return coef
+
+    def folded(self, coef: np.ndarray) -> np.ndarray | None:
+        """What a model shows as `folded_coef_`, coefficients of x itself by cluster; None: there are none."""
+        return None
+
+    def over(self, kernel: Kernel) -> Kernel:
+        """Return `kernel` between features; here ValueError: they are explicit rows."""
+        raise ValueError(f"{type(self).__name__} makes explicit rows; kernel {kernel.name!r} has none")
+
+    def rows(self, A: Rows) -> Generator[None, Any, Rows]:
+        """Features of training rows, float64 as for new rows; yields after a block of rows each.
+
+        Parameters
+        ----------
+        A : Rows of shape (m, columns)
+
+        Returns
+        -------
+        generator
+            Yields None, and returns Rows of shape (m, width). Where it is told that the time is up, dense rows are
+            left to be made when they are asked for: w = 0 needs none.
+
+        Raises
+        ------
+        InsufficientMemory
+            When they would not fit, as far as the first rows tell.
+        ValueError, TypeError
+            When `features` returns another shape, or numbers that are not finite.
+        """
+        parts, out = [], None
+        for part, made in self._blocks(A):
+            if part.start == 0:
+                size = float(A.shape[0]) * _size(made) / made.shape[0]
+                memory.require(size, f"{self.width} features of {A.shape[0]} rows", "ask for fewer features")
+                out = None if made.sparse else np.empty((A.shape[0], self.width))
+            if out is None:
+                parts.append(made.X if isinstance(made, CsrRows) else made.matrix())
+            else:
+                out[part] = made.block(slice(None))
+            if (yield) and out is not None:
+                return LaterRows(A, self)
+        if out is not None:
+            return DenseRows(out, model_dtype=A.dtype)
+        from scipy.sparse import vstack
+
+        return CsrRows(vstack(parts, format="csr"), model_dtype=A.dtype)
+
+    def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
+        """Values w . phi(x) of new rows.
+
+        Parameters
+        ----------
+        A : Rows of shape (n, columns)
+        coef : ndarray of shape (p, width)
+
+        Returns
+        -------
+        ndarray of shape (n, p), float64
+        """
+        F = np.empty((A.shape[0], coef.shape[0]))
+        for part, made in self._blocks(A):
+            F[part] = made.dot(coef.T)
+        return F
+
+    def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
+        """`scores` with the coefficients of one model, which may prepare them once."""
+        return partial(self.scores, coef=coef)
+
+    def _blocks(self, A: Rows) -> Iterator[tuple[slice, Rows]]:
+        """Ranges of rows with their features, of about BLOCK_ENTRIES entries each."""
+        start, step = 0, FIRST
+        while start < A.shape[0]:
+            part = slice(start, min(start + step, A.shape[0]))
+            made = self.checked(A.take(part))
+            yield part, made
+            entries = max(_size(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1])
+            start, step = part.stop, max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
+
+    def checked(self, A: Rows) -> Rows:
+        """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
+        made, what = self.features(A), f"what {type(self).__name__}.features returned"
+        if not isinstance(made, Rows):
+            made = made if hasattr(made, "tocsr") else np.asarray(made)
+            # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
+            found = check_rows(made.astype(np.float64, copy=False) if made.dtype.kind in "biuf" else made, what)
+            assert isinstance(found, Held)
+            made = replace(found, model_dtype=A.dtype)
+        if made.shape != (A.shape[0], self.width):
+            raise ValueError(f"{what} has shape {made.shape}; it needs to be {(A.shape[0], self.width)}")
+        return made
+
+
+def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.ndarray:
+    """An array of `values` in float64; ValueError unless it has this shape (None: any length from 1), for `decoded`."""
+    found = values.get(name)
+    if (
+        not isinstance(found, np.ndarray)
+        or found.dtype.kind not in "iuf"
+        or found.ndim != len(shape)
+        or any(n < 1 or (w is not None and n != w) for n, w in zip(found.shape, shape))
+        or not np.isfinite(found).all()
+    ):
+        raise ValueError(f"{name} is no array of finite numbers of the shape {shape}")
+    return found.astype(np.float64, copy=False)
+
+
+def _size(rows: Rows) -> float:
+    """Bytes that rows take; of sparse ones twice, as they are put together from parts."""
+    if isinstance(rows, CsrRows):
+        return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
+    return float(rows.shape[0]) * rows.shape[1] * rows.entry_dtype.itemsize
+
+
+class LaterRows(DenseRows):
+    """Dense features of rows, all of them made when the first is asked for.
+
+    Parameters
+    ----------
+    source : Rows of shape (m, d)
+    by : FeatureMap
+    """
+
+    made_when_asked = True
+
+    def __init__(self, source: Rows, by: FeatureMap) -> None:
+        # The parent is frozen.
+        for name, value in (("source", source), ("by", by), ("model_dtype", source.dtype)):
+            object.__setattr__(self, name, value)
+
+    source: Rows
+    by: FeatureMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, width)."""
+        return self.source.shape[0], self.by.width
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float64."""
+        return np.dtype(np.float64)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the features have been made."""
+        return "X" in vars(self)
+
+    @kept
+    def X(self) -> np.ndarray:
+        """The features."""
+        out = np.empty(self.shape)
+        for part, made in self.by._blocks(self.source):
+            out[part] = made.block(slice(None))
+        return locked(out)
+
+
+@dataclass(frozen=True)
+class MappedFeatures(LinearFeatures):
+    """Explicit rows that a feature map made.
+
+    Attributes
+    ----------
+    map : FeatureMap
+        What made them, and makes those of new rows.
+    """
+
+    map: Any = None
+
+    def mapping(self) -> Any:
+        """What makes the features of new rows."""
+        return self.map
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Those of the map."""
+        found: dict[str, np.ndarray] = self.map.attributes()
+        return found

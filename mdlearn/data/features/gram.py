@@ -1,0 +1,96 @@
+"""Symmetric matrices by blocks, and what is known of a Gram matrix that was never computed as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import Rows, steps
+
+BLOCK_OPERATIONS = 1 << 28
+"""Floating-point operations of one block of a symmetric matrix."""
+SHORT, THIN, LONG = 128, 128, 1024
+"""Length of products up to which blocks are THIN x LONG entries: what a cache of 1 MB holds."""
+
+
+class KnownRows:
+    """What `KernelFeatures` remember beside a whole matrix.
+
+    Attributes
+    ----------
+    parts : tuple of (index, values)
+        Rows of the Gram matrix, by their numbers.
+    answers : tuple of (alpha, f)
+        The last decision values.
+    eased : (Kernel, Rows) or None
+        What values are computed from.
+    typical : float or None
+        Mean of k(x, x).
+    deficit : float
+        What k(x, x) lack, relative to themselves, so that the matrix is positive semidefinite.
+    """
+
+    def __init__(self) -> None:
+        self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self.eased: tuple[Kernel, Rows] | None = None
+        self.typical: float | None = None
+        self.deficit = 0.0
+
+
+def lengths(kernel: Kernel, rows: Rows) -> np.ndarray | None:
+    """k(x, x) of every row, where that takes no more than the rows (the Gram matrix, of a precomputed kernel)."""
+    if kernel.name == "precomputed":
+        return np.concatenate([np.diagonal(rows.block(r)[:, r]) for r in steps(rows.shape[0], THIN)])
+    if kernel.name == "linear":
+        return rows.squares()
+    return kernel.diagonal(rows) if kernel.plain else None
+
+
+def squares_of(kernel: Kernel, rows: Rows) -> np.ndarray:
+    """k(x, x) of every row."""
+    known = lengths(kernel, rows)
+    if known is not None:
+        return known
+    parts = [rows.take(part) for part in steps(rows.shape[0], THIN)]
+    return np.concatenate([np.diagonal(kernel.block(part, part)) for part in parts])
+
+
+def rows_of(kernel: Kernel, rows: Rows, index: np.ndarray) -> np.ndarray:
+    """Rows `index` of the Gram matrix."""
+    return rows.block(index) if kernel.name == "precomputed" else kernel.block(rows.take(index), rows)
+
+
+def check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
+    """Raise ValueError where a kernel function gives other values for (b, a) than for (a, b)."""
+    if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
+        raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
+
+
+def symmetric(
+    m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
+) -> Generator[None, None, np.ndarray]:
+    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks.
+
+    `inner` is the length of the products behind one entry: it bounds the size of a block.
+    """
+    G = np.empty((m, m)) if out is None else out
+    step = 512 if inner <= 1024 else 256
+    width = max(step, BLOCK_OPERATIONS // (2 * step * max(inner, 64)))
+    if inner <= SHORT:
+        # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
+        step, width = THIN, LONG
+    for start in range(0, m, step):
+        rows = slice(start, min(start + step, m))
+        for left in range(0, rows.stop, width):
+            columns = slice(left, min(left + width, rows.stop))
+            values = block(rows, columns)
+            G[rows, columns] = values
+            G[columns, rows] = values.T
+            yield
+        corner = G[rows, rows]
+        # GEMM need not round (i, j) and (j, i) alike.
+        G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+    return G

@@ -1,0 +1,216 @@
+"""Kernels beyond the square of the rows: explicit features made of kernel values with a few points.
+
+What is fitted over these features is another problem than the kernel's, and its certificate speaks of that problem. So
+it is asked for by name, and models say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mdlearn.data.features.feature_map import FeatureMap, array_of
+from mdlearn.data.features.kernels import EXPLICIT, Kernel
+from mdlearn.data.features.landmarks import choose, in_time
+from mdlearn.data.rows.arrays import LARGEST
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
+from mdlearn.numerics import memory
+
+APPROXIMATIONS = ("nystroem", "landmarks")
+MOST = 500
+"""Points where nobody says how many."""
+SMALL = 1e-12
+"""Squared distance of a point from the span of others, relative to the largest k(z, z), that counts as none."""
+INDEFINITE = 1e-8
+"""What a semidefinite matrix can lack of its factorisation by rounding, in the same units."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMap(FeatureMap):
+    """phi(x) = M' (k(x, z_1), ..., k(x, z_r)) with points z_l.
+
+    With M M' the inverse of their kernel matrix inner products of features are the kernel on the span of the points
+    (Nystroem); without M features are the kernel values themselves (landmarks).
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : ndarray of shape (r, d), float64
+    mix : ndarray of shape (r, q) or None
+        M; None: the identity.
+    """
+
+    kernel: Kernel
+    points: np.ndarray
+    mix: np.ndarray | None
+
+    @property
+    def approximation(self) -> str:
+        """Which one of APPROXIMATIONS."""
+        return APPROXIMATIONS[self.mix is None]
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return int(self.points.shape[1])
+
+    @property
+    def width(self) -> int:
+        """q."""
+        return int(self.points.shape[0] if self.mix is None else self.mix.shape[1])
+
+    def features(self, A: Rows) -> np.ndarray:
+        """Features of some rows, all at once."""
+        K = self.kernel.block(A, DenseRows(self.points))
+        return K if self.mix is None else K @ self.mix
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """`landmarks_` of a model."""
+        return {"landmarks_": self.points}
+
+    def combination(self, coef: np.ndarray) -> np.ndarray:
+        """Coefficients (r, p) of the kernel values with the points, from those (p, q) of the features."""
+        coef = coef.astype(np.float64, copy=False)
+        return coef.T if self.mix is None else self.mix @ coef.T
+
+    def scores(self, A: Rows, coef: np.ndarray) -> np.ndarray:
+        """Decision values without intercept, shape (n, p), float64."""
+        return self.scorer(coef)(A)
+
+    def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
+        """What predicts with coefficients (p, q): f = sum_l c_l k(x, z_l)."""
+        return partial(self.kernel.combined, B=DenseRows(self.points), alpha=self.combination(coef))
+
+    def encoded(self) -> dict[str, Any]:
+        """Points and M; the kernel is the model's."""
+        return {"points": self.points, "mix": self.mix}
+
+    @classmethod
+    def decoded(cls, values: Mapping[str, Any]) -> Self:
+        """The map of `encoded`, with the model's kernel under the name "kernel"."""
+        points = array_of(values, "points", None, None)
+        mix = None if values["mix"] is None else array_of(values, "mix", points.shape[0], None)
+        return cls(values["kernel"], points, mix)
+
+
+@dataclass(frozen=True)
+class ApproximateKernel(Kernel):
+    """A kernel that a linear problem over explicit features stands for; `params` say so.
+
+    Attributes
+    ----------
+    map : KernelMap
+    """
+
+    map: Any = None
+
+    @classmethod
+    def of(cls, place: KernelMap) -> ApproximateKernel:
+        """The kernel of a map."""
+        own = place.kernel
+        asked = {"approximation": place.approximation, "n_components": place.points.shape[0]}
+        return cls(own.name, {**own.params, **asked}, own.function, own.centre, place)
+
+    @property
+    def explicit(self) -> Any:
+        """The map."""
+        return self.map
+
+    @property
+    def exact(self) -> Kernel:
+        """That of the map."""
+        kernel: Kernel = self.map.kernel
+        return kernel
+
+
+def check_asked(kernel: Any, given: Mapping[str, Any]) -> None:
+    """ValueError or TypeError where what is asked for beside a kernel's parameters makes no sense.
+
+    Parameters
+    ----------
+    kernel : object
+        As for `mdlearn.fit`.
+    given : mapping
+        Parameters of the kernel, as given.
+    """
+    how = given.get("approximation")
+    if how is None:
+        if given.get("n_components") is not None:
+            raise ValueError("n_components is the number of points of an approximation; give approximation='nystroem'")
+        return
+    if not isinstance(how, str) or how not in APPROXIMATIONS:
+        told, hint = ", ".join(APPROXIMATIONS), did_you_mean(how, APPROXIMATIONS)
+        raise ValueError(f"approximation needs to be one of {told}; got {how!r}{hint}")
+    if isinstance(kernel, str) and kernel in EXPLICIT:
+        raise ValueError(f"an approximation needs a kernel of rows, such as kernel='rbf'; got kernel={kernel!r}")
+    if given.get("n_components") is not None:
+        check_number(given["n_components"], "n_components", low=1, integer=True)
+
+
+def approximated(
+    kernel: Kernel, how: str, n: int | None, X: Rows, counts: np.ndarray, seed: int
+) -> Generator[None, Any, ApproximateKernel]:
+    """Choose points at random among the distinct rows of positive weight, and make features of them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    how : {"nystroem", "landmarks"}
+    n : int or None
+        Number of points; None: 500, or all distinct rows where these are fewer.
+    X : Rows of shape (m, d)
+    counts : ndarray of shape (m,)
+    seed : int
+
+    Returns
+    -------
+    generator
+        Yields None now and then, and returns the kernel.
+
+    Raises
+    ------
+    ValueError
+        For more points than distinct rows, or a kernel that is not positive semidefinite on them.
+    """
+    rows = distinct(X, counts)
+    n = min(MOST, len(rows)) if n is None else n
+    points = yield from in_time(choose("random", rows, n, seed, "n_components"))
+    if how == "landmarks":
+        return ApproximateKernel.of(KernelMap(kernel, points, None))
+    memory.require(40.0 * n * n, f"the kernel matrix of {n} points", "lower n_components")
+    yield
+    K = kernel.block(DenseRows(points), DenseRows(points))
+    if not np.abs(K).max() <= LARGEST:
+        raise ValueError(f"values of {kernel.title} overflow; scale the features")
+    yield
+    mix = whitening(K)
+    if mix is None:
+        raise ValueError(f"{kernel.title} is not positive semidefinite on {n} rows; an approximation needs that")
+    return ApproximateKernel.of(KernelMap(kernel, points, mix))
+
+
+def whitening(K: np.ndarray) -> np.ndarray | None:
+    """Return M with M M' the inverse of K on its range, shape (n, rank); None where K is not positive semidefinite.
+
+    By a Cholesky factorisation with pivots, M = P L^-T: a tenth of the time that eigenvectors take, which would give
+    the same inner products in other axes.
+    """
+    n, largest = K.shape[0], float(K.diagonal().max(initial=0.0))
+    if not largest > 0:
+        return None
+    L, pivots, rank, _ = lapack.dpstrf(K, lower=1, tol=SMALL * largest)
+    order, L = pivots - 1, np.tril(L[:, :rank])
+    rest = K[np.ix_(order[rank:], order[rank:])] - L[rank:] @ L[rank:].T
+    if np.abs(rest).max(initial=0.0) > INDEFINITE * largest:
+        return None
+    M = np.zeros((n, rank))
+    M[order[:rank]] = lapack.dtrtri(L[:rank], lower=1)[0].T
+    return M

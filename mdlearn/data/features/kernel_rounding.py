@@ -1,0 +1,88 @@
+"""What rounding may have done to kernel values, and whether a matrix of them is positive semidefinite but for that.
+
+Entries are taken to be off by ``UNIT sqrt(k(x, x) k(z, z)) (h(x) + h(z))``: an inner product that cancels is off by
+what its terms lost, so it is their size that counts. The worst case, all roundings of an inner product of d terms and
+of a sum over m rows in one direction, does not happen: alpha'E alpha, with the rounding of sums in it, was at most 0.4
+UNIT (sum |alpha_i| sqrt(k(x_i, x_i)))^2 for up to 300 rows of up to 200 columns, some of them 1e8 times larger than
+others. What does add up is terms that vanish beside larger ones, in all entries alike; these are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from mdlearn.data.features.kernels import FAR
+from mdlearn.data.rows.rows import DenseRows, Rows
+
+UNIT = 0.5 * float(np.finfo(float).eps)
+OWN, GIVEN = 1.5, 4.0
+"""Roundings of an entry that is computed here, and of one that somebody else computed."""
+VANISHING = 4.0
+"""Roundings of a sum up to which the size of a term is lost rather than rounded."""
+SOME = 1000
+"""Rows whose matrix is factored to see whether it is positive semidefinite."""
+WORST = 1e-8
+"""Largest deficit of which rounding may be the reason."""
+
+
+def half_roundings(kernel: Any, rows: Any) -> np.ndarray:
+    """h of every row, shape (m,); kernel and rows as `Kernel.eased` gives them."""
+    if kernel.mapping() is not None:
+        return half_roundings(kernel.compared, DenseRows(rows.mu))
+    if kernel.name == "precomputed":
+        return np.full(rows.shape[0], 0.5 * GIVEN * float(np.finfo(rows.dtype).eps) / (2.0 * UNIT))
+    if kernel.name == "rbf":
+        squares, lost = _lost(rows, None if rows.sparse else kernel.centre)
+        squares *= kernel.params["gamma"]
+        # Beyond FAR, distances are made of differences.
+        return 0.5 * OWN + np.where(squares > FAR, 1.0, squares) * (0.5 + lost)
+    if kernel.name == "poly":
+        # A power has the relative rounding of what is raised, so many times.
+        return kernel.params["degree"] * (0.5 * OWN + _lost(rows, None)[1])
+    return np.full(rows.shape[0], 0.5 * GIVEN)
+
+
+def _lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Squared length of every row, and how much of it vanishes beside the rest, in units of its rounding."""
+    squares, lost = rows.squares(centre=centre), np.zeros(rows.shape[0])
+    limit = UNIT * squares
+    limit[limit == 0] = 1.0
+    for span in rows.spans():
+        B = rows.block(span)
+        B = np.square(B if centre is None else B - centre) / limit[span, None]
+        lost[span] = np.where(B < VANISHING, B, 0.0).sum(axis=1)
+    return squares, lost
+
+
+def length(v: np.ndarray) -> float:
+    """Euclidean length, also where squares of entries overflow or are lost."""
+    return float(blas.dnrm2(v))
+
+
+def deficit(G: np.ndarray, rounding: float) -> float | None:
+    """Smallest power of ten delta for which G + delta diag G is positive semidefinite; None: none up to WORST.
+
+    Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `rounding`
+    is what entries may be off, relative to sqrt(G_ii G_jj): as much of a deficit counts as none.
+    """
+    m = G.shape[0]
+    some = np.linspace(0, m - 1, min(m, SOME)).astype(np.intp)
+    A, n = G[np.ix_(some, some)], some.shape[0]
+    diagonal = np.diagonal(A)
+    largest = float(diagonal.max())
+    if largest <= 0:
+        return 0.0 if not A.any() else None
+    if float(diagonal.min()) < -WORST * largest:
+        return None
+    root = 1.0 / np.sqrt(np.maximum(diagonal, UNIT * largest))
+    A = A * root * root[:, None]
+    clean = n * rounding
+    worse = 10.0 ** np.arange(np.ceil(np.log10(clean)) + 1, np.log10(WORST) + 1)
+    for delta in (clean, *worse.tolist()):
+        A[np.diag_indices(n)] = diagonal * root * root + delta
+        if lapack.dpotrf(A, clean=0)[1] == 0:
+            return 0.0 if delta == clean else delta
+    return None

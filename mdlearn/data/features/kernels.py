@@ -1,0 +1,321 @@
+"""Kernel functions k(A, B) -> (n, m) and the resolution of their parameters: built-in ones, plugins' and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
+from mdlearn.data.validation import check_number
+from mdlearn.numerics.errstate import overflowing
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "rbf": ("gamma",),
+    "poly": ("gamma", "degree", "coef0"),
+    "precomputed": (),
+}
+FORMULAS = {
+    "linear": "a . b",
+    "rbf": "exp(-gamma |a - b|^2)",
+    "poly": "(gamma a . b + coef0)^degree",
+    "precomputed": "the kernel matrix is given as X",
+}
+FAR, NEAR = 1e3, 40.0
+"""Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
+TILE = (256, 1024)
+"""Rows and columns of kernel values that stay in the cache while they are made and used."""
+EXPLICIT = ("linear", "precomputed")
+"""Kernels that no approximation is for."""
+ARGUMENTS = ("approximation", "n_components")
+"""What is asked for beside the parameters of any other kernel: see `mdlearn.data.features.kernel_approximation`."""
+LARGEST_NUMBER = float(np.finfo(float).max)
+RANGES: dict[str, dict[str, Any]] = {
+    "gamma": {"low": 0.0, "high": LARGEST_NUMBER, "strict": True},
+    "degree": {"low": 1, "high": 1024, "integer": True},
+    "coef0": {"low": 0.0, "high": LARGEST_NUMBER},
+}
+"""What `check_number` asks of the parameters of built-in kernels. A power of 1024 takes 2 beyond float64; a negative
+constant makes the polynomial kernel indefinite, and the problem non-convex."""
+DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
+
+
+class KernelFunction:
+    """Base class of the kernels that plugins bring: declare `name`, `summary` and `parameters`, and write `values`.
+
+    Attributes
+    ----------
+    name : str
+        The name users give as ``kernel=``.
+    summary : str
+        One line, best the formula.
+    parameters : mapping of str to Parameter
+        Declared as those of an objective (see `mdlearn.objectives.base`); users give them to `mdlearn.fit`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    parameters: ClassVar[Mapping[str, Any]] = {}
+
+    def values(self, params: dict[str, Any], A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return k(a, b) for every row a of A and b of B.
+
+        Parameters
+        ----------
+        params : dict
+            A number for every declared parameter.
+        A, B : ndarray of shape (n, d) and (m, d), float64
+            Blocks of rows, to be read only; sparse rows come as dense blocks of about 8 MB.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Finite numbers. k needs to be symmetric and positive semidefinite.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its parameters filled in.
+
+    Attributes
+    ----------
+    name : str
+        "linear", "rbf", "poly", "precomputed", "callable", or that of a plugin's kernel.
+    params : dict
+        gamma, degree, coef0 where the kernel uses them, or what a plugin's kernel declares.
+    function : callable or None
+        k(A, B) -> (n, m) of the user or of a plugin.
+    centre : ndarray of shape (d,) or None
+        Subtracted from both sides by rbf: distances keep their digits when the data lie far from the origin.
+    """
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    function: Callable[[np.ndarray, np.ndarray], Any] | None = None
+    centre: np.ndarray | None = None
+
+    @property
+    def explicit(self) -> Any:
+        """What makes the rows of a linear problem that stands for the kernel's (a KernelMap); None: nothing does."""
+        return None
+
+    @property
+    def exact(self) -> Kernel:
+        """What a model of this kernel compares rows with."""
+        return self
+
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
+        """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m); what overflows is infinite."""
+        with overflowing():
+            if self.name == "rbf":
+                return self._gaussian(A, B, None if A.sparse or B.sparse else self.centre)
+            K = A.inner(B)
+            if self.name == "poly":
+                K *= self.params["gamma"]
+                K += self.params["coef0"]
+                K **= self.params["degree"]
+        return K
+
+    def _gaussian(self, A: Rows, B: Rows, centre: np.ndarray | None) -> np.ndarray:
+        """exp(-gamma |a - b|^2), in place: one (n, m) array is all that a block may hold."""
+        gamma, left, right = self.params["gamma"], A.squares(centre=centre), B.squares(centre=centre)
+        K = A.inner(B, centre)
+        if gamma * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR:
+            K *= -2.0
+            K += left[:, None]
+            K += right
+            _sharpen(K, A, B, gamma, np.add.outer(left, right))
+            K *= -gamma
+        else:
+            K *= 2.0 * gamma
+            K -= (gamma * left)[:, None]
+            K -= gamma * right
+        np.minimum(K, 0.0, out=K)
+        return np.exp(K, out=K)
+
+    def diagonal(self, rows: Rows) -> np.ndarray:
+        """k(x, x) of every row of a kernel that is `plain`."""
+        if self.name == "rbf":
+            return np.ones(rows.shape[0])
+        with overflowing():
+            values: np.ndarray = (self.params["gamma"] * rows.squares() + self.params["coef0"]) ** self.params["degree"]
+        return values
+
+    def combined(self, A: Rows, B: Rows, alpha: np.ndarray) -> np.ndarray:
+        """sum_j k(a, b_j) alpha_jc of every row a of A, shape (n, k), for alpha of shape (m, k)."""
+        out = np.zeros((A.shape[0], alpha.shape[1]))
+        if not self.plain:
+            for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
+                out[rows] = self.block(A.take(rows), B) @ alpha
+            return out
+        kernel, own = self, B
+        if not A.sparse:
+            kernel, own = self.eased(B)
+        moved = kernel is not self and self.centre is not None
+        for rows in steps(A.shape[0], TILE[0]):
+            left = A.take(rows)
+            if moved:
+                left = DenseRows(left.block(slice(None)) - self.centre)
+            for part in steps(alpha.shape[0], TILE[1]):
+                out[rows] += kernel.block(left, own.take(part)) @ alpha[part]
+        return out
+
+    @property
+    def plain(self) -> bool:
+        """Whether values are made of inner products of rows: then a part of a matrix costs that part of its price."""
+        return self.name in ("rbf", "poly") and self.mapping() is None
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"kernel {self.name!r}"
+
+    def mapping(self) -> Any:
+        """What rows go through before the kernel compares them (a LandmarkMap); None: nothing."""
+        return None
+
+    def eased(self, rows: Rows) -> tuple[Kernel, Rows]:
+        """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small."""
+        small = 8.0 * rows.shape[0] * rows.shape[1] <= COPY_BYTES
+        if rows.sparse or not small or (self.centre is None and rows.dtype == np.float64):
+            return self, rows
+        out = np.empty(rows.shape)
+        for span in rows.spans():
+            np.subtract(rows.block(span), 0.0 if self.centre is None else self.centre, out=out[span])
+        return replace(self, centre=None), DenseRows(out)
+
+
+class CallableKernel(Kernel):
+    """A function k(A, B) of the user's, called with whole sets of rows."""
+
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
+        """What the function returns, checked."""
+        assert self.function is not None
+        return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return "the callable kernel"
+
+
+class BroughtKernel(Kernel):
+    """A plugin's kernel: `function` is that of its `KernelFunction`."""
+
+    def block(self, A: Rows, B: Rows) -> np.ndarray:
+        """Values from dense blocks of rows whose size does not depend on how many there are."""
+        assert self.function is not None
+        step = BLOCK_ENTRIES // A.shape[1]
+        K = np.empty((A.shape[0], B.shape[0]))
+        for rows in steps(A.shape[0], step):
+            left = A.block(rows)
+            for columns in steps(B.shape[0], step):
+                right = B.block(columns)
+                values = self.function(left, right)
+                K[rows, columns] = _checked_block(values, left.shape[0], right.shape[0], self.title)
+        return K
+
+
+def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
+    """Recompute squared distances by differences where rows are far out and close together.
+
+    |a|^2 + |b|^2 - 2 a.b has an error of d roundings of `far` = |a|^2 + |b|^2 at most. Where gamma makes that visible,
+    clusters are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
+    """
+    error = A.shape[1] * np.finfo(float).eps
+    i, j = np.nonzero((gamma * far > FAR) & (gamma * (K - error * far) < NEAR))
+    for piece in steps(i.shape[0], BLOCK_ENTRIES // A.shape[1]):
+        left, right = A.take(i[piece]), B.take(j[piece])
+        if A.sparse and B.sparse:
+            K[i[piece], j[piece]] = np.ravel((left.matrix() - right.matrix()).power(2).sum(axis=1))
+        else:
+            difference = left.block(slice(None)) - right.block(slice(None))
+            K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
+
+
+def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:
+    K = np.asarray(values)
+    if K.dtype.kind not in "biuf":
+        raise TypeError(f"{title} returned values of dtype {K.dtype}; it needs to return real numbers")
+    K = K.astype(np.float64, copy=False)
+    if K.shape != (n, m):
+        raise ValueError(f"{title} returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})")
+    if not np.isfinite(K).all():
+        raise ValueError(f"{title} returned NaN or infinity; it needs to return finite numbers")
+    return np.ascontiguousarray(K)
+
+
+def split_parameters(
+    kernel: Any, given: dict[str, Any], objective: Any
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes.
+
+    `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`; `objective` has a
+    name and parameters, none of which may be the kernel's.
+    """
+    known: tuple[str, ...] = ()
+    if _brought(kernel):
+        known = (*kernel.parameters, *ARGUMENTS)
+        both = [name for name in known if name in objective.parameters]
+        if both:
+            raise ValueError(
+                f"kernel {kernel.name!r} and objective {objective.name!r} both have a parameter {both[0]!r}; use "
+                "another kernel or another objective"
+            )
+    elif isinstance(kernel, str):
+        known = (*PARAMETERS[kernel], *(ARGUMENTS if kernel not in EXPLICIT else ()))
+    else:
+        known = ARGUMENTS
+    mine = {name: value for name, value in given.items() if name in known}
+    return mine, {name: value for name, value in given.items() if name not in known}, known
+
+
+def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
+    """Fill in the parameters of a kernel; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
+    if _brought(kernel):
+        return brought_kernel(kernel, given, float(counts.sum()))
+    if callable(kernel):
+        return CallableKernel("callable", {}, kernel)
+    params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
+    if isinstance(params.get("gamma"), str):
+        params["gamma"] = _scaled_gamma(params["gamma"], X, counts)
+    params = check_parameters(params)
+    centre = X.adjoint(counts) / counts.sum() if kernel == "rbf" and not X.sparse else None
+    return Kernel(kernel, params, None, centre)
+
+
+def brought_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
+    """The kernel of a plugin: given parameters checked, defaults filled in; `total` is m, the sum of the weights."""
+    params: dict[str, Any] = {}
+    for name, parameter in cls.parameters.items():
+        params[name] = parameter.check(name, given[name]) if name in given else parameter.fill(params, total)
+    return BroughtKernel(cls.name, params, partial(cls().values, params))
+
+
+def _brought(kernel: Any) -> bool:
+    return isinstance(kernel, type) and issubclass(kernel, KernelFunction)
+
+
+def check_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a built-in kernel as numbers; one sentence says what is wrong with one."""
+    return {name: check_number(value, name, **RANGES[name]) for name, value in params.items()}
+
+
+def _scaled_gamma(gamma: str, X: Rows, counts: np.ndarray) -> float:
+    if gamma != "scale":
+        raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
+    d = X.shape[1]
+    n = float(counts.sum()) * d
+    mean = float(X.adjoint(counts).sum()) / n
+    return scale_of(X.spread(counts, mean) / n, mean, d)
+
+
+def scale_of(variance: float, mean: float, d: int) -> float:
+    """What gamma="scale" is for entries of this variance and mean; 1 for equal ones, whose variance is rounding."""
+    return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0

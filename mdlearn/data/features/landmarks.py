@@ -1,0 +1,185 @@
+"""Points chosen to stand for a data set (landmarks, or centres of clusters), and projections of rows on them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.clustering.kmeans import Centres, kmeans
+from mdlearn.data.features.kernels import Kernel, make_kernel
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.distinct import Distinct
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
+from mdlearn.numerics import memory
+
+SELECTIONS = ("random", "pca", "kmeans")
+PROJECTIONS = ("dot", "rbf")
+
+
+def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmarks", restarts: int = 1) -> Centres:
+    """Choose points by one of SELECTIONS or by a function; also the way to the centres of clusters.
+
+    A coroutine, as `kmeans` is: it yields points that could be used, or None, and returns the points. The first ones,
+    at once, are random rows.
+
+    Parameters
+    ----------
+    how : str or callable
+        "random": distinct rows, without replacement. "pca": leading right singular vectors of the centred rows, counted
+        by weight, themselves neither centred nor scaled; the largest entry is positive. "kmeans": centres of k-means.
+        A callable f(X, n, seed) gets the distinct rows in lexicographic order in float64 (an array, or a CSR matrix)
+        and returns an array of shape (n, d).
+    points : Distinct
+    n : int
+        Number of points: 1 to the number of distinct rows, for "pca" also at most d.
+    seed : int
+        Where random numbers start.
+    name : str
+        The parameter that says how many, for errors.
+    restarts : int
+        Runs of "kmeans".
+
+    Returns
+    -------
+    ndarray of shape (n, d), float64
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown selection, a number out of range, or a function that does not return such an array.
+
+    References
+    ----------
+    Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2: random and PCA landmarks.
+    """
+    if not callable(how) and (not isinstance(how, str) or how not in SELECTIONS):
+        raise (ValueError if isinstance(how, str) else TypeError)(
+            f"{how!r} is no way to choose points; give one of {', '.join(SELECTIONS)} or a callable f(X, n, seed)"
+        )
+    points.require(n, name)
+    memory.require(8.0 * n * points.rows.shape[1], f"{n} points in {points.rows.shape[1]} columns", f"lower {name}")
+    rng = np.random.default_rng(seed)
+    if callable(how):
+        return _called(how, points, n, seed, name)
+    if how == "kmeans":
+        return (yield from kmeans(points, n, rng, restarts))
+    if how == "pca":
+        _check_directions(points, n, name)
+    chosen = points.block(rng.choice(len(points), n, replace=False))
+    if how == "random":
+        return chosen
+    yield chosen
+    return (yield from _principal(points, n))
+
+
+def in_time(work: Centres) -> Generator[None, Any, np.ndarray]:
+    """Run a choice of points to its end; told that the time is up, stop with the best points so far."""
+    best = None
+    while True:
+        try:
+            found = next(work)
+        except StopIteration as done:
+            points: np.ndarray = done.value
+            return points
+        best = best if found is None else found
+        if (yield) and best is not None:
+            work.close()
+            return best
+
+
+def _called(function: Any, points: Distinct, n: int, seed: int, name: str) -> np.ndarray:
+    d = points.rows.shape[1]
+    if not points.rows.sparse:
+        memory.require(8.0 * len(points) * d, "the rows in float64 for a callable", "choose points by name")
+    result = check_rows(
+        function(points.rows.take(points.where).matrix(), n, seed), f"what the callable for {name} returned"
+    )
+    if result.shape != (n, d):
+        raise ValueError(
+            f"the callable that chooses points returned shape {result.shape}; it needs to be ({n}, {d}) for {name}={n}"
+        )
+    return result.block(slice(None))
+
+
+def given_points(points: Any, what: str, d: int | None) -> np.ndarray:
+    """Points that the caller gave, as float64 of shape (n, d), None for any d; `what` names them in errors."""
+    rows = check_rows(points, what)
+    if d is not None and rows.shape[1] != d:
+        raise ValueError(f"{what} has {rows.shape[1]} columns but X has {d}; give points with the columns of X")
+    return np.array(rows.block(slice(None)))
+
+
+def _check_directions(points: Distinct, n: int, name: str) -> None:
+    d = points.rows.shape[1]
+    if n > min(d, len(points)):
+        raise ValueError(
+            f"{name} is {n} but PCA of {len(points)} distinct rows with {d} columns has {min(d, len(points))} "
+            f"directions; give at most that, or choose 'random' or 'kmeans'"
+        )
+    side = min(d, len(points))
+    memory.require(100.0 * side * d, f"PCA in {d} columns", "choose 'random' or 'kmeans'")
+
+
+def _principal(points: Distinct, n: int) -> Generator[None, None, np.ndarray]:
+    """Leading right singular vectors, by a QR factorisation over row blocks: squares would halve the digits."""
+    d = points.rows.shape[1]
+    step = max(64, BLOCK_ENTRIES // d)
+    mean = np.zeros(d)
+    for part in steps(len(points), step):
+        mean += points.counts[part] @ points.block(part)
+        yield
+    mean /= points.counts.sum()
+    R = np.empty((0, d))
+    for part in steps(len(points), max(4 * d, step)):
+        R = np.vstack([R, (points.block(part) - mean) * np.sqrt(points.counts[part])[:, None]])
+        if R.shape[0] > d:
+            R = np.asarray(np.linalg.qr(R, mode="r"))
+        yield
+    _, s, V = np.linalg.svd(R, full_matrices=False)
+    rank = int((s > max(len(points), d) * np.finfo(float).eps * s[0]).sum())
+    return _signed(_completed(V[: min(rank, n)], n))
+
+
+def _completed(V: np.ndarray, n: int) -> np.ndarray:
+    """Orthonormal rows V and, where they are fewer than n, unit vectors made orthogonal to them and to each other.
+
+    Rows do not vary along these. A unit vector is taken when more than 1/(2d) of its square is left: those passed over
+    add up to less than one dimension, so that enough are found, and rounding has no say in the choice.
+    """
+    d = V.shape[1]
+    for j in range(d):
+        if V.shape[0] == n:
+            break
+        rest = np.zeros(d)
+        rest[j] = 1.0
+        rest -= V.T @ V[:, j]
+        if rest @ rest > 0.5 / d:
+            rest -= V.T @ (V @ rest)
+            V = np.vstack([V, rest / np.linalg.norm(rest)])
+    return V
+
+
+def _signed(V: np.ndarray) -> np.ndarray:
+    """Every row with the sign that makes its largest entry positive; the first of those that rounding cannot tell."""
+    size = np.abs(V)
+    at = np.argmax(size >= (1.0 - 1e-6) * size.max(axis=1, keepdims=True), axis=1)
+    return V * np.sign(V[np.arange(V.shape[0]), at])[:, None]
+
+
+def make_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray) -> Kernel:
+    """mu(x, l) as a kernel: "dot" x . l, "rbf" exp(-|x - l|^2 / sigma), or a callable k(A, B) -> (n, m)."""
+    if callable(projection):
+        return make_kernel(projection, {}, rows, counts)
+    if not isinstance(projection, str) or projection not in PROJECTIONS:
+        raise (ValueError if isinstance(projection, str) else TypeError)(
+            f"projection {projection!r} is unknown; give one of {', '.join(PROJECTIONS)} or a callable k(A, B)"
+            + did_you_mean(projection, PROJECTIONS)
+        )
+    if projection == "dot":
+        return make_kernel("linear", {}, rows, counts)
+    sigma = check_number(sigma, "sigma", low=0.0, high=np.finfo(float).max, strict=True)
+    return make_kernel("rbf", {"gamma": min(1.0 / sigma, np.finfo(float).max)}, rows, counts)

@@ -1,0 +1,409 @@
+"""The feature space of a fit: explicit rows (linear) or a Gram matrix (any other kernel).
+
+Both answer the same questions, so that the certificate and the driver need not know which one they hold: ``expand``
+turns representer coefficients alpha into an element w = sum alpha_i phi(x_i), ``decision`` gives f on the training
+rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in interruptible pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.gram import LONG, THIN, KnownRows, check_mirror, lengths, rows_of, squares_of, symmetric
+from mdlearn.data.features.kernel_rounding import OWN, UNIT, deficit, half_roundings, length
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.arrays import LARGEST
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
+from mdlearn.numerics.lazy_property import kept
+
+SOME_ROWS = 64
+"""Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
+INDEFINITE = 1e-8
+"""Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
+NEGATIVE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """phi(x) = x with explicit rows.
+
+    Attributes
+    ----------
+    rows : Rows of shape (m, d)
+    ridge : ndarray of shape (d,) or None
+        Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
+    """
+
+    rows: Rows
+    ridge: np.ndarray | None = None
+    by_rows: ClassVar[bool] = True
+    """Whether models keep dual coefficients over the rows."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.rows.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Length of a coefficient vector: the number of columns."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
+
+    @property
+    def ready(self) -> bool:
+        """Whether the rows are there."""
+        return self.rows.complete
+
+    def square(self, counts: np.ndarray) -> np.ndarray | None:
+        """The rows where they are a kernel matrix whose columns have a ridge of one over the counts; else None."""
+        return None
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What the squared norm of `expand` is at most, while rows are not there; infinity: nothing is known."""
+        return 0.0 if not alpha.any() else np.inf
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return w = (X' alpha) / ridge, shape (d,)."""
+        w = self.rows.adjoint(alpha) if alpha.any() else np.zeros((self.width, *alpha.shape[1:]))
+        return w if self.ridge is None else w / self.ridge
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f = X w on the training rows."""
+        return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
+
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every column over the rows: what no entry of it is larger than."""
+        return np.sqrt(self.rows.column_squares(np.ones(self.n_rows)))
+
+    @kept
+    def row_lengths(self) -> np.ndarray:
+        """Length of every row."""
+        return np.sqrt(self.rows.squares())
+
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
+        if not coef.any():
+            return np.zeros(self.n_rows)
+        return OWN * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
+
+    def longest(self, coef: np.ndarray) -> float:
+        """What no decision value is larger than."""
+        return float(self.row_lengths.max()) * length(coef)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by.
+
+        None: what it is at most, as no column adds up to more than its length allows.
+        """
+        most = length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
+        off = OWN * UNIT * most
+        longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
+        return float(longer.sum() if self.ridge is None else longer @ self.ridge)
+
+    def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
+        """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
+        return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
+
+    def squared_length(self, coef: np.ndarray) -> float:
+        """Squared norm of w as a function of x: what margins are divided by; here, as in the objective."""
+        return self.squared_norm(coef)
+
+    def computed(self) -> Generator[None, None, None]:
+        """Compute what the rows are made of, in interruptible pieces: rows as given need nothing."""
+        return
+        yield  # what makes this a generator
+
+    def squares(self) -> np.ndarray:
+        """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
+        return self.rows.squares(self.ridge)
+
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
+        return coef, alpha
+
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        assert coef is not None
+        return coef
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model of these features has as attributes, by name."""
+        return {}
+
+    def mapping(self) -> Any:
+        """What makes the features of new rows (a FeatureMap); None: they are taken as they are."""
+        return None
+
+    def matrix(self) -> Any:
+        """Rows whose products with coefficients are the decision values: X, an array or a CSR matrix."""
+        return self.rows.matrix()
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
+
+        def block(rows: Selection, columns: Selection) -> np.ndarray:
+            left = self.rows.take(rows)
+            if self.ridge is not None:
+                left = DenseRows(left.block(slice(None)) / self.ridge)
+            return left.inner(self.rows.take(columns))
+
+        return symmetric(self.n_rows, self.width, block)
+
+
+@dataclass(frozen=True)
+class KernelFeatures:
+    """The feature map of a kernel; its Gram matrix is computed once, when first asked for.
+
+    Attributes
+    ----------
+    rows : Rows of shape (m, d)
+        Training rows, or the Gram matrix itself for a precomputed kernel.
+    kernel : Kernel
+    """
+
+    rows: Rows
+    kernel: Kernel
+    _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _known: KnownRows = field(default_factory=KnownRows, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.rows.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Length of a coefficient vector: one coefficient per training row."""
+        return self.n_rows
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Gram matrix or rows of it have been computed (a time limit can end a fit before that)."""
+        return "gram" in self._store or bool(self._known.parts)
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What |sum alpha_i phi(x_i)|^2 is at most, without kernel values; infinity: nothing is known."""
+        squares = lengths(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
+        if squares is None:
+            return np.inf
+        length = float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0)))
+        return length * length  # a power of a Python float would raise where it overflows
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha itself: an element of the feature space is kept as its representer coefficients."""
+        return alpha
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f = G alpha; without any kernel values only alpha = 0 can be answered.
+
+        The last two answers are kept: certificates ask for the same one several times.
+        """
+        if not self.ready and not coef.any():
+            return np.zeros(self.n_rows)
+        for asked, answer in self._known.answers:
+            if np.array_equal(asked, coef):
+                return answer.copy()
+        if "gram" not in self._store and self._needs_most(coef):
+            for _ in self.gram():
+                pass
+        answer = self._store["gram"] @ coef if "gram" in self._store else self._from_rows(coef)
+        self._known.answers = ((coef.copy(), answer.copy()), *self._known.answers[:1])
+        return answer
+
+    def _needs_most(self, coef: np.ndarray) -> bool:
+        """Whether rows of the Gram matrix cost as much as the whole of it, which is one block.
+
+        The whole says more: its own rounding, and the same of a point whether or not a fit has come to need it.
+        """
+        return self.n_rows**2 <= BLOCK_ENTRIES and 2 * int(np.count_nonzero(coef)) >= self.n_rows
+
+    def _from_rows(self, coef: np.ndarray) -> np.ndarray:
+        """G alpha from the rows that are known, and from the others that alpha needs."""
+        rest, f = coef.copy(), np.zeros(self.n_rows)
+        for index, values in self._known.parts:
+            f += coef[index] @ values
+            rest[index] = 0.0
+        missing = np.flatnonzero(rest)
+        for piece in steps(missing.shape[0], BLOCK_ENTRIES // self.n_rows):
+            f += rest[missing[piece]] @ rows_of(self.kernel, self.rows, missing[piece])
+        return f
+
+    def squares(self) -> np.ndarray:
+        """Squared norm of every row in feature space, k(x_i, x_i)."""
+        return np.diagonal(self._store["gram"]).copy() if "gram" in self._store else squares_of(self.kernel, self.rows)
+
+    def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
+        values = np.empty((index.shape[0], self.n_rows))
+        if not self._known.parts:
+            self._check_size(self.squares())
+        kernel, rows = self._eased()
+        chosen = rows.take(index)
+        for own in steps(index.shape[0], THIN):
+            left = chosen.take(own)
+            for others in steps(self.n_rows, LONG):
+                values[own, others] = kernel.block(left, rows.take(others))
+            yield
+        values = locked(values)
+        self._known.parts = (*self._known.parts, (index, values))
+        return values
+
+    def _check_size(self, squares: np.ndarray) -> None:
+        """Raise ValueError where sums of squares of kernel values, times weights, would not be finite."""
+        right = squares <= LARGEST
+        if not right.all():
+            row, name = int(right.argmin()), self.kernel.name
+            raise ValueError(f"values of the {name} kernel overflow in row {row}; scale the features")
+
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
+        return None, coef
+
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        assert alpha is not None
+        return alpha
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model of these features has as attributes, by name."""
+        mapping = self.mapping()
+        return {} if mapping is None else mapping.attributes()
+
+    def mapping(self) -> Any:
+        """What makes the kernel's arguments of new rows (a LandmarkMap); None: they are taken as they are."""
+        return self.kernel.mapping()
+
+    def matrix(self) -> np.ndarray:
+        """Rows whose products with coefficients are the decision values: the Gram matrix."""
+        return self._store["gram"]
+
+    def typical_square(self, counts: np.ndarray) -> float:
+        """Mean of k(x, x) over rows counted by weight, known before the Gram matrix is; the same for repeated rows."""
+        if self._known.typical is None:
+            self._known.typical = self._mean_square(counts)
+        return self._known.typical
+
+    def _mean_square(self, counts: np.ndarray) -> float:
+        squares = lengths(self.kernel, self.rows)
+        if squares is not None:
+            return float(np.average(squares, weights=counts))
+        found = distinct(self.rows, counts)
+        some = self.rows.take(found.where[np.linspace(0, len(found) - 1, min(SOME_ROWS, len(found))).astype(np.intp)])
+        return float(np.diagonal(self.kernel.block(some, some)).mean())
+
+    def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
+        """Return alpha' G alpha; `f` is G alpha, where it is known.
+
+        Raises
+        ------
+        ValueError
+            When it is clearly negative: then G is no kernel matrix and the problem is not convex.
+        """
+        value = float(coef @ (self.decision(coef) if f is None else f))
+        if value < 0:
+            sizes, off = np.abs(coef), self.blur(coef)
+            size = float(sizes @ np.sqrt(np.maximum(self.squares(), 0.0)))
+            if value < -max(INDEFINITE * size * size, float(sizes @ off)):
+                raise ValueError(f"{NEGATIVE} (it gives some point a negative squared length); {GIVE}")
+        return max(value, 0.0)
+
+    def squared_length(self, coef: np.ndarray) -> float:
+        """The same: alpha' G alpha."""
+        return self.squared_norm(coef)
+
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What rounding of kernel values and of sums may have moved every decision value of `coef` by.
+
+        Some matrix G + E is that of the kernel, and positive semidefinite: this is at least |E||coef|.
+        """
+        if not coef.any():
+            return np.zeros(self.n_rows)
+        sizes = np.abs(coef) * self.lengths
+        off = UNIT * (self.roundings * sizes.sum() + float(self.roundings @ sizes))
+        return self.lengths * (off + self._known.deficit * sizes)
+
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every row in feature space."""
+        return np.sqrt(np.maximum(self.squares(), 0.0))
+
+    def longest(self, coef: np.ndarray) -> float:
+        """What no decision value is larger than."""
+        return float(self.lengths.max()) * float(np.abs(coef) @ self.lengths)
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
+        return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
+
+    @kept
+    def roundings(self) -> np.ndarray:
+        """Half of the roundings of an entry of the Gram matrix, row by row."""
+        return half_roundings(*((self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()))
+
+    def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
+        if "gram" in self._store:
+            return self._store["gram"][np.ix_(index, index)]
+        kernel, rows = self._eased()
+        rows = rows.take(index)
+        return (
+            yield from symmetric(index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c)))
+        )
+
+    def _eased(self) -> tuple[Kernel, Rows]:
+        if self._known.eased is None:
+            self._known.eased = self.kernel.eased(self.rows)
+        return self._known.eased
+
+    def known_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """What `gram_rows` has returned, in order: (index, values)."""
+        return self._known.parts
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
+        if "gram" not in self._store:
+            if self.kernel.name == "precomputed":
+                self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
+            else:
+                kernel, rows = self._eased()
+                block = kernel.block
+                self._store["gram"] = yield from symmetric(
+                    self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
+                )
+                if self.kernel.function is not None:
+                    # Half of the matrix was mirrored: compare one block with what the other order gives.
+                    n = min(64, self.n_rows)
+                    first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
+                    check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
+            self._check_size(np.diagonal(self._store["gram"]))
+            self._store["gram"] = locked(self._store["gram"])
+            self._known.parts = ()
+            if not self.kernel.plain:
+                self._check_semidefinite()
+        return self._store["gram"]
+
+    def _check_semidefinite(self) -> None:
+        """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
+        lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
+        if lacks is None:
+            raise ValueError(f"{NEGATIVE} (by far more than rounding); {GIVE}")
+        self._known.deficit = lacks
+
+
+Features = LinearFeatures | KernelFeatures

@@ -1,0 +1,135 @@
+"""What is learnt of rows that come in blocks before features are made of them: some rows, and sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.row_blocks.source import Sums
+from mdlearn.data.row_blocks.summary import Block, Summary
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows, Rows, steps
+from mdlearn.data.rows.scratch import Room
+from mdlearn.data.validation import Data
+
+MOST_ROWS, MOST_ENTRIES = 100_000, 1 << 24
+"""Rows of a sample, and their entries (128 MB of float64)."""
+ENTRIES = 1 << 18
+"""Entries of features that are made at once."""
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Rows one after the other; dense ones and sparse ones together are sparse."""
+    if len(parts) == 1:
+        return parts[0]
+    if not any(part.sparse for part in parts):
+        return DenseRows(np.concatenate([part.X for part in parts if isinstance(part, DenseRows)]))
+    from scipy.sparse import csr_matrix, vstack
+
+    held = [part.X if isinstance(part, CsrRows) else csr_matrix(part.block(slice(None))) for part in parts]
+    dtype = np.result_type(*(part.dtype for part in parts))
+    return CsrRows(vstack(held, format="csr").astype(dtype, copy=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows drawn without replacement, all alike: those with the smallest numbers, in the order of the blocks.
+
+    Attributes
+    ----------
+    X : Rows of shape (n, d)
+    codes : ndarray of shape (n,), intp
+    counts : ndarray of shape (n,), float64
+        As of all rows: a row counts as often as it does there.
+    numbers : ndarray of shape (n,), float64
+        Random ones in [0, 1).
+    most : int
+        More rows than this are not kept.
+    """
+
+    X: Rows
+    codes: np.ndarray
+    counts: np.ndarray
+    numbers: np.ndarray
+    most: int
+
+    def __add__(self, other: Sample) -> Sample:
+        names = ("codes", "counts", "numbers")
+        parts: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        return Sample(joined([self.X, other.X]), **parts, most=self.most).least()
+
+    def least(self) -> Sample:
+        """Without the rows that are too many."""
+        if self.numbers.shape[0] <= self.most:
+            return self
+        at = np.sort(np.argpartition(self.numbers, self.most)[: self.most])
+        return Sample(self.X.take(at), self.codes[at], self.counts[at], self.numbers[at], self.most)
+
+    def data(self, summary: Summary) -> Data:
+        """The sample as training data."""
+        n = self.codes.shape[0]
+        return Data(self.X, self.codes, self.counts, summary.classes, np.arange(n), n, summary.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Work of a pass: a sample.
+
+    Attributes
+    ----------
+    seed : int
+    most : int
+    """
+
+    seed: int
+    most: int
+
+    @classmethod
+    def of(cls, seed: int, summary: Summary) -> Draw:
+        """As many rows as a sample may have."""
+        return cls(seed, min(MOST_ROWS, max(1, MOST_ENTRIES // summary.width)))
+
+    def __call__(self, block: Block) -> Sums:
+        """Some rows of a block."""
+        rng = np.random.default_rng([self.seed, block.number, 2])
+        numbers = np.asarray(rng.random(block.counts.shape[0]))
+        return Sums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Work of a pass: sums of features by class.
+
+    Attributes
+    ----------
+    n_classes : int
+    """
+
+    n_classes: int
+
+    def __call__(self, block: Block) -> Sums:
+        """Sums of counts times features, shape (k, n)."""
+        found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
+        for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
+            mine = np.zeros((rows.stop - rows.start, self.n_classes))
+            mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
+            found += block.X.piece(rows, room).adjoint(mine)
+        return Sums(moments=found)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Work of a pass: the sum of squared differences of all entries to their mean.
+
+    Attributes
+    ----------
+    mean : float
+    """
+
+    mean: float
+
+    def __call__(self, block: Block) -> Sums:
+        """Of one block."""
+        return Sums(spread=block.X.spread(block.counts, self.mean))

@@ -1,0 +1,258 @@
+"""Rows that come in blocks, again for every pass: what is kept of them is one block and sums.
+
+A source is any re-iterable of (X, y) or (X, y, weight), or a function that returns a new iterator of them. The first
+pass checks everything and counts; later passes trust it, and are held against its counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mdlearn.data.row_blocks.summary import Block, Census, Summary, length, taken
+from mdlearn.data.validation import check_number
+
+SAME = 1e-9
+"""Relative difference of two sums of weights that is rounding."""
+
+
+class Sums(dict[str, Any]):
+    """What a pass adds up."""
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums({name: self[name] + other[name] for name in self})
+
+
+Work = Callable[[Block], Sums]
+"""What a pass does with a block."""
+Make = Callable[[int, Any], Any]
+"""What becomes of a block with its number: something that adds up, or None."""
+
+
+def plus(one: Any, other: Any) -> Any:
+    """The sum of two things, of which None is no part."""
+    if one is None or other is None:
+        return other if one is None else one
+    return operator.add(one, other)
+
+
+class Tree:
+    """Sums in pairs, and pairs of pairs: the order that processes that share the work can keep to.
+
+    Parameters
+    ----------
+    add : callable
+        (one, other) -> their sum.
+    """
+
+    def __init__(self, add: Callable[[Any, Any], Any] = plus) -> None:
+        self.add, self.parts = add, list[tuple[int, Any]]()
+
+    def push(self, sums: Any) -> None:
+        """Add what the next block gave."""
+        level = 0
+        while self.parts and self.parts[-1][0] == level:
+            sums = self.add(self.parts.pop()[1], sums)
+            level += 1
+        self.parts.append((level, sums))
+
+    def total(self) -> Any:
+        """The sum of everything; None of nothing."""
+        if not self.parts:
+            return None
+        _, sums = self.parts.pop()
+        while self.parts:
+            sums = self.add(self.parts.pop()[1], sums)
+        return sums
+
+
+def counted(number: int, block: Any) -> Census | None:
+    """Check and count a block; errors say which one it is."""
+    try:
+        return Census.of(paired(block))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"block {number}: {error}") from None
+
+
+def paired(block: Any) -> tuple[Any, ...]:
+    """A block as a tuple of two or three; TypeError for what is none."""
+    if not isinstance(block, tuple) or len(block) not in (2, 3):
+        raise TypeError(
+            f"a block needs to be a tuple (X, y) or (X, y, weight); got {type(block).__name__}; where X is all rows, "
+            "give y"
+        )
+    return block
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """What a later pass finds in some blocks.
+
+    Attributes
+    ----------
+    rows : int
+        Rows given.
+    weight : float
+        Sum of the counts.
+    sums : Sums or None
+        What work made of them; None where none counts.
+    """
+
+    rows: int
+    weight: float
+    sums: Sums | None
+
+    def __add__(self, other: Portion) -> Portion:
+        return Portion(self.rows + other.rows, self.weight + other.weight, plus(self.sums, other.sums))
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """What a later pass makes of a block.
+
+    Attributes
+    ----------
+    work : callable
+        (Block) -> Sums.
+    summary : Summary
+        What the first pass found.
+    """
+
+    work: Work
+    summary: Summary
+
+    def __call__(self, number: int, block: Any) -> Portion:
+        """Do the work on the rows that count."""
+        checked = taken(paired(block), self.summary, number)
+        rows = length(block[0])
+        return Portion(rows, 0.0, None) if checked is None else Portion(rows, checked.total, self.work(checked))
+
+
+class RowBlocks:
+    """Rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
+
+    A subclass whose blocks are elsewhere writes `reduced` anew, and nothing else. Where a plugin brings it
+    (`mdlearn_sources`), it has a name, and `given` makes it of what `mdlearn.fit` is given.
+
+    Parameters
+    ----------
+    source : iterable or callable
+        Of (X, y) or (X, y, weight): a list, any object that gives a new iterator each time, or a function that returns
+        one. The rows of a block and the order of blocks have to be the same each time.
+    checkpoint : path-like, optional
+        A file that says after every pass what has been reached: a fit with the same arguments goes on from there, to
+        the same model. It stays when the fit is done.
+    held : int, optional
+        Rows near a kink that may be held in memory for each class. Default: 16 MB of them in all, and at least five
+        for each coefficient.
+
+    Raises
+    ------
+    TypeError
+        For an iterator, which can be gone through only once, and for what is no source of blocks.
+    """
+
+    def __init__(self, source: Any, *, checkpoint: Any = None, held: int | None = None) -> None:
+        if not callable(source) and not isinstance(source, Iterable):
+            raise TypeError(
+                f"row blocks need to be an iterable of (X, y) or a function that returns one; got {source!r}"
+            )
+        if isinstance(source, Iterator):
+            raise TypeError(
+                "row blocks are read many times, and an iterator only once; give a list, or a function that returns a "
+                "new iterator"
+            )
+        self.source, self.checkpoint = source, checkpoint
+        self.held = None if held is None else check_number(held, "held", low=1, integer=True)
+
+    @classmethod
+    def given(cls, X: Any, y: Any, weight: Any) -> RowBlocks | None:
+        """Make blocks of an X of a kind that this class knows; None for any other, and here always.
+
+        Parameters
+        ----------
+        X, y, weight : object
+            X, y and sample_weight of `mdlearn.fit`.
+
+        Returns
+        -------
+        RowBlocks or None
+        """
+        return None
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Blocks as the caller gives them."""
+        return map(paired, self.source() if callable(self.source) else self.source)
+
+    def reduced(self, make: Make) -> Generator[None, None, Any]:
+        """Add up what a callable makes of every block, in pairs of neighbours and pairs of pairs.
+
+        Parameters
+        ----------
+        make : callable
+            (number of the block, block) -> something that adds up, or None. It can be sent to another process.
+
+        Returns
+        -------
+        generator
+            Yields None now and then, at least after each block, and returns the sum; None of nothing.
+        """
+        tree = Tree()
+        for number, block in enumerate(self):
+            tree.push(make(number, block))
+            yield
+        return tree.total()
+
+    def scan(self, class_weight: Any) -> Generator[None, None, Summary]:
+        """Check all blocks and count.
+
+        Parameters
+        ----------
+        class_weight : mapping, "balanced" or None
+            As for `mdlearn.fit`.
+
+        Returns
+        -------
+        generator
+            Yields None now and then, and returns a Summary.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For blocks that are none, or that have nothing to learn from.
+        """
+        census: Census | None = yield from self.reduced(counted)
+        if census is None:
+            raise ValueError("the blocks have no rows; give at least one row per class")
+        return census.summary(class_weight)
+
+    def fold(self, work: Work, summary: Summary) -> Generator[None, None, Sums]:
+        """Add up what a callable makes of all blocks; the sums depend on nothing but the blocks.
+
+        Parameters
+        ----------
+        work : callable
+            (Block) -> Sums.
+        summary : Summary
+            What `scan` found.
+
+        Returns
+        -------
+        generator
+            Yields None now and then, and returns the Sums.
+
+        Raises
+        ------
+        ValueError
+            When the blocks are not those of the first pass.
+        """
+        found: Portion = (yield from self.reduced(Worked(work, summary))) or Portion(0, 0.0, None)
+        if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= SAME * summary.total:
+            raise ValueError(
+                f"the blocks had {summary.n_rows} rows of weight {summary.total:g} in the first pass, and {found.rows} "
+                f"of weight {found.weight:g} in a later one; give blocks that stay the same"
+            )
+        assert found.sums is not None
+        return found.sums

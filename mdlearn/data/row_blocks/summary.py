@@ -1,0 +1,215 @@
+"""What is known of rows that come in blocks: a census of each, its summary, and blocks as later passes take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.row_blocks.mapped_rows import MappedRows
+from mdlearn.data.rows.arrays import as_rows, check_rows, only
+from mdlearn.data.rows.rows import Rows
+from mdlearn.data.validation import check_classes, check_labels, check_weights, class_factors, column_names
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows that count.
+
+    Attributes
+    ----------
+    X : Rows of shape (n, d)
+        Features, made when they are asked for where a map makes them.
+    codes : ndarray of shape (n,), intp
+        Places of their labels among all classes.
+    counts : ndarray of shape (n,), float64
+        Sample weight times class weight.
+    number : int
+        Which one of the source's blocks.
+    """
+
+    X: Rows
+    codes: np.ndarray
+    counts: np.ndarray
+    number: int
+
+    @property
+    def total(self) -> float:
+        """Sum of the counts."""
+        return float(self.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the first pass finds.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        Sorted labels of rows that count.
+    n_rows : int
+        Rows given, those of weight 0 included.
+    width : int
+        Columns d.
+    dtype : dtype
+        float32 when all blocks are, else float64.
+    names : tuple of str, or None
+        Columns of the first block when it is a data frame.
+    factors : ndarray of shape (k,)
+        Class weights.
+    totals : ndarray of shape (k,)
+        Sums of the counts by class.
+    moments : ndarray of shape (k, n)
+        Sums of counts times features by class.
+    mapping : FeatureMap or None
+        What makes n features of a row; None: its d columns are the features.
+    """
+
+    classes: np.ndarray
+    n_rows: int
+    width: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None
+    factors: np.ndarray
+    totals: np.ndarray
+    moments: np.ndarray
+    mapping: FeatureMap | None = None
+
+    @property
+    def total(self) -> float:
+        """m: the sum of all counts."""
+        return float(self.totals.sum())
+
+    @property
+    def n_features(self) -> int:
+        """n."""
+        return int(self.moments.shape[1])
+
+    def mapped(self, mapping: FeatureMap, moments: np.ndarray) -> Summary:
+        """The same with features that a map makes, and their sums."""
+        return replace(self, mapping=mapping, moments=moments)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as a mapping, for a file; without the map, which is made again."""
+        rest = ("names", "mapping")
+        found = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name not in rest}
+        found["dtype"] = np.empty(0, dtype=self.dtype)
+        return found if self.names is None else found | {"names": np.array(self.names)}
+
+    @classmethod
+    def read(cls, found: dict[str, np.ndarray]) -> Summary:
+        """What `arrays` gave."""
+        names = tuple(found["names"].tolist()) if "names" in found else None
+        numbers = {name: int(found[name]) for name in ("n_rows", "width")}
+        rest = {name: found[name] for name in ("classes", "factors", "totals", "moments")}
+        given: dict[str, Any] = {**rest, **numbers, "dtype": found["dtype"].dtype, "names": names}
+        return cls(**given)
+
+
+def taken(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
+    """A block of a later pass, its labels numbered and its entries trusted; None where none of its rows count."""
+    if not length(block[0]):
+        return None
+    rows = as_rows(block[0])
+    if rows.shape[1] != summary.width:
+        raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
+    labels, weights = np.asarray(block[1]), _weights(block, rows.shape[0])
+    if labels.dtype.kind == "O" or labels.shape != weights.shape:
+        classes, codes = check_labels(block[1], rows.shape[0])
+        labels = classes[codes]
+    places = np.searchsorted(summary.classes, labels)
+    places = np.minimum(places, summary.classes.shape[0] - 1)
+    known = summary.classes[places] == labels
+    counts = np.where(known, weights * summary.factors[places], 0.0)
+    used = np.flatnonzero(counts > 0)
+    if not used.shape[0]:
+        return None
+    if used.shape[0] < counts.shape[0]:
+        rows, places, counts = only(rows, used), places[used], counts[used]
+    made = rows if summary.mapping is None else MappedRows(rows, summary.mapping)
+    return Block(made, places, counts, number)
+
+
+def length(X: Any) -> int:
+    """Number of rows of an X as it was given."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
+    """Weights of a block; all of them may be 0."""
+    given = block[2] if len(block) == 3 else None
+    return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """What is counted of some blocks.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        Sorted labels so far, those of weight 0 included.
+    rows : int
+    width : int
+    dtype : dtype
+    names : tuple of str, or None
+        Of the first block.
+    totals : ndarray of shape (k,)
+    moments : ndarray of shape (k, d)
+    """
+
+    classes: np.ndarray
+    rows: int
+    width: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None
+    totals: np.ndarray
+    moments: np.ndarray
+
+    @classmethod
+    def of(cls, block: tuple[Any, ...]) -> Census | None:
+        """Check and count a block; None where it has no rows."""
+        if not length(block[0]):
+            return None
+        rows = check_rows(block[0])
+        classes, codes = check_labels(block[1], rows.shape[0])
+        weights = _weights(block, rows.shape[0])
+        mine = np.zeros((rows.shape[0], classes.shape[0]))
+        mine[np.arange(rows.shape[0]), codes] = weights
+        names = column_names(block[0])
+        return cls(classes, *rows.shape, rows.dtype, names, mine.sum(axis=0), rows.adjoint(mine).T)
+
+    def __add__(self, other: Census) -> Census:
+        if self.width != other.width:
+            raise ValueError(
+                f"a block has {other.width} columns and an earlier one {self.width}; give the same columns"
+            )
+        numbers = [one.classes.dtype.kind in "biuf" for one in (self, other)]
+        if numbers[0] != numbers[1]:
+            raise TypeError("labels of some blocks are numbers and of others are not; use one type")
+        classes = np.union1d(self.classes, other.classes)
+        totals, moments = np.zeros(classes.shape[0]), np.zeros((classes.shape[0], self.width))
+        for one in (self, other):
+            places = np.searchsorted(classes, one.classes)
+            totals[places] += one.totals
+            moments[places] += one.moments
+        dtype = np.result_type(self.dtype, other.dtype)
+        return Census(classes, self.rows + other.rows, self.width, dtype, self.names, totals, moments)
+
+    def summary(self, class_weight: Any) -> Summary:
+        """What is there to learn from; ValueError where that is nothing."""
+        classes = self.classes
+        check_classes(classes, self.totals, self.rows)
+        factors = class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
+        totals = self.totals * factors
+        used = totals > 0
+        if used.sum() < 2:
+            found = ", ".join(map(repr, classes[used].tolist())) or "none"
+            raise ValueError(
+                f"the blocks have one class with positive weight ({found}); a classifier needs at least two"
+            )
+        moments = self.moments[used] * factors[used, None]
+        kept = classes[used], self.rows, self.width, self.dtype, self.names, factors[used]
+        return Summary(*kept, totals[used], moments)

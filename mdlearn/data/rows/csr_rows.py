@@ -1,0 +1,190 @@
+"""Training rows as a CSR matrix, used as it was given; products with vectors are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+import mdlearn._solvers.csr as kernels
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Held, Rows, Selection, largest_size, steps
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class CsrRows(Held):
+    """Rows of a CSR matrix of float32 or float64 with int32 or int64 indices.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (m, d)
+        In canonical format: no duplicate entries.
+    model_dtype : dtype or None
+    """
+
+    X: csr_matrix
+    sparse: ClassVar[bool] = True
+
+    def take(self, rows: Selection) -> CsrRows:
+        """Some rows, as rows; copied, piece by piece."""
+        A = self.X
+        if isinstance(rows, slice) or A.nnz <= BLOCK_ENTRIES:
+            return CsrRows(A[rows], model_dtype=self.model_dtype)
+        ends = np.zeros(rows.shape[0] + 1, dtype=A.indptr.dtype)
+        np.cumsum(A.indptr[rows + 1] - A.indptr[rows], out=ends[1:])
+        data, indices = np.empty(int(ends[-1]), A.data.dtype), np.empty(int(ends[-1]), A.indices.dtype)
+        for part in steps(rows.shape[0], BLOCK_ENTRIES * self.shape[0] // A.nnz):
+            some, place = A[rows[part]], slice(int(ends[part.start]), int(ends[part.stop]))
+            data[place], indices[place] = some.data, some.indices
+        return CsrRows(like(A, data, indices, ends), model_dtype=self.model_dtype)
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array."""
+        dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
+        return dense
+
+    def matrix(self) -> csr_matrix:
+        """All rows as a CSR matrix of float64."""
+        return self.X.astype(np.float64, copy=False)
+
+    def largest(self) -> float:
+        """Largest size of a stored entry; NaN or infinity where X holds one."""
+        parts = steps(self.X.nnz, BLOCK_ENTRIES)
+        return float(np.max([largest_size(self.X.data[part]) for part in parts], initial=0.0))
+
+    def spans(self) -> Iterator[slice]:
+        """Row ranges of about BLOCK_ENTRIES stored entries each."""
+        ends, start, m = self.X.indptr, 0, self.shape[0]
+        while start < m:
+            stop = int(np.searchsorted(ends, ends[start] + BLOCK_ENTRIES, side="right")) - 1
+            yield slice(start, max(start + 1, stop))
+            start = max(start + 1, stop)
+
+    def scaled(self, by: np.ndarray) -> CsrRows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return CsrRows(self.matrix().multiply(by).tocsr())
+
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense."""
+        assert centre is None, "sparse rows stay where they are"
+        product = self.matrix() @ others.matrix().T
+        return np.asarray(product.toarray() if others.sparse else product)
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        if w.ndim > 1:
+            return super().dot(w)
+        return self._product(kernels.dot, _of_length(w, self.shape[1]), np.empty(self.shape[0]))
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, for v of shape (m,) or (m, k)."""
+        if v.ndim > 1:
+            return super().adjoint(v)
+        return self._product(kernels.adjoint, _of_length(v, self.shape[0]), np.zeros(self.shape[1]))
+
+    def _product(self, kernel: Callable[..., None], v: np.ndarray, out: np.ndarray) -> np.ndarray:
+        for rows in self.spans():
+            kernel(self.X.data, self.X.indices, self.X.indptr, v, out, rows.start, rows.stop)
+        return out
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64."""
+        assert centre is None, "sparse rows stay where they are"
+        weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
+        return self._product(kernels.squares, _of_length(weights, self.shape[1]), np.empty(self.shape[0]))
+
+    def spread(self, counts: np.ndarray, mean: float) -> float:
+        """sum_ij counts_i (x_ij - mean)^2 over all entries, those that are not stored included."""
+        total = 0.0
+        for rows in self.spans():
+            A = self.take(rows).matrix()
+            stored = np.diff(A.indptr)
+            total += float(np.repeat(counts[rows], stored) @ np.square(A.data - mean))
+            total += mean * mean * float(counts[rows] @ (self.shape[1] - stored))
+        return total
+
+    def _piece(self, rows: slice) -> csr_matrix:
+        """Some rows as CSR in float64; their entries are views where they are float64 already."""
+        A = self.X
+        if rows.start == 0 and rows.stop == self.shape[0]:
+            return self.matrix()
+        # Indexing the matrix would copy indices and entries.
+        part = slice(int(A.indptr[rows.start]), int(A.indptr[rows.stop]))
+        data, ends = A.data[part].astype(np.float64, copy=False), A.indptr[rows.start : rows.stop + 1] - part.start
+        return type(A)((data, A.indices[part], ends), shape=(rows.stop - rows.start, self.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutColumn(CsrRows):
+    """Rows of a CSR matrix as if one column of it were empty, without a copy.
+
+    Attributes
+    ----------
+    place : int
+        The column.
+    """
+
+    place: int
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array."""
+        dense = super().block(rows)
+        dense[:, self.place] = 0.0
+        return dense
+
+    def take(self, rows: Selection) -> CsrRows:
+        """Some rows, copied."""
+        part = self.X[rows].copy()
+        part.data[part.indices == self.place] = 0.0
+        return CsrRows(part, model_dtype=self.model_dtype)
+
+    def matrix(self) -> csr_matrix:
+        """All rows as a CSR matrix of float64, copied."""
+        return self.take(slice(None)).matrix()
+
+    def scaled(self, by: np.ndarray) -> CsrRows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return CsrRows(self.matrix()).scaled(by)
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        w = np.array(w, dtype=np.float64)
+        w[self.place] = 0.0
+        return super().dot(w)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, for v of shape (m,) or (m, k)."""
+        out = super().adjoint(v)
+        out[self.place] = 0.0
+        return out
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64."""
+        scale = np.ones(self.shape[1]) if scale is None else np.array(scale, dtype=np.float64)
+        scale[self.place] = np.inf
+        return super().squares(scale, centre)
+
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        out = super().column_squares(weights)
+        out[self.place] = 0.0
+        return out
+
+
+def like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:
+    """A canonical CSR matrix with A's columns; set as attributes, for the constructor would make int32 of int64."""
+    out = type(A)((indptr.shape[0] - 1, A.shape[1]), dtype=data.dtype)
+    out.data, out.indices, out.indptr = data, indices, indptr
+    out.has_canonical_format = True
+    return out
+
+
+def _of_length(v: np.ndarray, n: int) -> np.ndarray:
+    """v as compiled loops take it, which trust X's indices."""
+    if v.shape != (n,):
+        raise ValueError(f"a vector of {n} numbers is needed; got the shape {v.shape}")
+    return np.ascontiguousarray(v, dtype=np.float64)

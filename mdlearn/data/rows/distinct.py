@@ -1,0 +1,148 @@
+"""Distinct rows in an order of their own.
+
+Random choices of rows are made among the distinct rows of positive weight in lexicographic order. So they depend
+neither on the order of the caller's rows nor on how often a row is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.numerics import memory
+
+Keys = Callable[[np.ndarray, int, int], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """The distinct rows of positive weight, in lexicographic order.
+
+    Attributes
+    ----------
+    rows : Rows of shape (m, d)
+    where : ndarray of shape (n,), intp
+        Position in `rows` of each distinct row, n <= m.
+    counts : ndarray of shape (n,), float64
+        Sum of the weights of the rows that are equal to it.
+    """
+
+    rows: Rows
+    where: np.ndarray
+    counts: np.ndarray
+
+    def __len__(self) -> int:
+        """n."""
+        return int(self.where.shape[0])
+
+    def block(self, which: Selection) -> np.ndarray:
+        """Some of them as a dense float64 array."""
+        where = self.where[which]
+        small = where.shape[0] * self.rows.shape[1] <= BLOCK_ENTRIES
+        return self.rows.block(where) if small else self.rows.take(where).block(slice(None))
+
+    def require(self, n: int, name: str) -> None:
+        """ValueError unless `n` of them can be chosen; `name` is the parameter that asks for them."""
+        if not 1 <= n <= len(self):
+            raise ValueError(
+                f"{name} is {n} but X has {len(self)} distinct rows of positive weight; give 1 to {len(self)}"
+            )
+
+
+def distinct(rows: Rows, counts: np.ndarray) -> Distinct:
+    """Find the distinct rows of positive weight, sorted by their first column, then the second, and so on.
+
+    Rows are compared as numbers: -0.0 is 0.0, float32 and float64 and dense and sparse rows have one order.
+    """
+    order, first = in_order(rows, np.flatnonzero(counts > 0))
+    return Distinct(rows, order[first], np.add.reduceat(counts[order], np.flatnonzero(first)))
+
+
+def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort the rows `which` by a key of theirs, if given, then as `distinct` does.
+
+    More and more columns are looked at, for the rows only that what came before left tied, in blocks of some
+    BLOCK_ENTRIES.
+
+    Returns
+    -------
+    order : ndarray of shape (n,), intp
+        `which` in order; equal rows keep theirs.
+    first : ndarray of shape (n,), bool
+        Whether each has another key or other numbers than the one before it.
+    """
+    keys, length = _dense_keys(rows) if isinstance(rows, DenseRows) else _csr_keys(rows)
+    by = np.arange(which.shape[0]) if key is None else np.argsort(key, kind="stable")
+    order, first = which[by], np.zeros(which.shape[0], dtype=bool)
+    first[0] = True
+    if key is not None:
+        first[1:] = key[by[1:]] != key[by[:-1]]
+    start, width = 0, 1
+    while start < length:
+        tied = np.flatnonzero(~(first & np.append(first[1:], True)))
+        if tied.shape[0] == 0:
+            break
+        width = min(width, max(1, 4 * BLOCK_ENTRIES // tied.shape[0]), length - start)
+        group = np.cumsum(first)[tied]
+        table = _sortable(group, keys(order[tied], start, start + width))
+        by = _sorted(table)
+        order[tied], table = order[tied][by], table[by]
+        first[tied[1:]] = (table[1:] != table[:-1]).any(axis=1)
+        start, width = start + width, 2 * width
+    return order, first
+
+
+def _sorted(table: np.ndarray) -> np.ndarray:
+    """The order of a table's lines, equal ones as they stand; of two columns by numbers, several times as fast."""
+    if table.shape[1] > 2:
+        return np.argsort(table.view(f"V{8 * table.shape[1]}").ravel(), kind="stable")
+    by = np.argsort(table[:, 1].astype(np.uint64), kind="stable")
+    if table[0, 0] == table[-1, 0]:  # one group alone
+        return by
+    return by[np.argsort(table[by, 0].astype(np.uint64), kind="stable")]
+
+
+def _sortable(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Unsigned integers whose bytes compare as the group number, then the float64 values, do."""
+    table = np.empty((values.shape[0], values.shape[1] + 1), dtype=">u8")
+    table[:, 0] = group
+    bits = np.add(values, 0.0, out=values).view(np.int64)  # -0.0 + 0.0 is 0.0
+    # Negative numbers: all bits flipped. Others: the sign bit.
+    bits ^= (bits >> 63) | np.int64(-(2**63))
+    table[:, 1:] = bits.view(np.uint64)
+    return table
+
+
+def _dense_keys(rows: DenseRows) -> tuple[Keys, int]:
+    """Columns of some rows in float64, a new array; and how many there are."""
+    return lambda which, start, stop: np.array(rows.X[:, start:stop][which], dtype=np.float64, order="C"), rows.shape[1]
+
+
+def _csr_keys(rows: Rows) -> tuple[Keys, int]:
+    """The k-th entries of rows as two numbers each, whose order is that of the dense rows; and the longest row.
+
+    Where two rows differ first, one has an entry and the other a zero (or a later entry, or none), or both have entries
+    in the same column. So a negative entry comes before anything in later columns and a positive one after: with
+    sign(value) (d - column) as first number, 0 for no entry, and the value as second.
+    """
+    assert isinstance(rows, CsrRows)
+    A, d = rows.X, rows.shape[1]
+    if not all(bool(A.data[part].all()) for part in steps(A.nnz, BLOCK_ENTRIES)):
+        memory.require(A.data.nbytes + A.indices.nbytes, "X without its stored zeros", "call X.eliminate_zeros()")
+        A = A.copy()
+        A.eliminate_zeros()
+
+    def keys(which: np.ndarray, start: int, stop: int) -> np.ndarray:
+        at = A.indptr[which][:, None] + np.arange(start, stop)
+        there = at < A.indptr[which + 1][:, None]
+        at = at[there]
+        out = np.zeros((which.shape[0], stop - start, 2))
+        out[there, 1] = A.data[at]
+        out[there, 0] = np.sign(out[there, 1]) * (d - A.indices[at])
+        return out.reshape(which.shape[0], -1)
+
+    return keys, int(np.diff(A.indptr).max())

@@ -1,0 +1,318 @@
+"""Training rows as they were given: dense or CSR, float32 or float64, any layout; worked on in row blocks.
+
+Nothing here copies X: products go through blocks, which are brought to float64 one at a time, so that sums are float64
+whatever the rows are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.rows.scratch import Piece, Room
+
+Selection = slice | np.ndarray
+Change = Callable[[slice, np.ndarray], np.ndarray]
+"""What some rows become: called with their range and one number each."""
+BLOCK_ENTRIES = 1 << 20
+"""Entries of a block in a product of matrices: 8 MB of float64."""
+SPAN_ENTRIES = 1 << 17
+"""Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
+WIDE = 64
+"""Columns from which a product with several vectors is faster transposed."""
+PASS_ENTRIES = 1 << 24
+"""Entries that a pass goes through between two heartbeats: about 10 ms."""
+COPY_BYTES = 256e6
+"""Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
+
+
+def locked(A: np.ndarray) -> np.ndarray:
+    """View of an array that cannot be written to: what engines are given is what their work is judged by."""
+    view = A.view()
+    view.flags.writeable = False
+    return view
+
+
+def steps(n: int, step: int) -> Iterator[slice]:
+    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1."""
+    step = max(1, step)
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+class Rows(ABC):
+    """Rows of numbers, shape (m, d): all that engines, kernels and the certificate know of X.
+
+    Row blocks are the inner currency. A source of rows says how a block of them looks in float64 (`block`) and which
+    ranges are worth one step (`spans`); products follow. It need not hold its rows in memory, only the blocks. The
+    compiled loops are the exception: they read the arrays of `DenseRows` and `CsrRows` as they are.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether most entries are zeros that are not stored: then `block` costs more than the entries do.
+    """
+
+    sparse: ClassVar[bool] = False
+    made_when_asked: ClassVar[bool] = False
+    """Whether blocks are computed when they are asked for, and checked then."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to compute."""
+        return True
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(m, d)."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type that models of these rows have."""
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the numbers as they are kept."""
+        return self.dtype
+
+    @abstractmethod
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array that BLAS takes as it is; possibly a view, so never written to."""
+
+    @abstractmethod
+    def take(self, rows: Selection) -> Rows:
+        """Some rows, as rows of the same type."""
+
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Some rows for several products, one after the other; good until the room is used for other rows."""
+        return Piece(self.block(rows), room)
+
+    def scaled(self, by: np.ndarray) -> Rows:
+        """These rows in float64 with their columns multiplied by numbers; for few rows."""
+        return DenseRows(self.block(slice(None)) * by)
+
+    def written(self) -> Generator[None, None, Any]:
+        """Write out what compiled loops read, in interruptible pieces; here it is there already."""
+        return None
+        yield  # what makes this a generator
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """All rows in float64 as a user's function takes them: an array, or a CSR matrix."""
+
+    @abstractmethod
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense; of dense rows also with a `centre` taken from both."""
+
+    @property
+    def coupled(self) -> int:
+        """Columns that rows connect: X'DX consists of diagonal blocks of this size."""
+        return self.shape[1]
+
+    def spans(self) -> Iterator[slice]:
+        """Row ranges to go through one after the other, of at most SPAN_ENTRIES entries each (or one row)."""
+        return steps(self.shape[0], SPAN_ENTRIES // self.shape[1])
+
+    def largest(self) -> float:
+        """Largest size of an entry; NaN or infinity where X holds one."""
+        return float(np.max([largest_size(self._piece(rows)) for rows in self.spans()]))
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """X w in float64, for w of shape (d,) or (d, k)."""
+        w = np.asarray(w, dtype=np.float64)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        wide = w.ndim == 2 and self.shape[1] >= WIDE and not self.sparse
+        for rows in self.spans():
+            piece = self._piece(rows)
+            # As in `adjoint`, for rows that are not too short.
+            out[rows] = (w.T @ piece.T).T if wide else piece @ w
+        return out
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """X' v in float64, for v of shape (m,) or (m, k)."""
+        out = np.zeros((*v.shape[1:], self.shape[1]))
+        for rows in self.spans():
+            piece = self._piece(rows)
+            # BLAS is twice as fast with the long side last.
+            out += piece.T @ v[rows] if v.ndim == 1 else v[rows].T @ piece
+        return out.T
+
+    def squares(self, scale: np.ndarray | None = None, centre: np.ndarray | None = None) -> np.ndarray:
+        """sum_j x_ij^2 / scale_j of every row, float64; of dense rows also of x_i - centre."""
+        out = np.empty(self.shape[0])
+        for rows in self.spans():
+            B = self._piece(rows)
+            if centre is not None:
+                B = B - centre
+            out[rows] = np.einsum("ij,ij->i", B, B if scale is None else B / scale)
+        return out
+
+    def spread(self, counts: np.ndarray, mean: float) -> float:
+        """sum_ij counts_i (x_ij - mean)^2 over all entries, a sum of terms that do not cancel."""
+        return float(counts @ self.squares(centre=np.full(self.shape[1], mean)))
+
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weights_i x_ij^2 of every column, float64."""
+        out = np.zeros(self.shape[1])
+        for rows in self.spans():
+            out += _squared(self._piece(rows)).T @ weights[rows]
+        return out
+
+    def _piece(self, rows: slice) -> Any:
+        """Some rows in float64, in the form that multiplies fastest."""
+        return self.block(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Held(Rows):
+    """Rows of an array or matrix in memory (or mapped into it).
+
+    Attributes
+    ----------
+    X : array or matrix of shape (m, d)
+    model_dtype : dtype or None
+        Type that models have; None: that of X. Features of float32 rows are float64, models of them float32.
+    """
+
+    X: Any
+    model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, d)."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type that models of these rows have."""
+        return self.entry_dtype if self.model_dtype is None else self.model_dtype
+
+    @property
+    def entry_dtype(self) -> np.dtype[Any]:
+        """That of X."""
+        dtype: np.dtype[Any] = self.X.dtype
+        return dtype
+
+    def through(self, w: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """Return X' v in float64, v = change(rows, X w): one pass, every block is used twice while it is at hand."""
+        out, done = np.zeros(self.shape[1]), 0
+        for rows in self.spans():
+            piece = self._piece(rows)
+            out += piece.T @ change(rows, piece @ w)
+            done += (rows.stop - rows.start) * self.shape[1]
+            if done >= PASS_ENTRIES:
+                done = 0
+                yield
+        yield
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(Held):
+    """Rows of a dense array of float32 or float64, in any memory layout.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, d)
+    model_dtype : dtype or None
+    """
+
+    X: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", locked(self.X))
+
+    def take(self, rows: Selection) -> DenseRows:
+        """Some rows, as rows; a view where `rows` is a slice, else a copy made block by block."""
+        some = self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows)
+        return DenseRows(some, model_dtype=self.model_dtype)
+
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Some rows for several products; what is not float64 is converted within the room."""
+        some = self.X[rows]
+        if some.dtype == np.float64:
+            return Piece(self.block(rows), room)
+        held = room.array("rows", some.shape)
+        held[...] = some
+        return Piece(held, room)
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
+        return _for_blas(self.X[rows])
+
+    def matrix(self) -> np.ndarray:
+        """All rows in float64."""
+        return np.asarray(self.X, dtype=np.float64)
+
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, less `centre` on both sides, float64."""
+        if others.sparse:
+            return others.inner(self).T
+        assert isinstance(others, DenseRows)
+        width, out = self.shape[1], None
+        if centre is not None or not (_suits_blas(self.X) and _suits_blas(others.X)):
+            # Converted by ranges of columns: a block of few but very long rows is no small block.
+            width = max(64, BLOCK_ENTRIES // max(self.shape[0], others.shape[0]))
+        for columns in steps(self.shape[1], width):
+            left, right = _for_blas(self.X[:, columns]), _for_blas(others.X[:, columns])
+            if centre is not None:
+                left, right = left - centre[columns], right - centre[columns]
+            product = left @ right.T
+            out = product if out is None else np.add(out, product, out=out)
+        assert out is not None
+        return out
+
+
+def gathered(A: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A[places] in C order: one call would look at no signal for as long as a copy of all of it takes."""
+    places = np.flatnonzero(places) if places.dtype == np.bool_ else places
+    out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
+    for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
+        out[part] = A[places[part]]
+    return out
+
+
+def copied(A: np.ndarray) -> np.ndarray:
+    """A copy in C order, in pieces between which Ctrl-C is seen."""
+    out = np.empty(A.shape, dtype=A.dtype)
+    for part in steps(A.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
+        out[part] = A[part]
+    return out
+
+
+def blank(n: int) -> np.ndarray:
+    """Zeros of shape (n, n) in pieces: memory that was never written to can take a second per 100 MB at first touch."""
+    out = np.empty((n, n))
+    for part in steps(n, BLOCK_ENTRIES // max(n, 1)):
+        out[part] = 0.0
+    return out
+
+
+def largest_size(piece: np.ndarray) -> float:
+    """Largest size of an entry, without a copy of its size; NaN where there is one."""
+    return float(np.maximum(piece.max(), -piece.min()))
+
+
+def _squared(piece: Any) -> Any:
+    """Squares of the entries of an array or a CSR matrix."""
+    if isinstance(piece, np.ndarray):
+        return piece * piece
+    return type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape)
+
+
+def _suits_blas(A: np.ndarray) -> bool:
+    """Whether BLAS takes an array as it is; NumPy multiplies others by slow loops."""
+    (m, d), (down, along), size = A.shape, A.strides, A.itemsize
+    return A.dtype == np.float64 and ((along == size and down >= d * size) or (down == size and along >= m * size))
+
+
+def _for_blas(A: np.ndarray) -> np.ndarray:
+    """A itself where BLAS takes it, else a copy in float64 by rows."""
+    return A if _suits_blas(A) else np.ascontiguousarray(A, dtype=np.float64)

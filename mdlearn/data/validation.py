@@ -1,0 +1,347 @@
+"""Everything that is checked once, at the door: X (in `arrays`), y, weights and plain numbers."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.rows.arrays import check_rows, check_symmetric, only
+from mdlearn.data.rows.rows import DenseRows, Rows, steps
+from mdlearn.errors import did_you_mean
+from mdlearn.numerics.lazy_property import kept
+
+PIECE = 1 << 16
+"""Labels that are sorted at once: texts take a second per million."""
+LARGEST_TARGET = 1e150
+"""Targets beyond this have squares near the largest number."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Checked training data; rows of weight zero are gone, and `rows` says which of the caller's rows are left.
+
+    Attributes
+    ----------
+    X : Rows of shape (m, d)
+        Rows of positive weight. With a precomputed kernel, the (m, m) Gram matrix.
+    codes : ndarray of shape (m,), intp
+        Index of each row's class in `classes`.
+    counts : ndarray of shape (m,), float64
+        Sample weight times class weight: how often a row counts.
+    classes : ndarray of shape (k,)
+        Sorted labels, k >= 2; none for regression, where all codes are 0.
+    rows : ndarray of shape (m,), intp
+        Position of each row in the caller's X.
+    n_given : int
+        Number of the caller's rows.
+    names : tuple of str, or None
+        Column names of a data frame.
+    targets : ndarray of shape (m,), float64, or None
+        Numbers to be met, for regression.
+    """
+
+    X: Rows
+    codes: np.ndarray
+    counts: np.ndarray
+    classes: np.ndarray
+    rows: np.ndarray
+    n_given: int
+    names: tuple[str, ...] | None
+    targets: np.ndarray | None = None
+
+    @kept
+    def total(self) -> float:
+        """m: the sum of all counts."""
+        return float(self.counts.sum())
+
+    def first_signs(self) -> np.ndarray:
+        """Signs of the only binary problem, or of the first of several."""
+        if self.targets is not None:
+            return np.ones(self.targets.shape[0])
+        return np.where(self.codes == (1 if self.classes.shape[0] == 2 else 0), 1.0, -1.0)
+
+    def signs(self) -> list[np.ndarray]:
+        """Signs of the binary problems: of the second class, of each of several against the rest; ones for numbers."""
+        if self.targets is not None:
+            return [np.ones(self.targets.shape[0])]
+        k = self.classes.shape[0]
+        return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(k))]
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Column names of a pandas or polars frame when all are strings, else None."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = tuple(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
+    """y as a 1-D array of as many labels or numbers as X has rows."""
+    if y is None:
+        raise TypeError(f"y is None; give one {what} per row of X")
+    if np.ma.is_masked(y):
+        raise ValueError(f"y has masked entries; give one {what} for every row")
+    given = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray) else y)
+    if given.ndim != 1:
+        raise ValueError(f"y has {given.ndim} dimension(s); give a 1-D array with one {what} per row")
+    if given.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows but y has {given.shape[0]} {what}s; give one {what} per row")
+    return given
+
+
+def check_present(y: np.ndarray, what: str) -> None:
+    """Raise ValueError where a label or number is missing, or infinite; it names the row."""
+    if y.dtype.kind == "O":
+        there = np.array([not _missing(one) for one in y.tolist()], dtype=bool)
+    elif y.dtype.kind in "mM":
+        there = ~np.isnat(y)
+    elif y.dtype.kind == "f":
+        there = np.isfinite(y)
+    else:
+        return
+    if not there.all():
+        row = int(there.argmin())
+        kind = "NaN or infinity" if y.dtype.kind == "f" else "missing values"
+        raise ValueError(f"y contains {kind} in row {row}; give a {what} for every row")
+
+
+def _missing(label: Any) -> bool:
+    """Whether a label is None, NaN, NaT or NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
+MANY = 40
+"""Rows from which on fractions that are nearly all different are no labels."""
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (sorted classes, class index of each row).
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
+    """
+    labels = _one_per_row(y, n_rows, "label")
+    if labels.dtype.kind == "c":
+        raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
+    check_present(labels, "label")
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
+            raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
+        labels = np.array(labels.tolist())
+    return _numbered(labels)
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels and the place of each row's label among them, in pieces."""
+    parts = list(steps(labels.shape[0], PIECE))
+    classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts] or [labels]))
+    codes = np.empty(labels.shape[0], dtype=np.intp)
+    for part in parts:
+        codes[part] = np.searchsorted(classes, labels[part])
+    return classes, codes
+
+
+def places_of_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Places among `classes` of what `check_labels` found; ValueError names the first row of another label."""
+    place = {label: i for i, label in enumerate(classes.tolist())}
+    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
+    if (found < 0).any():
+        row = int((found < 0).argmax())
+        strange = labels.tolist()[codes[row]]
+        raise ValueError(f"y holds the label {strange!r} in row {row}, which the model does not know; {list(place)}")
+    return found
+
+
+def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
+    """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
+    named = classes[totals > 0]
+    size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
+    if named.dtype.kind == "f" and 2 * named.shape[0] > max(size, MANY) and (named != np.rint(named)).any():
+        raise ValueError(
+            f"y holds {named.shape[0]} different numbers in {n_rows} rows, which are targets of regression rather than "
+            "labels of classes; give one label per class"
+        )
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return sample weights as float64 counts; None means one each.
+
+    Raises
+    ------
+    ValueError
+        For a wrong length, NaN, infinity, a negative weight, or no positive weight.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        if np.asarray(sample_weight).dtype.kind == "c":
+            raise TypeError
+        w = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("sample_weight holds values that are not real numbers; give one number per row") from None
+    if w.ndim == 0:
+        w = np.full(n_rows, float(w))
+    if w.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {w.shape}; give one number per row, shape ({n_rows},)")
+    finite = np.isfinite(w)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(f"sample_weight contains NaN or infinity in row {row}; give finite numbers >= 0")
+    if (w < 0).any():
+        row = int(w.argmin())
+        raise ValueError(
+            f"sample_weight contains the negative value {w[row]:g} in row {row}; weights count repetitions, give >= 0"
+        )
+    if not (w > 0).any():
+        raise ValueError("sample_weight is zero everywhere; at least one row per class needs a positive weight")
+    return w
+
+
+def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Factor of each class that multiplies sample weights: ones, a mapping's values, or 'balanced'.
+
+    'balanced' is sum(w) / (k * weighted count of the class), where k counts the classes of positive weight.
+    """
+    k = classes.shape[0]
+    if class_weight is None:
+        return np.ones(k)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            hint = did_you_mean(class_weight, ["balanced"])
+            raise ValueError(
+                f"class_weight {class_weight!r} is unknown; give 'balanced' or a mapping label -> factor{hint}"
+            )
+        per_class = np.bincount(codes, weights=weights, minlength=k)
+        there = per_class > 0
+        return np.divide(weights.sum(), np.count_nonzero(there) * per_class, out=np.ones(k), where=there)
+    if not hasattr(class_weight, "items"):
+        raise TypeError("class_weight needs to be 'balanced' or a mapping label -> factor")
+    known = {label: position for position, label in enumerate(classes.tolist())}
+    factors = np.ones(k)
+    for label, factor in class_weight.items():
+        if label not in known:
+            raise ValueError(f"class_weight names the label {label!r}, which is not in y; labels: {list(known)}")
+        if not isinstance(factor, numbers.Real) or not math.isfinite(factor) or factor < 0:
+            raise ValueError(f"class_weight of label {label!r} is {factor!r}; give a finite number >= 0")
+        factors[known[label]] = float(factor)
+    return factors
+
+
+def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Check the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
+    names, A = _input(X, square)
+    m = A.shape[0]
+    classes, codes = check_labels(y, m)
+    weights = check_weights(sample_weight, m)
+    check_classes(classes, np.bincount(codes, weights=weights, minlength=classes.shape[0]), m)
+    counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
+    rows = np.flatnonzero(counts > 0)
+    present = np.flatnonzero(np.bincount(codes[rows]))
+    if not rows.shape[0]:
+        raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
+    if present.shape[0] < 2:
+        found = ", ".join(repr(c) for c in classes[present].tolist())
+        raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
+    codes = np.searchsorted(present, codes[rows])
+    return Data(_kept(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
+
+
+def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Check the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
+    if class_weight is not None:
+        raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
+    names, A = _input(X, square)
+    m = A.shape[0]
+    targets, counts = check_targets(y, m), check_weights(sample_weight, m)
+    rows = np.flatnonzero(counts > 0)
+    none = np.empty(0)
+    codes = np.zeros(rows.shape[0], dtype=np.intp)
+    return Data(_kept(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Return the targets of a regression as float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
+    """
+    given = _one_per_row(y, n_rows, "number")
+    check_present(given, "finite number")
+    try:
+        if given.dtype.kind not in "buifO":
+            raise TypeError
+        targets = given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers") from None
+    if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
+        row = int(np.abs(targets).argmax())
+        raise ValueError(f"y holds {targets[row]:.3g} in row {row}, whose square overflows; scale the targets")
+    return targets
+
+
+def _input(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
+    """Column names and checked rows."""
+    names = None if square else column_names(X)
+    A = check_rows(X)
+    if square and A.sparse:
+        raise TypeError("a precomputed kernel needs a dense matrix; give X.toarray()")
+    if square and A.shape[0] != A.shape[1]:
+        raise ValueError(f"a precomputed kernel needs a square matrix of shape (m, m) at fit; X has shape {A.shape}")
+    return names, A
+
+
+def _kept(A: Rows, rows: np.ndarray, square: bool) -> Rows:
+    """The rows of positive weight; of a Gram matrix, which has to be symmetric, their columns too."""
+    if rows.shape[0] < A.shape[0]:
+        A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else only(A, rows)
+    if isinstance(A, DenseRows) and square:
+        check_symmetric(A.X)
+    return A
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    strict: bool = False,
+    integer: bool = False,
+) -> Any:
+    """Return `value` as float (or int) within [low, high], or (low, high] when `strict`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One sentence that names the parameter, its bounds and the value.
+    """
+    bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
+    if high < math.inf:
+        bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    wanted = f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"
+    accepted = numbers.Integral if integer else numbers.Real
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
+        raise TypeError(f"{wanted}; got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{wanted}; got a number too large for float64") from None
+    if math.isnan(number) or number < low or number > high or (strict and number == low):
+        raise ValueError(f"{wanted}; got {value!r}")
+    return int(number) if integer else number

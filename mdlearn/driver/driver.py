@@ -1,0 +1,401 @@
+"""One driver for all engines: clock, Ctrl-C, callback, progress, history, and the stop rule (the certified gap)."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from mdlearn.driver.incumbent import Incumbent
+from mdlearn.driver.limits import Limits
+from mdlearn.driver.progress import Progress
+from mdlearn.driver.threads import one_by_one, side_by_side
+from mdlearn.driver.validation import Supervised
+from mdlearn.forms.certificates.unsolved import AtZero, Blanks
+from mdlearn.forms.problem import Form, Problem, problems_of
+from mdlearn.forms.progress import State, settled
+from mdlearn.forms.proof import Certificate, Solution, combine
+from mdlearn.forms.warm_start import Start
+from mdlearn.numerics.eigh_time import eigh_seconds
+from mdlearn.solvers.base import Offer, Report, Solver
+
+Reports = Generator[Report | Offer | None, None, None]
+"""What an engine hands in, with heartbeats."""
+Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
+"""(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
+
+REACHED = 1e-11
+"""Gap below which another engine has nothing to add but rounding of its own."""
+LONGEST = 3000
+"""Steps of such another engine, heartbeats included."""
+NOTHING = "it handed in no point"
+"""Why the answer is w = 0."""
+END = object()
+"""What `next` gives when an engine has no more to say."""
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a gap was not reached, and what to do.
+
+    Attributes
+    ----------
+    title : str
+        The engine, and where it comes from.
+    measure : str
+        What the gap is.
+    gap, tol : float
+    reason, advice : str
+    """
+
+    title: str
+    measure: str
+    gap: float
+    tol: float
+    reason: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        reached = f"stopped at {self.measure} {self.gap:.2g} instead of {self.tol:.2g}"
+        return f"{self.title} {reached} ({self.reason}); {self.advice}"
+
+
+@dataclass
+class Prepared:
+    """What engines have prepared for forms over the same features, by piece and engine; `left` such forms will come."""
+
+    left: int = 1
+    found: dict[tuple[int, str], Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Everything a run of an engine leaves behind; `stopped` says why it ended early, if it did."""
+
+    solutions: list[Solution]
+    certificate: Certificate
+    history: list[State]
+    n_iter: int
+    stopped: str
+    shortfall: Shortfall | None
+
+
+class Later(Protocol):
+    """The problems of a fit, numbered from 0, where all but the first have forms of their own, made in their turn."""
+
+    def __len__(self) -> int:
+        """Return the number of problems, the first included."""
+
+    def make(self, j: int) -> Generator[None, Any, Form]:
+        """Make a form, in interruptible pieces, told between them whether the time is up."""
+
+    def size(self, j: int) -> tuple[int, float]:
+        """Return the number of rows of a problem, and their weight."""
+
+    def at_zero(self, total: float) -> AtZero | None:
+        """Return what is known at w = 0 of a problem whose rows have this weight; None: that takes its form."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A problem's solution, with what the sum over problems needs."""
+
+    solution: Solution
+    at_zero: float
+    hard: bool
+
+
+Work = Generator[State | None, None, _Solved]
+"""What solves one problem."""
+
+
+class Driver:
+    """Runs one engine over the problems of one form, or of several."""
+
+    def __init__(
+        self,
+        engine: Supervised,
+        options: dict[str, Any],
+        limits: Limits,
+        seed: int,
+        starts: Starts | None = None,
+        prepared: Prepared | None = None,
+        relief: Sequence[Solver] = (),
+    ) -> None:
+        self.prepared, self.relief = prepared or Prepared(1), relief
+        self.engine, self.options, self.limits, self.seed, self.starts = engine, options, limits, seed, starts
+        self.solver = solver = engine.solver
+        self.history: list[State] = []
+        self.stopped = ""  # why the whole run ends early
+        self.reason = ""  # why some problem ended early
+        self.progress = Progress(limits.verbose, solver.name, limits.started, limits.tol)
+
+    def run(self, first: Form, later: Later | None = None) -> Outcome:
+        """Solve every problem and certify; say what the gap asked for was not reached by.
+
+        `later` makes further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
+        """
+        problems = self._problems(first)
+        count = len(problems) if later is None else len(later)
+        at_once = min(self.limits.n_threads or 1, count)
+        if (0, self.solver.name) not in self.prepared.found and not self._late():
+            self.solver.check_memory(first, at_once)
+        self.progress.problems = count
+        try:
+            if later is None:
+                shared = self._prepare(first)
+                works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
+            else:
+                works = [self._alone(_made(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
+            solved = self._with_rest(self._all(works, at_once), works, later)
+            solutions = [one.solution for one in solved]
+            scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
+            certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
+            if certificate.converged:
+                self.progress.complete()
+        finally:
+            self.progress.close()
+        scales = [(one.at_zero, one.hard) for one in solved]
+        self.history = settled(self.history, [one.certificate for one in solutions], scales)
+        shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
+        return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
+
+    def _shortfall(self, certificate: Certificate, exact: bool) -> Shortfall | None:
+        """Say why the gap was not reached, and what to do; a published end asked for is no surprise."""
+        at_its_end = self.solver.ends_itself(self.options) and not (self.stopped or self.reason)
+        if certificate.converged or (at_its_end and not self.limits.tol_given):
+            return None
+        reason, advice = "rounding allows no better", "raise tol or scale the features"
+        if not exact:
+            advice = "raise tol or give float64 rows"
+        if self.stopped or self.reason or self.engine.broke:
+            reason = self.stopped or self.engine.broke or self.reason
+            advice = "use another solver" if reason in (NOTHING, self.engine.broke) else "allow more"
+        elif at_its_end:
+            reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
+        unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
+        measure = "relative first-order residual" if unbounded else "relative gap"
+        return Shortfall(self.engine.title, measure, certificate.gap, self.limits.tol, reason, advice)
+
+    def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
+        """Problems of a form, told where to begin."""
+        problems = problems_of(form)
+        if self.starts is not None:
+            for problem, given in zip(problems, self.starts(form, first, len(problems))):
+                problem.begin(given)
+        return problems
+
+    def _late(self) -> bool:
+        if not self.stopped and time.perf_counter() >= self.limits.deadline:
+            self.stopped = "time_limit reached"
+        return bool(self.stopped)
+
+    def _prepare(self, form: Form) -> Any:
+        work = self._preparation(form, 0)
+        try:
+            while not self._late():
+                next(work)
+                self.progress.beat()
+        except StopIteration as done:
+            return done.value
+        work.close()
+        return None
+
+    def _preparation(self, form: Form, j: int) -> Generator[None, None, Any]:
+        """What columns of a form share, from what those of another form over the same features have shared."""
+        known, place = self.prepared, (j, self.solver.name)
+        before, left = known.found.pop(place, None), known.left
+        if before is None and left > 1 and not self._decomposes_in_time(form):
+            left = 1
+        shared = yield from self.engine.prepare_next(form, self.options, before, left)
+        if left > 1:
+            known.found[place] = shared
+        return shared
+
+    def _decomposes_in_time(self, form: Form) -> bool:
+        """Whether a decomposition that serves several forms ends in time: one call of LAPACK goes on whatever is."""
+        remaining = self.limits.deadline - time.perf_counter()
+        order = min(form.features.n_rows, form.features.width)
+        return remaining == np.inf or eigh_seconds(order) < remaining
+
+    def _all(self, works: list[Work], at_once: int) -> list[_Solved | None]:
+        """Solve the problems, `at_once` of them at a time; clock, callback and Ctrl-C stay in the calling thread.
+
+        Those whose turn does not come before the end are None.
+        """
+        run = one_by_one(works, self._late)
+        if at_once > 1:
+            run = side_by_side(works, at_once, (self.limits.n_threads or 1) // at_once, self._late)
+        with closing(run):
+            while True:
+                try:
+                    state = next(run)
+                except StopIteration as done:
+                    solved: list[_Solved | None] = done.value
+                    return solved
+                if state is None:
+                    self.progress.beat()
+                # Once stopped, what other threads were still about to report is of no interest.
+                if state is not None and not self.stopped and self._record(state):
+                    self.stopped = "stopped by the callback"
+                self._late()
+
+    def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: Later | None) -> list[_Solved]:
+        """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
+        found: list[_Solved] = []
+        blanks: Blanks | None = None
+        equal: dict[tuple[int, float], _Solved | None] = {}
+        for j, one in enumerate(solved):
+            if one is None and later is not None and j:
+                size = later.size(j)
+                if size not in equal:
+                    blanks = blanks or Blanks(found[0].solution, self.limits.tol)
+                    zero = later.at_zero(size[1])
+                    equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
+                one = equal[size]
+            found.append(one or _finished(works[j]))
+        return found
+
+    def _alone(self, make: Generator[None, Any, Form], j: int) -> Work:
+        """Make a form of one problem and solve it; nothing is shared with other forms."""
+        form, late = None, None
+        while form is None:
+            try:
+                yield make.send(late)
+            except StopIteration as done:
+                form = done.value
+            late = bool(self.stopped)
+        (problem,) = self._problems(form, j)
+        shared = None
+        if not self.stopped:
+            self.solver.check_memory(form)
+            shared = yield from self._preparation(form, j)
+        return (yield from self._problem(form, problem, j, shared))
+
+    def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Work:
+        """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
+        solution = yield from self._solution(form, problem, j, shared)
+        return _Solved(solution, problem.reference, problem.hard)
+
+    def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
+        untouched = None
+        if self.stopped:
+            untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over))
+        if untouched is not None:
+            return untouched
+        published = self.solver.ends_itself(self.options)
+        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options))
+        if incumbent.begin():
+            solution = incumbent.certified()
+            yield self._state(incumbent, 1, j)
+            return solution
+        if self.stopped:
+            return incumbent.certified()
+        rng = np.random.default_rng([self.seed, j])
+        count, most = 0, self.limits.max_iter or self.solver.default_max_iter
+        for reports in self._attempts(form, problem, shared, incumbent, rng):
+            count = yield from self._followed(reports, problem, incumbent, j, count, most)
+            if self.stopped or count >= most:
+                break
+        if not count and not self.stopped:
+            self.reason = NOTHING
+        solution = incumbent.certified(as_is=published)
+        # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
+        cut = self.stopped or (self.reason and self.limits.max_iter)
+        if np.isinf(solution.certificate.objective) and not cut:
+            problem.explain()
+        if not (self.stopped or self.reason):
+            problem.conclude(solution)
+        return solution
+
+    def _followed(
+        self, reports: Reports, problem: Problem, incumbent: Incumbent, j: int, count: int, most: int
+    ) -> Generator[State | None, None, int]:
+        """Take what an engine reports until it ends, proves enough or may not go on; return how many reports came."""
+        published, offer = self.solver.ends_itself(self.options), None
+        for report in reports:
+            if report is None:
+                yield None
+            elif isinstance(report, Offer):
+                offer = report
+                yield None
+            else:
+                count, offer = count + 1, None
+                problem.examine(report.point)
+                incumbent.take(report)
+                proven = not published and incumbent.promises and incumbent.proven()
+                if count >= most and not proven:
+                    if not (published and next(reports, END) is END):
+                        self.reason = f"max_iter = {most} reached"
+                    incumbent.certified(as_is=True)
+                yield self._state(incumbent, count, j, report.row_dots)
+                if proven or count >= most:
+                    break
+            if self.stopped:
+                break
+        reports.close()
+        if offer is not None and self.stopped:
+            incumbent.take(offer.make())
+        return count
+
+    def _state(self, incumbent: Incumbent, count: int, j: int, row_dots: int | None = None) -> State:
+        values = incumbent.objective, incumbent.lower_bound, incumbent.gap
+        return State(count, *values, time.perf_counter() - self.limits.started, j, row_dots)
+
+    def _attempts(
+        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
+    ) -> Iterator[Reports]:
+        """Reports of the engine, and of others where it ends without the gap asked for.
+
+        Where rounding ended it, others go on only from a gap that costs more than half of the digits: coefficients are
+        then longer than they need to be.
+        """
+        yield self.engine.reports(form, problem, shared, self.options, rng)
+        half = math.sqrt(float(np.finfo(form.features.dtype).eps))
+        for solver in self.relief:
+            enough = max(self.limits.tol, REACHED, half if incumbent.at_limit else 0.0)
+            if self.stopped or incumbent.certified().certificate.gap <= enough:
+                return
+            engine = Supervised(solver, None)
+            if solver.name != self.solver.name and engine.refusal(form) is None:
+                incumbent.resume()
+                yield self._relieved(engine, form, problem, rng)
+
+    def _relieved(self, engine: Supervised, form: Form, problem: Problem, rng: np.random.Generator) -> Reports:
+        """Reports of another engine; where it fails, what the first one found is the answer."""
+        with contextlib.suppress(ValueError, MemoryError):
+            engine.solver.check_memory(form)
+            options = engine.solver.check_options({})
+            shared = yield from engine.prepare_next(form, options, None, 1)
+            yield from islice(engine.reports(form, problem, shared, options, rng), LONGEST)
+
+    def _record(self, state: State) -> bool:
+        """Keep and show a state; say whether the callback wants to stop."""
+        self.history.append(state)
+        self.progress.show(state)
+        return self.limits.callback is not None and bool(self.limits.callback(state))
+
+
+def _finished(work: Work) -> _Solved:
+    """What a work comes to that nobody waits for any more."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            solved: _Solved = done.value
+            return solved
+
+
+def _made(form: Form) -> Generator[None, Any, Form]:
+    """A maker's work when the form is there already."""
+    return form
+    yield  # what makes this a generator

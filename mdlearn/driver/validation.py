@@ -1,0 +1,138 @@
+"""What engines hand in is looked at here, once for all of them: an engine of a plugin may be wrong in any way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from mdlearn.forms.problem import Form, Problem
+from mdlearn.numerics.errstate import overflowing
+from mdlearn.solvers.base import Offer, Report, Solver
+
+
+class Supervised:
+    """An engine whose faults are told by its name.
+
+    Parameters
+    ----------
+    solver : Solver
+    origin : str or None
+        The distribution that brings it; None for a built-in engine, or where that is not known.
+
+    Attributes
+    ----------
+    broke : str
+        The error in its arithmetic that ended its work on some problem; empty if there was none.
+    """
+
+    def __init__(self, solver: Solver, origin: str | None) -> None:
+        self.solver, self.origin, self.broke = solver, origin, ""
+        self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
+
+    def refusal(self, form: Form) -> str | None:
+        """Why it cannot take a form, or None."""
+        try:
+            refusal = self.solver.refusal(form)
+        except Exception as error:
+            self._note(error)
+            raise
+        if refusal is not None and not isinstance(refusal, str):
+            raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
+        return refusal
+
+    def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
+        """What columns share, in interruptible pieces, from what those of another form have shared."""
+        work = self._passed("prepare", lambda: self.solver.prepare_next(form, options, before, left))
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                return done.value
+            yield None
+
+    def reports(
+        self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Generator[Report | Offer | None, None, None]:
+        """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
+        for report in self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng)):
+            if isinstance(report, Offer):
+                report = self._offered(report, problem)
+            elif report is not None:
+                self._check(report, problem)
+            yield report
+
+    def _offered(self, offer: Offer, problem: Problem) -> Offer:
+        def make() -> Report:
+            try:
+                report = offer.make()
+            except Exception as error:
+                self._note(error)
+                raise
+            self._check(report, problem)
+            return report
+
+        return Offer(make)
+
+    def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
+        """The engine's own generator; an error inside comes through as it is."""
+        try:
+            work = begin()
+        except Exception as error:
+            self._note(error)
+            raise
+        if not isinstance(work, Generator):
+            raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
+        try:
+            while True:
+                # Not held across a yield: what runs between steps is not the engine's.
+                with overflowing():
+                    step = next(work)
+                yield step
+        except StopIteration as done:
+            return done.value
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            told = f"ended by {type(error).__name__}: {error}"
+            if method == "prepare":  # iterate relies on what this returns
+                raise ValueError(f"{self.title} {told}; scale the features, or use another solver") from error
+            # Numbers beyond float64: the best point so far is the answer, and its certificate says how good it is.
+            self.broke = told
+            return None
+        except Exception as error:
+            self._note(error)
+            raise
+        finally:
+            work.close()
+
+    def _note(self, error: Exception) -> None:
+        """Add to an error the plugin that it comes from."""
+        if self.origin:
+            error.add_note(f"(from {self.title})")
+
+    def _check(self, report: Any, problem: Problem) -> None:
+        if not isinstance(report, Report):
+            raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
+        numbers = {"objective": report.objective, "lower_bound": report.lower_bound}
+        if report.residual is not None:
+            numbers["residual"] = report.residual
+        for name, value in numbers.items():
+            if not isinstance(value, (int, float, np.floating)) or math.isnan(value):
+                raise ValueError(self._fault(f"its report has as {name} {value!r}, a number is needed"))
+        fault = problem.fault(report.point)
+        if fault:
+            raise ValueError(self._fault(fault))
+
+    def _fault(self, what: str) -> str:
+        return f"{self.title} is faulty: {what}; use another solver"
+
+
+def takes(cls: type[Solver], form: Form) -> bool:
+    """Whether an engine takes a form; one that cannot answer does not."""
+    try:
+        return cls().refusal(form) is None
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False

@@ -1,0 +1,340 @@
+"""The certificate: primal and dual values of the declared problem, recomputed outside every engine, in float64.
+
+For multipliers beta in [0, caps], sigma with sum 0 and alpha = y (sum_t side_t beta_t + sigma + a c / m)::
+
+    D = sum_t side_t threshold_t sum_i beta_ti - 1/2 sum delta beta^2 - sum sigma^2 / (2 kappa c)
+        - 1/2 |sum alpha_i phi(x_i)|^2  [- 1/2 (sum alpha)^2 for a regularized bias; sum alpha = 0 for a free one]
+
+is a lower bound of the objective whatever the engine did (hinge terms shown; every term knows its own share). Kernel
+values are rounded: D and the objective are those of a matrix G, while the kernel's own is some G + E, of which only the
+size of E is known. What E can make of them (`mdlearn.forms.certificates.rounding`) is taken from the bound and added to
+the objective: both hold for the kernel's own matrix, and for every other one that rounding could have made of it.
+Without a ridge, sum alpha_i phi(x_i) = 0 is a condition too, and the multipliers are corrected to meet it. Every value
+here costs two passes over the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.float32 import rounded
+from mdlearn.forms.certificates.primal import improved, primal, representer
+from mdlearn.forms.certificates.rounding import certain, doubt_of_bound, doubt_without_ridge, doubtful
+from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_ridge
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.proof import AT_REST, Solution, gap_between, judge
+
+SAME = 1e-14
+"""Relative difference of two objective values that rounding makes."""
+BLURRED = 1e-10
+"""Relative error of a bound from which it is computed anew."""
+ROUNDS, SMALL = 4, 1e-2
+"""Most corrections of sums that have to be 0, and what one may take away beside what remains for it to be the last:
+rounding of large terms that cancel is seen in the small ones that are left."""
+ROUNDING = 1e-14
+"""What is left of sums that are 0, relative to their terms."""
+
+
+def value_at_zero(column: Column) -> float:
+    """Objective at w = 0, b = 0; the scale of the gap when the optimum itself is near zero."""
+    return column.at_zero
+
+
+class Dual(NamedTuple):
+    """The dual's value at multipliers made feasible, and what it was made of.
+
+    Attributes
+    ----------
+    lower : float
+        The bound; -inf where no multipliers near the given ones are feasible.
+    alpha : ndarray of shape (m,)
+    beta : ndarray of shape (T, m)
+    element : ndarray or None
+        sum alpha_i phi(x_i), where the value needed it.
+    """
+
+    lower: float
+    alpha: np.ndarray
+    beta: np.ndarray
+    element: np.ndarray | None
+
+
+def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
+    """Make multipliers feasible and return the dual's value there."""
+    beta = np.minimum(np.maximum(beta, 0.0), column.caps)
+    if form.ridge == 0 and not form.features.ready:
+        return _no_bound(column, beta)
+    sigma = _feasible_sigma(column, sigma)
+    if form.ridge == 0:
+        repaired = without_ridge(form, column, beta, sigma)
+        if repaired is None:
+            return _no_bound(column, beta)
+        beta, sigma = repaired
+    elif form.bias == "free":
+        balanced, sigma = _balance(column, beta, sigma)
+        if balanced is None:
+            return _no_bound(column, beta)
+        beta = balanced
+    alpha = column.y * (column.sides @ beta + sigma + column.pull)
+    value, element = column.bound(beta, sigma), None
+    if not form.features.ready:
+        # A fit that ended before any kernel value was known: the bound is loose, but it is one.
+        total = float(alpha.sum()) if form.bias == "regularized" else 0.0
+        squares = form.features.most(alpha) + total * total
+        return _no_bound(column, beta)._replace(lower=value - 0.5 * squares)
+    if form.ridge > 0:
+        element = form.features.expand(alpha)
+        value -= 0.5 * form.norm(element, float(alpha.sum()))
+    return Dual(value, alpha, beta, element)
+
+
+def _no_bound(column: Column, beta: np.ndarray) -> Dual:
+    """Multipliers near to which none are feasible."""
+    return Dual(-math.inf, np.zeros_like(column.y), beta, None)
+
+
+def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
+    """Sum zero, nothing where the variance has no weight; the shift along the counts costs the bound least."""
+    if column.kappa == 0:
+        return np.zeros_like(sigma)
+    centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
+    for _ in range(ROUNDS):
+        excess = float(centred.sum())
+        centred = centred - column.counts * (excess / column.total)
+        if abs(excess) <= SMALL * float(np.abs(centred).sum()):
+            break
+    return centred
+
+
+def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """Make sum_i alpha_i = 0, the condition of a free bias; None when no multipliers within the box can.
+
+    With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
+    signs are the same, multipliers that push the sum the wrong way shrink in proportion, then the others grow towards
+    their caps.
+    """
+    others = column.sides @ beta + column.pull
+    excess = float(column.y @ (others + sigma))
+    if column.kappa > 0 and abs(column.label_mean) < 1.0:
+        direction = column.counts * (column.y - column.label_mean)
+        for _ in range(ROUNDS):
+            sigma = _feasible_sigma(column, sigma - direction * (excess / float(direction @ column.y)))
+            before, excess = excess, float(column.y @ (others + sigma))
+            if abs(before) <= SMALL * float(np.abs(others + sigma).sum()):
+                break
+        return beta, sigma
+    signs = np.multiply.outer(column.sides, column.y)
+    beta = beta.copy()
+    shrink = (signs * excess > 0) & (beta > 0)
+    room = float(beta[shrink].sum())
+    cut = min(1.0, abs(excess) / room) if room > 0 else 0.0
+    beta[shrink] *= 1.0 - cut
+    # A part of the room is exactly enough: what a subtraction would leave is rounding.
+    rest = 0.0 if 0.0 < cut < 1.0 else abs(excess) - room
+    if rest > 0:
+        grow = signs * excess < 0
+        space = np.where(np.isinf(column.caps), 1.0, column.caps - beta)[grow]
+        total = float(space.sum())
+        # Sums of the multipliers that are 0 by their making leave rounding behind.
+        if rest <= ROUNDING * float(np.abs(sigma).sum() + np.abs(column.pull).sum()):
+            return beta, sigma
+        if total <= 0 or (np.isfinite(column.caps[grow]).all() and rest > total * (1 + 1e-12)):
+            return None, sigma
+        beta[grow] = np.minimum(beta[grow] + space * (rest / total), column.caps[grow])
+    return beta, sigma
+
+
+def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
+    return _certified(form, column, point, dual(form, column, point.beta, point.sigma), tol)
+
+
+def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
+    alpha = proof.alpha
+    if form.ridge == 0:
+        # Multipliers alone make no coefficients there.
+        return _improved(form, column, point, proof, None, tol)
+    expanded = form.features.expand(alpha) if proof.element is None else proof.element
+    own = None
+    if not column.terms and point.coef is not None:
+        own = improved(form, column, point.coef, point.intercept)
+        if own[0] - proof.lower <= SAME * abs(own[0]):  # nothing is better
+            return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
+    f = form.features.decision(expanded)
+    intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
+    if point.coef is None:
+        # An engine that moves the bias on its own has a better one than its multipliers stand for.
+        intercepts.add(point.intercept)
+    found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
+    alpha = _grown(alpha, expanded, found[1])
+    # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
+    if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
+        found, alpha = own, _own_alpha(form, alpha, expanded, own)
+    return _held(form, column, found, proof, alpha, tol)
+
+
+def _improved(
+    form: MarginForm, column: Column, point: Point, proof: Dual, alpha: np.ndarray | None, tol: float
+) -> Solution:
+    """Certify an engine's own coefficients, improved unless that is better as computed alone, and not for certain."""
+    coef = point.coef
+    assert coef is not None
+    found = improved(form, column, coef, point.intercept)
+    better = _held(form, column, found, proof, alpha, tol)
+    if found[2] == point.intercept and np.array_equal(found[1], coef):
+        return better
+    value, _, factor = primal(form, column, coef, point.intercept)
+    if factor != 1.0:  # constraints that are missed: the improved ones meet them
+        return better
+    plain = _held(form, column, (value, coef, point.intercept), proof, alpha, tol)
+    return plain if plain.certificate.objective < better.certificate.objective else better
+
+
+def _grown(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Dual coefficients of `coef`, which `expanded` with dual coefficients alpha became on its way to feasibility."""
+    size = float(np.abs(expanded).max(initial=0.0))
+    return alpha if size == 0 else alpha * (float(np.abs(coef).max()) / size)
+
+
+def _own_alpha(
+    form: MarginForm, alpha: np.ndarray, expanded: np.ndarray, own: tuple[float, np.ndarray, float]
+) -> np.ndarray:
+    """Dual coefficients of an engine's own point; alpha, which stand for `expanded`, where these are the same."""
+    _, coef, intercept = own
+    if np.abs(coef - expanded).max() <= SAME * np.abs(coef).max():
+        return alpha
+    return representer(form, alpha, coef, intercept, expanded)
+
+
+def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify the better of the representer and the engine's own primal point, for a fit that ends early.
+
+    Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
+    the dual coefficients are then the ones nearest to the multipliers' that give the same function.
+    """
+    nothing = _nothing(form, column, point, tol)
+    if nothing is not None:
+        return nothing
+    proof = dual(form, column, point.beta, point.sigma)
+    solution = _certified(form, column, point, proof, tol)
+    if point.coef is None or form.ridge == 0:
+        return solution
+    own = _improved(form, column, point, proof, solution.alpha, tol)
+    least = solution.certificate.objective
+    if not own.certificate.objective < (least - SAME * abs(least) if math.isfinite(least) else least):
+        return solution
+    assert solution.alpha is not None
+    coef = form.features.recalled(own.coef, own.alpha)
+    alpha = representer(form, solution.alpha, coef, float(own.intercept), far=True)
+    return replace(own, alpha=form.features.held(coef, alpha)[1])
+
+
+def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
+    """The certificate of w = 0 with multipliers 0, from labels and weights alone; None where that takes the rows.
+
+    Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
+    """
+    moved = point.coef is None or point.coef.any() or point.intercept != 0 or point.beta.any()
+    if moved or column.hard or form.ridge == 0 or form.bias == "free" or column.pull.any():
+        return None
+    objective, lower = value_at_zero(column), column.bound(point.beta, np.zeros_like(column.y))
+    zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
+    return _held(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
+
+
+def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+    """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
+    if point.coef is None:
+        return certify(form, column, point, tol)
+    proof = dual(form, column, point.beta, point.sigma)
+    # Copies: the engine may go on writing into its arrays, for the next column.
+    coef, intercept = point.coef.copy(), point.intercept
+    held = None if point.alpha is None else point.alpha.copy()
+    objective, _, factor = primal(form, column, coef, intercept)
+    if 1.0 < factor < math.inf:
+        coef, intercept, held = factor * coef, factor * intercept, None if held is None else factor * held
+    if held is None and form.ridge > 0:
+        held = representer(form, proof.alpha, coef, intercept)
+    return _held(form, column, (objective, coef, intercept), proof, held, tol)
+
+
+def held_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
+    """Objective of an engine's own coefficients, or of those of its multipliers, as a certificate states it.
+
+    That costs passes over the rows: an engine's own value is the answer where neither rounding to the type of the
+    rows nor that of products can show in it.
+    """
+    coef, features = point.coef, form.features
+    if features.dtype == np.float64:
+        if not features.ready or (coef is None and isinstance(features, LinearFeatures)):
+            return objective
+        near = _multiplied(column, point) if coef is None else coef
+        if not doubtful(form, column, objective, near, point.intercept):
+            return objective
+    if coef is None:
+        return certify(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
+    value, _, factor = primal(form, column, coef, point.intercept)
+    if math.isinf(factor):
+        return math.inf
+    return certain(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
+
+
+def _multiplied(column: Column, point: Point) -> np.ndarray:
+    """Signed coefficients that multipliers stand for, within their boxes."""
+    beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
+    return np.asarray(column.y * (column.sides @ beta + _feasible_sigma(column, point.sigma) + column.pull))
+
+
+def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
+    """Bound of an engine's own multipliers as a certificate states it, where that may be another one.
+
+    Without a ridge, or where a free bias left the engine without any bound, it is that of corrected multipliers.
+    """
+    features = form.features
+    corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
+    if not features.ready or (corrected and not corrects_at_once(form)):
+        return lower
+    if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED * abs(lower):
+        return lower
+    proof = dual(form, column, point.beta, point.sigma)
+    held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)
+    return -math.inf if math.isnan(held) else held
+
+
+def _held(
+    form: MarginForm,
+    column: Column,
+    found: tuple[float, np.ndarray, float],
+    proof: Dual,
+    alpha: np.ndarray | None,
+    tol: float,
+) -> Solution:
+    """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
+    objective, coef, intercept = rounded(form, column, *found)
+    unit = form.unit * column.unit
+    at_zero = unit * value_at_zero(column)
+    # What rounding may have taken from the objective, and added to the bound.
+    objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
+    alpha = None if alpha is None else growth * alpha
+    doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    if form.ridge == 0:
+        doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
+    certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
+    # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it
+    # costs says nothing of later points.
+    exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
+    rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
+    at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
+    norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
+    w, alpha = form.features.held(coef, alpha)
+    return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())
+
+
+def relative_gap(column: Column, objective: float, lower: float) -> float:
+    """Relative gap of an engine's own estimates for one column."""
+    return gap_between(objective, lower, value_at_zero(column), column.hard)

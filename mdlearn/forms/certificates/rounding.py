@@ -1,0 +1,149 @@
+"""What rounding leaves open: how much larger an objective may be, and how much smaller a bound, than was computed.
+
+Features say how far decision values may be off (`blur`) and elements (`haze`). Both the objective and the dual's value
+are functions of these, so the rest follows from the declared terms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mdlearn.data.features.kernel_rounding import length
+from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.margin import Column, MarginForm
+
+DEAR = 1e-10
+"""Share of the objective that rounding may cost without further ado."""
+SINGLE = 2.0
+"""What a single margin may be off by, in units of what sums over all are held to."""
+TRIES = 5
+"""Lengths that are tried."""
+
+
+def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | None) -> float:
+    """What the dual's value at multipliers may be too large by: |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
+    return 0.0 if element is None or not alpha.any() else form.features.haze(alpha, element)
+
+
+def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
+    """What a bound may be too large by because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite.
+
+    The rest counts as often as coefficients are long: their decision values say so, but for their own rounding.
+    """
+    if not (alpha.any() and coef.any()):
+        return 0.0
+    scores = form.features.decision(coef) + intercept
+    return abs(float(alpha @ scores)) + float(np.abs(alpha) @ form.features.blur(coef))
+
+
+class Certain(NamedTuple):
+    """A point, with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
+
+    objective: float
+    coef: np.ndarray
+    intercept: float
+    growth: float
+
+
+def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> Certain:
+    """Return a point of the type of the rows with what its objective is at most.
+
+    Margins that meet a steep loss by nothing may miss it by rounding. Where that is dear, coefficients a trace longer
+    can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
+    the one that this returns would be returned as it is, with the same objective or a smaller one.
+    """
+    off = form.features.blur(coef)
+    if not off.any():
+        return Certain(objective, coef, intercept, 1.0)
+    z, objective = _seen(form, column, coef, intercept)
+    most = objective + _moved(column, z, _pulls(form, column, coef), off)
+    dear = column.hard or not most - objective <= DEAR * abs(objective)
+    growth = _growth(column, z, off) if dear else 1.0
+    here = Certain(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
+    dtype, total = form.features.dtype, 1.0
+    for _ in range(TRIES):
+        if growth == 1.0 or math.isinf(growth):  # no length makes up for it
+            break
+        # Less than a trace is no growth, and products of longer coefficients are rounded in their own way.
+        total *= 1.0 + max(2.0 * (growth - 1.0) if total > 1.0 else growth - 1.0, float(np.finfo(dtype).eps))
+        longer = to_type(total * np.append(coef, intercept), dtype).astype(np.float64)
+        own, b = longer[:-1], float(longer[-1])
+        off = form.features.blur(own)
+        z, value = _seen(form, column, own, b)
+        growth = _growth(column, z, off) if column.hard else 1.0
+        if growth == 1.0:
+            there = Certain(value + _moved(column, z, _pulls(form, column, own), off), own, b, total)
+            return there if there.objective < here.objective else here
+    return here
+
+
+def _seen(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
+    """Scores y f of coefficients, and their objective but for constraints."""
+    f = form.features.decision(coef)
+    z = column.y * (f + intercept)
+    return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
+
+
+def _pulls(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
+    """Slopes of the squared norm in decision values: that of a kernel is made of these."""
+    return 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
+
+
+def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> bool:
+    """Whether rounding may show in an objective: without a pass over the rows, from what slopes are at most."""
+    off = form.features.blur(coef)
+    if not off.any():
+        return False
+    most, counts = float(off.max()), column.counts
+    if column.hard:
+        needs = [abs(term.threshold) for term in column.terms if term.hard]
+        return not SINGLE * most <= DEAR * min(needs)
+    caps = column.caps.sum(axis=0, where=np.isfinite(column.caps))
+    bent = column.softness > 0
+    if (np.isinf(column.caps) & ~bent).any():
+        return True
+    # Losses with slopes of any size: the objective says what their squares add up to.
+    reach = form.features.longest(coef) + abs(intercept)
+    if column.offset is not None:
+        reach += float(np.abs(column.offset).max())
+    bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
+    slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * length(off)
+    grows = float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * length(off)
+    return not grows <= DEAR * abs(objective)
+
+
+def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
+    """Factor >= 1 by which margins near a threshold from below meet it wherever they are, and all with a constraint."""
+    growth, used = 1.0, column.counts > 0
+    for term in column.terms:
+        need = term.side * term.threshold
+        if column.offset is None and term.kind in ("hinge", "constraint") and term.weight > 0 and need > 0:
+            reached = term.side * z - SINGLE * off
+            short = used & (reached < need)
+            if not term.hard:
+                short &= reached >= max(0.5 * need, need - 2.0 * SINGLE * float(off.max()))
+            elif (reached[short] <= 0).any():
+                return math.inf
+            growth = max(growth, float((need / reached[short]).max(initial=1.0)))
+    return growth
+
+
+def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray) -> float:
+    """What everything but constraints grows by where scores are off by `off`: row by row, the worse of both directions.
+
+    `pulls` are slopes of what else depends on scores.
+    """
+    z = column.margins(scores)
+    slopes = pulls - column.mean / column.total * column.counts - column.spread(z)
+    growths = []
+    for move in (off, -off):
+        growth = slopes * move
+        for t in column.terms:
+            if not t.hard and t.weight > 0:
+                growth += t.weight * column.counts * (t.each(z + move) - t.each(z))
+        growths.append(growth)
+    return float(np.maximum(*growths).sum()) + 0.5 * column.kappa * float(column.counts @ (off * off))

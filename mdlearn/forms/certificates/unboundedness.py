@@ -1,0 +1,229 @@
+"""Whether a problem without a ridge has an optimum: known before iterating (MDLM paper, where (2.14) is unbounded).
+
+With a variance term, the objective can only fall without end along directions W that raise all margins of a column
+alike, z_k = t_k > 0. Far out, their slope is beta |W|_2,1 - a sum_k t_k. Without a penalty any such direction will do:
+a least squares problem tells. With one, the shortest of them decides; it is found by reweighted least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.without_ridge import recedes
+from mdlearn.forms.joint.margins import MarginComposite
+from mdlearn.forms.joint.point import lengths
+from mdlearn.forms.margin import Column, MarginForm
+
+SMALL = 1500
+"""Rows or columns up to which a matrix of this size is solved; beyond, an iteration has to do."""
+SURE = 1e-8
+"""Largest difference of margins, in units of their mean, that is rounding."""
+REFINEMENTS = 3
+CLEAR = 0.01
+"""Difference that is none."""
+ROUNDS, FEW, SLOW, WORK = 60, 3, 1e-4, 1e10
+"""Reweighted least squares: most and fewest rounds, the relative progress at which they end, operations they take."""
+
+
+def check_existence(form: MarginForm, told: str, ways: str) -> None:
+    """Raise ValueError when no coefficients are optimal.
+
+    Parameters
+    ----------
+    form : MarginForm
+        With logistic or no terms; everything else is held by its own terms.
+    told, ways : str
+        What the user gave, and what to do, for the message.
+    """
+    mean = max(column.mean for column in form.columns)
+    if form.ridge > 0 or (form.penalty > 0 and mean == 0):
+        return
+    if form.penalty == 0:
+        receding = _recede(form)
+    else:
+        groups = (form.columns,) if form.joint else [(column,) for column in form.columns]
+        receding = any(_outruns(form, group) for group in groups)
+    if receding:
+        fall = "unbounded below" if mean > 0 else "without an optimum (it falls along a direction without end)"
+        raise ValueError(f"with {told} the objective is {fall} on these rows; {ways}")
+
+
+def check_bias(form: MarginForm, told: str, ways: str) -> None:
+    """Raise ValueError when the mean drives a free bias without end, which neither ridge nor penalty hinders.
+
+    Parameters
+    ----------
+    form : MarginForm
+        With logistic or no terms.
+    told, ways : str
+        What the user gave, and what to do, for the message.
+    """
+    if form.bias == "free" and any(_tilted(column) for column in form.columns):
+        raise ValueError(
+            f"with {told} and bias='free' the objective is unbounded below: the margin mean outweighs what the loss of "
+            f"the smaller class can hold; {ways}"
+        )
+
+
+def _tilted(column: Column) -> bool:
+    """Whether, without variance, the mean drives a free bias without end: more than the smaller class can hold."""
+    if column.variance > 0 or column.mean == 0:
+        return False
+    caps = sum(t.weight for t in column.terms)
+    smaller = min(float(column.counts[column.y == sign].sum()) for sign in (-1.0, 1.0))
+    return column.mean * abs(column.label_mean) > caps * smaller * (1.0 + 1e-12)
+
+
+def _recede(form: MarginForm) -> bool:
+    """Whether some column falls along a direction without end."""
+    varied = [column for column in form.columns if column.variance > 0]
+    if varied:
+        rows = _Alike(form, varied)
+        if rows.solution(np.ones(rows.width)) is not None:
+            return True
+    return any(recedes(form, column) for column in form.columns if column.variance == 0)
+
+
+def _outruns(form: MarginForm, columns: Sequence[Column]) -> bool:
+    """Whether a direction with equal margins in each column gains more than its penalty; False where it is too large.
+
+    Minimise |W|_2,1 over sum t_k = 1: the quadratic sum_j |W_j|^2 / weight_j with weight_j = |W_j| touches it from
+    above at the last W, and is minimised by one least squares problem for all columns.
+    """
+    problem = MarginComposite(form, columns)
+    if problem.steepness(problem.settle(np.zeros(problem.shape))) <= 1.0:
+        return False  # a tangent has a minimum with the penalty
+    gain, rows = columns[0].mean, _Alike(form, columns)
+    penalty = np.full(rows.width, form.penalty)
+    if form.bias == "free":
+        penalty[-1] = 0.0
+    weight, last = np.ones(rows.width), np.inf
+    for _ in range(rows.rounds):
+        U = rows.solution(weight)
+        if U is None:
+            return False
+        held = penalty > 0
+        cost = (U[held] ** 2 / weight[held, None]).sum(axis=0)
+        t = np.divide(1.0, cost, out=np.zeros_like(cost), where=np.isfinite(cost) & (cost > 0))
+        if (cost == 0).any():
+            return True
+        if not t.any():
+            return False
+        W = np.where(t > 0, U, 0.0) * (t / t.sum())
+        price = float(penalty @ lengths(W))
+        if gain > price * (1.0 + SURE):
+            return True
+        if price > last * (1.0 - SLOW):
+            return False
+        last, size = price, lengths(W)
+        weight = np.where(held, np.maximum(size, 1e-10 * size.max()), weight)
+    return False
+
+
+class _Alike:
+    """Coefficients that give all rows of a column the margin 1, of least weighted length."""
+
+    def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        self.rows, self.columns, self.bias = form.features.rows, columns, form.bias
+        self.width = self.rows.shape[1] + (form.bias != "none")
+        squares = self.rows.column_squares(np.ones(self.rows.shape[0]))
+        squares = squares if form.bias == "none" else np.append(squares, self.rows.shape[0])
+        m, p = self.rows.shape[0], self.width
+        self.exact = min(m, p) <= SMALL
+        self.rounds = max(FEW, min(ROUNDS, int(WORK / (float(min(m, p)) ** 2 * max(m, p))))) if self.exact else FEW
+        self.scale = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+
+    def solution(self, weight: np.ndarray) -> np.ndarray | None:
+        """Return (p, k), infinite for columns without such coefficients; None where there are none at all."""
+        Y = np.array([c.y for c in self.columns]).T
+        first = bool((weight == 1.0).all())
+        root = self.scale.copy() if first else np.sqrt(weight)
+        if self.bias == "free" and not first:
+            root[-1] = 1e3 * float(root[:-1].max())
+        if first and self._contradicted(root, Y):
+            return None
+        solve = self._solver(root)
+        U = root[:, None] * solve(Y)
+        for _ in range(REFINEMENTS):
+            U += root[:, None] * solve(Y - self._times(U))
+        far = np.abs(self._times(U) - Y).max(axis=0) > SURE
+        U[:, far] = np.inf
+        return None if far.all() else U
+
+    def _contradicted(self, root: np.ndarray, Y: np.ndarray) -> bool:
+        """Whether no column can be solved even for some of many rows, which is cheaper to find out."""
+        m, some = self.rows.shape[0], self.width + self.width // 4 + 16
+        if m < 2 * some or self.width > SMALL:
+            return False
+        chosen = np.linspace(0, m - 1, some).astype(np.intp)
+        B = self.rows.take(chosen).block(slice(None))
+        B = (B if self.bias == "none" else np.hstack([B, np.ones((some, 1))])) * root
+        V = _nearly_inverse(B.T @ B)(B.T @ Y[chosen])
+        return bool((np.abs(B @ V - Y[chosen]).max(axis=0) > CLEAR).all())
+
+    def _times(self, U: np.ndarray) -> np.ndarray:
+        d = self.rows.shape[1]
+        F = self.rows.dot(U[:d])
+        return F if self.bias == "none" else F + U[d]
+
+    def _adjoint(self, V: np.ndarray) -> np.ndarray:
+        G = self.rows.adjoint(V)
+        return G if self.bias == "none" else np.vstack([G, V.sum(axis=0)])
+
+    def _solver(self, root: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return Y -> the least squares solution V of X diag(root) V = Y, of least length."""
+        m = self.rows.shape[0]
+        if not self.exact:
+            return lambda Y: self._iterate(root, Y)
+        if m <= self.width:
+            wide = _nearly_inverse(self._gram(root))
+            return lambda Y: root[:, None] * self._adjoint(wide(Y))
+        narrow = _nearly_inverse(self._normal(root))
+        return lambda Y: narrow(root[:, None] * self._adjoint(Y))
+
+    def _gram(self, root: np.ndarray) -> np.ndarray:
+        m, d = self.rows.shape
+        G = np.zeros((m, m)) if self.bias == "none" else np.full((m, m), root[-1] ** 2)
+        for span in self.rows.spans():
+            G[span] += self.rows.dot((root[:d] ** 2)[:, None] * self.rows.block(span).T).T
+        return G
+
+    def _normal(self, root: np.ndarray) -> np.ndarray:
+        M = np.zeros((self.width, self.width))
+        for span in self.rows.spans():
+            B = self.rows.block(span)
+            B = (B if self.bias == "none" else np.hstack([B, np.ones((B.shape[0], 1))])) * root
+            M += B.T @ B
+        return M
+
+    def _iterate(self, root: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        from scipy.sparse import linalg
+
+        operator = linalg.LinearOperator(
+            (self.rows.shape[0], self.width),
+            matvec=lambda v: self._times((root * v.ravel())[:, None])[:, 0],
+            rmatvec=lambda v: root * self._adjoint(v.reshape(-1, 1))[:, 0],
+            dtype=np.float64,
+        )
+        solved = [linalg.lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]
+        return np.array(solved).T
+
+
+def _nearly_inverse(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return B -> V with M V = B, nearly, for a positive semidefinite M; refinement does the rest."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    trace = 10.0 * np.finfo(float).eps * float(np.diagonal(M).sum())
+    while True:
+        A = M.copy()
+        A[np.diag_indices_from(A)] += trace if trace > 0 else 1.0
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            trace *= 10.0
+            continue
+        return lambda B: cho_solve(factor, B, check_finite=False)

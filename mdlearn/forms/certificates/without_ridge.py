@@ -1,0 +1,205 @@
+"""Objectives without a ridge: the condition of their dual, sum_i alpha_i (x_i, 1) = 0, and whether an optimum exists.
+
+A residual r of the condition makes a bound wrong by r.w at the optimum's w, so only rounding is let pass. Newton's own
+multipliers meet it. Slopes at an approximate optimum nearly do; they are moved by the least change, measured in the
+curvature of each multiplier's own conjugate, that meets it but for rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.separability import LARGEST_ROWS, reach, signed_rows
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.symmetric_eigenvalues import eigen
+
+ROUNDS = 10
+"""Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
+CLEAN = 1e-13
+"""Residual, relative to the sum of its terms, that counts as rounding."""
+NARROW = 500
+"""Columns up to which multipliers are corrected: that takes the eigenvalues of a matrix of this size."""
+SETTLED, RESTLESS, STEADY = 1e-4, 0.01, 0.7
+"""Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
+MANY = 15
+"""Steps after which a larger gap is strange, too."""
+AT_ONCE = 1e6
+"""Multiplications for the matrix of a correction up to which every point can have one (a millisecond)."""
+LARGEST_PROGRAM = 5e5
+"""Non-zero entries of the rows up to which a linear program is asked (seconds)."""
+SURE = 1e-9
+"""Margin, in units of the largest, above which a row is on its side in spite of rounding."""
+
+
+def without_ridge(
+    form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return multipliers with sum alpha_i (x_i, 1) = 0; None when no correction within their boxes was found.
+
+    Without a mean term alpha = 0 is possible, too: it says that the objective is not negative.
+    """
+    features = form.features
+    assert isinstance(features, LinearFeatures)
+    bias = form.bias != "none"
+    residual, clean = _residual(features, column, beta, sigma, bias)
+    if clean:
+        return beta, sigma
+    nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
+    if features.width > NARROW:
+        return nothing
+    metric = None
+    for _ in range(ROUNDS):
+        if metric is None:
+            freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
+            metric = _Metric(features, column, freedom.sum(axis=0), bias)
+        f = column.y * metric.decision(metric.solve(residual))
+        moved = beta - column.sides[:, None] * freedom * f
+        beta = np.clip(moved, 0.0, column.caps)
+        if not np.array_equal(beta, moved):  # what met its bound gives way no more: others have to
+            metric = None
+        sigma = sigma + column.spread(f)
+        residual, clean = _residual(features, column, beta, sigma, bias)
+        if clean:
+            return beta, sigma
+    return nothing
+
+
+def corrects_at_once(form: MarginForm) -> bool:
+    """Whether corrections of multipliers are so cheap that every point can have one."""
+    return float(form.features.n_rows) * form.features.width**2 <= AT_ONCE
+
+
+def _sum(features: LinearFeatures, alpha: np.ndarray, bias: bool) -> np.ndarray:
+    """sum_i alpha_i (x_i, 1)."""
+    w = features.rows.adjoint(alpha)
+    return np.append(w, alpha.sum()) if bias else w
+
+
+def _residual(
+    features: LinearFeatures, column: Column, beta: np.ndarray, sigma: np.ndarray, bias: bool
+) -> tuple[np.ndarray, bool]:
+    """sum_i alpha_i (x_i, 1), and whether it is 0 but for rounding."""
+    residual = _sum(features, column.y * (column.sides @ beta + sigma + column.pull), bias)
+    # alpha itself may be a difference that is all rounding: margins that can all be equal have alpha = 0.
+    size = beta.sum(axis=0) + np.abs(sigma) + np.abs(column.pull)
+    total = float(size.sum())
+    # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
+    terms = np.sqrt(features.rows.column_squares(size) * total)
+    terms = np.append(terms, total) if bias else terms
+    return residual, bool((np.abs(residual) <= CLEAN * terms).all())
+
+
+class _Metric:
+    """M = sum_i freedom_i x_i x_i' + kappa sum_i c_i (r_i - mean)(r_i - mean)', solved by eigenvalues."""
+
+    def __init__(self, features: LinearFeatures, column: Column, freedom: np.ndarray, bias: bool) -> None:
+        self.features, self.bias = features, bias
+        n = features.width + bias
+        M = np.zeros((n, n))
+        centre = _sum(features, column.counts * column.y, bias) / column.total
+        for span in features.rows.spans():
+            B = features.rows.block(span)
+            if bias:
+                B = np.hstack([B, np.ones((B.shape[0], 1))])
+            M += (B * freedom[span, None]).T @ B
+            if column.kappa > 0:
+                B = B - np.multiply.outer(column.y[span], centre)
+                M += (B * (column.kappa * column.counts[span, None])).T @ B
+        # In units of the diagonal, so that the scale of a column does not decide what counts as rounding.
+        diagonal = np.diagonal(M)
+        self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)
+        values, self.vectors = eigen(self.scale[:, None] * M * self.scale)
+        small = values <= n * np.finfo(float).eps * max(float(values[-1]), 0.0)
+        self.inverse = np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve M h = rhs in the directions that M holds."""
+        h: np.ndarray = self.scale * (self.vectors @ (self.inverse * (self.vectors.T @ (self.scale * rhs))))
+        return h
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        rows = self.features.rows
+        return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
+
+
+class Attainment:
+    """Watches the margins of a fit of logistic terms without a ridge: on separable rows there is no optimum.
+
+    Other forms pass: a ridge holds every direction, and squared terms reach their least value.
+    """
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column = form, column
+        self.moved, self.steps = np.inf, 0
+        self.waiting = form.ridge == 0 and {t.kind for t in column.terms if t.weight > 0} == {"logistic"}
+
+    def examine(self, z: np.ndarray, moved: float, gap: float) -> None:
+        """Raise ValueError when margins z prove that there is no optimum; `moved` is the last change of the largest.
+
+        The smallest gap says nothing here: the bound reaches the infimum, too. But margins go on moving then.
+        """
+        if not self.waiting:
+            return
+        largest, used = float(np.abs(z).max()), z[self.column.counts > 0]
+        # Rows of zeros have margin 0 whatever w is.
+        if self.column.variance == 0 and largest > 0 and ((used > SURE * largest) | (used == 0)).all():
+            raise _unattained()
+        restless = moved > RESTLESS * largest and moved > STEADY * self.moved
+        self.moved, self.steps = moved, self.steps + 1
+        if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= MANY):
+            self._ask()
+
+    def conclude(self, gap: float) -> None:
+        """Raise ValueError when a fit ends without a bound because there is no optimum."""
+        if self.waiting and not gap < SETTLED:
+            self._ask()
+
+    def _ask(self) -> None:
+        self.waiting = False
+        if recedes(self.form, self.column):
+            raise _unattained()
+
+
+def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
+    """Raise ValueError where multipliers that prove a bound are at their ends because there is no optimum.
+
+    At an optimum those of logistic terms are inside; far out along a direction without end they go to 0.
+    """
+    kinds = {t.kind for t in column.terms if t.weight > 0}
+    at_end = (beta <= 0) | (beta >= column.caps)
+    if kinds == {"logistic"} and (at_end & (column.counts > 0)).any() and recedes(form, column):
+        raise _unattained()
+
+
+def recedes(form: MarginForm, column: Column) -> bool:
+    """Whether v Var(z) - a mean(z) + logistic terms falls along some direction without end.
+
+    With a variance term, margins can only grow all alike: a least squares problem. Else a linear program says whether
+    ``sum caps max(0, -z) - a mean(z)``, the slope far out, is negative for some w; without a mean term, whether some
+    margins are positive and none is negative. False where the program would be too large.
+    """
+    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    if signed is None:
+        return False
+    m, used = signed.shape[0], column.counts > 0
+    if column.variance > 0:
+        if signed.shape[0] * signed.shape[1] > LARGEST_ROWS:
+            return False
+        rows = signed.toarray()
+        w = np.linalg.lstsq(rows, np.ones(m), rcond=None)[0]
+        return bool(np.abs(rows @ w - 1.0).max() < SURE)
+    pull = column.pull[used]
+    if not pull.any():
+        # A direction that is possible at all takes some margin to 1.
+        return reach(signed, np.ones(m), np.full(m, np.inf)) > 0.5
+    # Gains are cut off at margin 1, so that the program is bounded: the sign of its value stays the same.
+    return reach(signed, pull, column.caps[:, used].sum(axis=0)) > 1e-7 * float(pull.sum())
+
+
+def _unattained() -> ValueError:
+    return ValueError(
+        "without a squared norm in the objective there is no optimum on these training rows: they can be separated, so "
+        "that it falls along a direction without end; give the squared norm a positive weight"
+    )

@@ -1,0 +1,354 @@
+"""Composites of decision values: h(W) is a sum over rows i of convex functions of the k values f_i = W'(x_i, 1).
+
+Subclasses say what the function of one row is; products with X, free intercepts and second derivatives follow.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import Rows, Selection
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.primal import nearest, representer
+from mdlearn.forms.composite import CLEAN, Composite, Product
+from mdlearn.forms.joint.point import Look, lengths
+from mdlearn.numerics.lazy_property import kept
+
+NARROW = 1500
+"""Columns up to which the second moments of the rows are worth a matrix."""
+LEAST, RAISES = 1e-6, 12
+"""Least share of the largest second derivative that such a step is damped with, and how often the share may grow."""
+LESS = 0.9
+"""Share of the slope that a Newton step on a free bias may leave."""
+FLAT = 2e-14
+"""Slope of a free bias, relative to the sum of its terms, that counts as none."""
+ROUNDED = float(np.finfo(float).eps) / CLEAN
+"""What rounding leaves of a slope, in units of what counts as rounding."""
+EVERY = slice(None)
+Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Scores(Composite):
+    """Base class: write `slopes` and `bend`, and set `steepest` and `at_zero`.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m,)
+        Repetitions of the rows, the largest of all columns.
+    moments : ndarray of shape (p, p) or None
+        Made by `prepare`.
+    steepest : float
+        Largest second derivative of one row's function, per unit of count.
+    reach : float
+        Largest decision value next to which something happens: a threshold, and some widths of a logistic term.
+    separate : bool
+        Whether each column's values have a function of their own, so that second derivatives do not mix columns.
+    """
+
+    moments: np.ndarray | None = None
+    steepest: float
+    reach = 1.0
+    separate = False
+    shifts = 100
+    """Most Newton steps on a free bias."""
+    averages = False
+    """Whether `curvatures`, `bent` and `assembled` are there."""
+    assembles = False
+    """Whether the matrix of `assembled` is worth its price."""
+
+    def __init__(
+        self, features: LinearFeatures, bias: str, counts: np.ndarray, n_columns: int, ridge: float, penalty: float
+    ) -> None:
+        weights = np.ones(features.width) if features.ridge is None else features.ridge
+        last = [] if bias == "none" else [1.0 if bias == "regularized" else 0.0]
+        beta = np.append(np.full(features.width, penalty), penalty * np.array(last))
+        super().__init__(features, bias, n_columns, ridge * np.append(weights, last), beta)
+        self.rows, self.counts, self.weights = features.rows, counts, weights
+
+    def over(self, rows: Rows) -> Scores:
+        """The same function of decision values of other rows, with the same ridge for all their columns.
+
+        Parameters
+        ----------
+        rows : Rows of shape (m, n)
+            With n at most the number of columns now, which all have one ridge.
+        """
+        other, d, n = copy(self), self.rows.shape[1], rows.shape[1]
+        for name in vars(self):
+            if isinstance(getattr(type(self), name, None), kept):  # of the rows now
+                del other.__dict__[name]
+        keep = np.append(np.arange(n), np.arange(d, self.shape[0]))
+        other.ridge, other.beta, other.weights = self.ridge[keep], self.beta[keep], self.weights[:n]
+        other.features, other.rows, other.shape = LinearFeatures(rows), rows, (keep.shape[0], self.shape[1])
+        other.moments = other.first = None
+        return other
+
+    @abstractmethod
+    def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
+        """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
+
+    @abstractmethod
+    def bend(self, W: np.ndarray, F: np.ndarray) -> tuple[Bend, np.ndarray]:
+        """Return (V, X V) -> B with H V = X'B, and the mean second derivative per column and unit of count."""
+
+    def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
+        """Second derivatives at decision values F, or averages over `reach` to either side where these are larger."""
+        raise NotImplementedError
+
+    def bent(self, D: np.ndarray) -> tuple[Bend, np.ndarray]:
+        """Return what `bend` does, for given `curvatures`."""
+        raise NotImplementedError
+
+    def assembled(self, D: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Make the second derivative of h and ridge from `curvatures`, (k p, k p), column after column of W."""
+        raise NotImplementedError
+
+    def scores(self, W: np.ndarray) -> np.ndarray:
+        """X W, with the intercepts."""
+        return self._scores(self.rows, W)
+
+    def _scores(self, rows: Rows, W: np.ndarray) -> np.ndarray:
+        F = rows.dot(W[: rows.shape[1]])
+        return F if self.bias == "none" else F + W[-1]
+
+    def adjoint(self, A: np.ndarray) -> np.ndarray:
+        """X'A, with the sums for the intercepts."""
+        G = self.rows.adjoint(A)
+        return G if self.bias == "none" else np.vstack([G, A.sum(axis=0)])
+
+    def at(self, W: np.ndarray) -> Look:
+        """Return h and its gradient at W: two passes over the rows."""
+        F = self.scores(W)
+        A = F.copy()
+        return self._look(W, F, A, self.slopes(W, A))
+
+    def settle(self, W: np.ndarray) -> Look:
+        """The same at the best intercepts, where they are free."""
+        if self.bias != "free":
+            return self.at(W)
+        W, F = W.copy(), self.scores(W)
+        return self._look(W, F, *self._balance(W, F))
+
+    def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float, below: float = 0.0) -> Look:
+        sizes = self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A)))
+        # Sums over columns are rounded in decision values as those over rows are in the gradient.
+        below += self.roundings * float(sizes @ lengths(W))
+        if self.bias == "free":
+            # Far intercepts cancel in decision values, whose rounding then shows in the slopes.
+            values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
+            bare = (self.ridge == 0) & (self.beta == 0)
+            sizes[bare] += self._sizes[bare] * ROUNDED * self.steepest * float(self.counts.max()) * float(values)
+        return Look(W, value, self.adjoint(A), sizes, F, below)
+
+    @kept
+    def _sizes(self) -> np.ndarray:
+        """Length of every column; times that of the slopes, a bound of the terms of a gradient (Cauchy-Schwarz)."""
+        found = self.features.lengths
+        return found if self.bias == "none" else np.append(found, math.sqrt(self.rows.shape[0]))
+
+    def tilt(self, G: np.ndarray, look: Look) -> float:
+        """The same; free intercepts of the optimum are no farther from 0 than decision values without them."""
+        if self.bias != "free" or look.scores is None:
+            return super().tilt(G, look)
+        F, W = look.scores, look.W.copy()
+        W[-1] = np.abs(W[-1]) + 2.0 * (self.reach + np.maximum(F.max(axis=0), -F.min(axis=0)))
+        return super().tilt(G, replace(look, W=W))
+
+    def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Move the intercepts, in W and F, to where their slope is rounding; return derivatives, h, and `Look.below`.
+
+        Newton steps. Far from the thresholds there is next to no second derivative, and such a step would go astray:
+        a share of the largest one is added, as much as it takes for h to fall. All of it always does.
+        """
+        A = F.copy()
+        value = self.slopes(W, A)
+        most, share = self.steepest * float(self.counts.sum()), 0.0
+        for _ in range(self.shifts):
+            slope = A.sum(axis=0)
+            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
+                break
+            longest = 2.0 * (self.reach + float(np.abs(F).max()))
+            bends = self.intercept_bends(W, F)
+            for _ in range(RAISES):
+                step = np.linalg.lstsq(bends + share * most * np.eye(slope.shape[0]), -slope, rcond=None)[0]
+                step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
+                V, moved = W.copy(), F + step
+                V[-1] += step
+                B = moved.copy()
+                found = self.slopes(V, B)
+                flat = float(np.linalg.norm(B.sum(axis=0))) <= LESS * float(np.linalg.norm(slope))
+                fallen = step.any() and found <= value + 1e-4 * float(slope @ step)
+                if fallen or (flat and found <= value + 1e-13 * abs(value)):
+                    break
+                share = max(LEAST, 8.0 * share)
+            else:
+                break
+            W[-1], F[:], A, value = V[-1], moved, B, found
+            share = 0.125 * share if share > LEAST else 0.0
+        return A, value, 0.0
+
+    def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Second derivative with respect to the intercepts, (k, k)."""
+        bend, _ = self.bend(W, F)
+        k = self.shape[1]
+
+        def along(direction: np.ndarray) -> np.ndarray:
+            V = np.zeros(self.shape)
+            V[-1] = direction
+            total: np.ndarray = bend(V, np.ones_like(F) * direction).sum(axis=0)
+            return total
+
+        if self.separate:
+            return np.diag(along(np.ones(k)))
+        return np.array([along(unit) for unit in np.eye(k)])
+
+    def product(self, look: Look) -> Product:
+        """Return V -> H V; each costs two passes over the rows."""
+        assert look.scores is not None
+        bend, _ = self.bend(look.W, look.scores)
+        return lambda V: self.adjoint(bend(V, self.scores(V))) + self.ridge[:, None] * V
+
+    def sampled(self, W: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Gradient of h and ridge estimated from some rows; its mean over all choices is the gradient."""
+        part = self.rows.take(chosen)
+        F = self._scores(part, W)
+        G = self.partial(W, F, chosen, part) * (self.rows.shape[0] / chosen.shape[0])
+        return G + self.ridge[:, None] * W
+
+    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: Rows) -> np.ndarray:
+        """Share of some rows, with decision values F, in the gradient of h."""
+        self.slopes(W, F, chosen)
+        return part.adjoint(F) if self.bias == "none" else np.vstack([part.adjoint(F), F.sum(axis=0)])
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Compute the moments sum_i c_i (x_i, 1)(x_i, 1)' by row blocks, for rows that are not too long."""
+        p = self.shape[0]
+        if p > NARROW or self.moments is not None:
+            return
+        M = np.zeros((p, p))
+        for span in self.rows.spans():
+            B = self.rows.block(span)
+            if self.bias != "none":
+                B = np.hstack([B, np.ones((B.shape[0], 1))])
+            B = B * np.sqrt(self.counts[span, None])
+            M += B.T @ B
+            yield
+        self.moments = M
+
+    @kept
+    def squares(self) -> np.ndarray:
+        """Diagonal of the moments."""
+        if self.moments is not None:
+            return np.diagonal(self.moments).copy()
+        squares = self.rows.column_squares(self.counts)
+        return squares if self.bias == "none" else np.append(squares, self.counts.sum())
+
+    def lipschitz(self) -> float:
+        """`steepest` times the largest eigenvalue of the moments, and the ridge."""
+        M = self.moments
+        if M is not None:
+            return self.steepest * largest(lambda v: M @ v, self.shape[0]) + float(self.ridge.max())
+
+        def times(v: np.ndarray) -> np.ndarray:
+            product: np.ndarray = Scores.adjoint(self, self.counts[:, None] * self.scores(v[:, None]))[:, 0]
+            return product
+
+        return self.steepest * largest(times, self.shape[0]) + float(self.ridge.max())
+
+    def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
+        """The moments times the mean second derivative, or their diagonal."""
+        assert look.scores is not None
+        mean = float(self.bend(look.W, look.scores)[1][column])
+        if self.moments is None:
+            return mean * self.squares[rows] + self.ridge[rows]
+        A: np.ndarray = self.moments[np.ix_(rows, rows)]
+        A *= mean
+        A[np.diag_indices_from(A)] += self.ridge[rows]
+        return A
+
+    def combination(self, look: Look) -> np.ndarray | None:
+        """alpha_k = -slopes / ridge, corrected to give the very coefficients; None with a penalty or without ridge."""
+        d = self.rows.shape[1]
+        if self.beta.any() or not self.ridge[:d].all():
+            return None
+        last = look.W if self.bias == "regularized" else look.W[:d]
+        if not last.any():
+            return np.zeros((self.shape[1], 1, self.features.n_rows))
+        A = self.scores(look.W)
+        self.slopes(look.W, A)
+        A /= -float(self.ridge[0] / self.weights[0])
+        W, b = look.W[:d], look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
+        assert isinstance(self.features, LinearFeatures)
+        found: list[np.ndarray | None] = [None] * self.shape[1]
+        for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
+            near = nearest(self.features, self.bias == "regularized", start, W, b)
+            if near is None:
+                break
+            for j, (miss, most) in enumerate(zip(*self._missed(near, W))):
+                found[j] = near[:, j] if found[j] is None and miss <= most else found[j]
+            if all(one is not None for one in found):
+                break
+        columns = zip(found, A.T, W.T, b)
+        return np.array([[self._combined(a, w, float(c)) if one is None else one] for one, a, w, c in columns])
+
+    def _missed(self, alpha: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far decision values of dual coefficients, as models keep them, are from the given ones; and may be."""
+        features, dtype = self.features, self.features.dtype
+        kept = to_type(alpha, dtype).astype(np.float64)
+        misses = np.abs(features.decision(coef - features.expand(kept))).max(axis=0)
+        allowed = float(np.finfo(dtype).eps) ** (2.0 / 3.0)
+        return misses, allowed * np.abs(features.decision(coef)).max(axis=0)
+
+    def _combined(self, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+        """Dual coefficients of given ones, near `alpha`; the shortest where these lose too many digits in the sum.
+
+        With a small ridge alpha is long, and nearly all of it cancels: more than the rows' type may hold.
+        """
+        like: Any = self  # it has the features and the bias of a form
+        features, nothing = self.features, np.zeros_like(alpha)
+        eps = float(np.finfo(features.dtype).eps)
+        enough = eps ** (2.0 / 3.0) * float(np.abs(features.decision(coef)).max())
+        found = []
+        for start in (alpha, nothing):
+            near = representer(like, start, coef, intercept)
+            for _ in range(2):
+                kept = to_type(near, features.dtype).astype(np.float64)
+                miss = float(np.abs(features.decision(coef - features.expand(kept))).max())
+                if miss <= enough:
+                    return near
+                found.append((miss, near))
+                # What is left, as a problem of its own: it is told from rounding by its own size.
+                rest = coef - features.expand(near), intercept - float(near.sum())
+                near = near + representer(like, nothing, *rest)
+        return min(found, key=lambda one: one[0])[1]
+
+
+def largest(times: Callable[[np.ndarray], np.ndarray], n: int) -> float:
+    """Largest eigenvalue of a positive semidefinite matrix, from above if Lanczos is right about its own error."""
+    v = np.random.default_rng(0).standard_normal(n)
+    V, diagonal, off = [v / np.linalg.norm(v)], list[float](), list[float]()
+    top = error = 0.0
+    for _ in range(min(n, 30)):
+        w = times(V[-1])
+        diagonal.append(float(V[-1] @ w))
+        for _ in range(2):
+            for u in V:
+                w = w - float(u @ w) * u
+        size = float(np.linalg.norm(w))
+        if not np.isfinite(size + diagonal[-1]):
+            raise OverflowError("second derivatives beyond float64")
+        values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+        top, error = float(values[-1]), size * abs(float(vectors[-1, -1]))
+        if error <= 1e-2 * top:
+            break
+        off.append(size)
+        V.append(w / size)
+    return (top + error) * (1.0 + 1e-10)

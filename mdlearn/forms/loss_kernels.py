@@ -1,0 +1,154 @@
+"""Passes over decision values: losses of all columns, their slopes and second derivatives, block by block.
+
+Declared terms are numbers to a compiled pass, which takes variance and mean along. Given ones bring functions of
+arrays, which are called for one column after the other; what they return is added to what the compiled pass finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mdlearn._solvers import apg
+from mdlearn.data.rows.rows import steps
+from mdlearn.forms.losses import Term
+from mdlearn.forms.margin import Column
+
+PIECE = 1 << 17
+"""Decision values that one call takes: a few milliseconds."""
+FAR = 1e100
+"""Derivatives beyond which a given loss counts as infinite."""
+
+
+class Pass(Protocol):
+    """What turns decision values F (m, k) into derivatives, in place; signs and counts (m, k) belong to their rows."""
+
+    steepest: np.ndarray
+    """Largest second derivative of the losses of every column at margins near 0, per unit of count, shape (k,)."""
+    reach: float
+    """Margin next to which some slope still changes."""
+    floors: np.ndarray
+    """What the losses of every column are nowhere below, per unit of count, shape (k,); -inf where none is known."""
+
+    def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
+        """Replace F by the derivatives of losses, variance and mean; return their value. `rest` as the kernel has it.
+
+        Where a loss is not finite the value is inf and the derivatives mean nothing.
+        """
+
+    def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
+        """Replace F by the second derivatives of the losses."""
+
+
+class CompiledPass:
+    """Columns of squared and logistic terms alone."""
+
+    kinds = frozenset({"squared", "logistic"})
+    """Kinds of terms that the kernel knows."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        terms = [[t for t in c.terms if t.weight > 0 and t.kind in self.kinds] for c in columns]
+        self.numbers = np.zeros((max(len(own) for own in terms), len(columns), 5))
+        for j, own in enumerate(terms):
+            for i, term in enumerate(own):
+                self.numbers[i, j] = _numbers(term)
+        self.steepest = np.array([_steepest(own) for own in terms])
+        self.reach = max((_reach(t) for own in terms for t in own), default=1.0)
+        self.floors = np.zeros(len(columns))
+
+    def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
+        """One fused loop over rows, columns and terms."""
+        value = 0.0
+        for part in steps(F.shape[0], PIECE // F.shape[1]):
+            value += apg.slopes(F[part], signs[part], counts[part], self.numbers, rest)
+        return value
+
+    def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
+        """The same for second derivatives."""
+        for part in steps(F.shape[0], PIECE // F.shape[1]):
+            apg.bends(F[part], signs[part], counts[part], self.numbers)
+
+
+class MixedPass:
+    """Columns of which some have given terms."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.compiled = CompiledPass(columns)
+        # GivenTerms, but for the name: kinds decide.
+        self.terms: list[list[Any]] = [
+            [t for t in c.terms if t.weight > 0 and t.kind not in CompiledPass.kinds] for c in columns
+        ]
+        given = [t for own in self.terms for t in own]
+        self.steepest = self.compiled.steepest + [_given_steepest(own) for own in self.terms]
+        self.reach = max(self.compiled.reach, *(t.reach for t in given))
+        self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.terms])
+
+    def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
+        """The compiled pass over a block, then the functions of each column."""
+        value = 0.0
+        for part in steps(F.shape[0], PIECE // F.shape[1]):
+            A, y, c = F[part], signs[part], counts[part]
+            Z = y * A
+            value += self.compiled.slopes(A, y, c, rest)
+            with np.errstate(over="ignore", invalid="ignore"):
+                value += sum(self._add(A[:, j], y[:, j], Z[:, j], c[:, j], j) for j in range(F.shape[1]))
+        return value
+
+    def _add(self, out: np.ndarray, y: np.ndarray, z: np.ndarray, counts: np.ndarray, column: int) -> float:
+        """Add the slopes of one column's given terms; return their value."""
+        value, z, counts = 0.0, np.ascontiguousarray(z), np.ascontiguousarray(counts)
+        for term in self.terms[column]:
+            slopes = term.slopes(z, counts)
+            value += term.value(z, counts)
+            if not (value < np.inf and float(slopes.max(initial=0.0)) < FAR):
+                return np.inf
+            out -= term.side * y * slopes
+        return value
+
+    def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
+        """The same for second derivatives; beyond all bounds, the largest that engines can work with."""
+        for part in steps(F.shape[0], PIECE // F.shape[1]):
+            A, y, c = F[part], signs[part], counts[part]
+            Z = y * A
+            self.compiled.bends(A, y, c)
+            for j, own in enumerate(self.terms):
+                z, each = np.ascontiguousarray(Z[:, j]), np.ascontiguousarray(c[:, j])
+                with np.errstate(over="ignore"):
+                    A[:, j] += sum(np.minimum(term.curvatures(z, each), FAR) for term in own)
+
+
+def pass_of(columns: Sequence[Column]) -> Pass:
+    """Return the pass that knows all terms of these columns."""
+    kinds = {t.kind for c in columns for t in c.terms if t.weight > 0}
+    return CompiledPass(columns) if kinds <= CompiledPass.kinds else MixedPass(columns)
+
+
+def _given_steepest(terms: Sequence[Any]) -> float:
+    """Largest second derivative; both sides of one loss have none at the same margin."""
+    sides: dict[object, dict[int, float]] = {}
+    for term in terms:
+        own = sides.setdefault(term.loss, {1: 0.0, -1: 0.0})
+        own[term.side] += term.steepest
+    return sum(max(own.values()) for own in sides.values())
+
+
+def _numbers(term: Term) -> tuple[float, float, float, float, float]:
+    """A declared term as the kernel knows it."""
+    logistic = term.kind == "logistic"
+    return float(logistic), term.weight, float(term.side), term.threshold, getattr(term, "alpha", 1.0)
+
+
+def _reach(term: Term) -> float:
+    return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
+
+
+def _steepest(terms: Sequence[Term]) -> float:
+    logistic = sum(t.steepest for t in terms if t.kind == "logistic")
+    squared = [t for t in terms if t.kind == "squared"]
+    # Piecewise constant: largest next to some threshold.
+    places = [t.threshold - t.side * 1e-9 * (1.0 + abs(t.threshold)) for t in squared]
+    return logistic + max(
+        (sum(t.steepest for t in squared if t.side * (t.threshold - z) > 0) for z in places), default=0.0
+    )

@@ -1,0 +1,284 @@
+"""From the header and the arrays of a model file to a Model: every name, dtype and shape is checked on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernel_approximation import KernelMap
+from mdlearn.data.features.kernels import PARAMETERS, Kernel, brought_kernel, check_parameters
+from mdlearn.data.features.landmark_map import LandmarkMap
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.forms.margin import BIASES
+from mdlearn.forms.proof import Certificate
+from mdlearn.model.file.archive import Unreadable
+from mdlearn.model.file.reading import Arrays, among, check_type, typed
+from mdlearn.model.model import Model
+from mdlearn.model.pairs import PAIRWISE, n_problems
+from mdlearn.model.regression import RegressionModel
+
+NUMBER = (int, float)
+MULTICLASS = ("ovr", "joint", *PAIRWISE)
+CERTIFICATE = {
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "kind": (str,),
+    "tol": NUMBER,
+    "converged": (bool,),
+}
+HISTORY = {
+    "iteration": (int,),
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "elapsed": NUMBER,
+    "problem": (int,),
+}
+"""Fields of both records and the types that they have in the header."""
+
+
+Lookup = Callable[[str, str], Any]
+"""lookup(kind, name) returns the class that has this name; ValueError says that none has."""
+
+
+def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
+    """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
+    rest = Arrays(arrays)
+    # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
+    multiclass = among(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
+    kind = RegressionModel if multiclass == "none" else Model
+    classes = rest.take("classes", "f", 0) if multiclass == "none" else _classes(rest.left.pop("classes"))
+    k = classes.shape[0]
+    problems = n_problems(k, multiclass)
+    width = typed(header, "n_features_in", (int,))
+    if width < 1:
+        raise Unreadable(f"its header gives 'n_features_in' as {width}")
+    given = typed(header, "kernel", (dict,))
+    approximate = header.get("approximation") is not None
+    name, linear = given["name"], given["name"] == "linear" or approximate
+    terms = rest.left["duals"].shape[1:-1] if "duals" in rest.left else ()
+    duals = rest.take("duals", "f", problems, *terms[:1], None)
+    m = duals.shape[-1]
+    combination = check_type(header.get("combination", True), (bool,), "combination")
+    alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
+    support, n_support = _support(rest, m, k)
+    kernel = _kernel(given, rest, width) if name in PARAMETERS else _brought_kernel(given, lookup)
+    if name == "precomputed" and width != m:
+        raise Unreadable("its number of kernel values is not that of its training rows")
+    names = header["feature_names"]
+    if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
+        raise Unreadable("its column names are not one string per column")
+    extras = _extras(check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
+    mapping: FeatureMap | None = None
+    if approximate:
+        mapping = KernelMap.decoded({**_params(typed(header, "map", (dict,)), rest), "kernel": kernel})
+        among(header["approximation"], (mapping.approximation,))
+    elif header.get("map") is not None:
+        mapping = _map(header, extras, rest, lookup)
+    if mapping is not None:
+        if mapping.columns != width:
+            raise Unreadable(f"its features are made of {mapping.columns} columns, and X had {width}")
+        if not linear:
+            mapping.over(kernel)
+        extras |= mapping.attributes()
+    objective = typed(header, "objective", (str,))
+    params = _params(typed(header, "params", (dict,)), rest)
+    _check_params(objective, params, kernel, lookup)
+    model = kind(
+        objective=objective,
+        params=params,
+        kernel=kernel,
+        bias=among(header["bias"], BIASES),
+        multiclass=multiclass,
+        probabilities=check_type(header.get("probabilities", False), (bool,), "probabilities"),
+        solver=typed(header, "solver", (str,)),
+        solver_reason=typed(header, "solver_reason", (str,)),
+        n_iter=typed(header, "n_iter", (int,)),
+        history=_history(typed(header, "history", (dict,))),
+        certificate=_certificate(typed(header, "certificate", (dict,)), nested=True),
+        classes_=classes,
+        n_features_in_=width,
+        intercept_=rest.take("intercept", "f", problems),
+        duals=duals,
+        support_=support,
+        n_support_=n_support,
+        _names=None if names is None else tuple(names),
+        _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
+        _alpha=alpha,
+        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=not linear and name != "precomputed"),
+        _norms=rest.take("norms", "f", problems),
+        extras=extras,
+        _map=mapping,
+    )
+    if rest.left:
+        raise Unreadable(f"it holds the array {min(rest.left)!r}, which does not belong to such a model")
+    if mapping is not None and model._scores(DenseRows(np.zeros((1, width)))).shape != (1, problems):
+        raise Unreadable("its features do not fit its coefficients")
+    return model
+
+
+def _support(rest: Arrays, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Support rows among m, and their number in each of k classes."""
+    support = rest.take("support", "i", None).astype(np.intp, copy=False)
+    if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
+        raise Unreadable("its support rows are out of order or out of range")
+    counts = rest.take("n_support", "i", max(k, 1)).astype(np.intp, copy=False)
+    if (counts < 0).any() or counts.sum() != support.shape[0]:
+        raise Unreadable("its numbers of support rows are not those of its support rows")
+    return support, counts
+
+
+def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
+    """Values by name; those that are arrays are in the file under the name that the header gives."""
+    return {
+        name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
+        for name, value in given.items()
+    }
+
+
+def _check_params(objective: str, params: dict[str, Any], kernel: Kernel, lookup: Lookup) -> None:
+    """Check hyper-parameters as a fit does, where the objective is known; that of a plugin may not be installed."""
+    for name, value in kernel.params.items():
+        if name in params and params[name] != value:
+            raise Unreadable(f"its header gives {name!r} as {params[name]!r} and as {value!r}")
+    try:
+        declared = lookup("objective", objective).parameters
+    except ValueError:
+        return
+    for name in declared.keys() & params.keys() - kernel.params.keys():
+        if isinstance(params[name], (np.ndarray, list)) or params[name] != declared[name].default:
+            try:
+                declared[name].check(name, params[name])
+            except (TypeError, ValueError) as error:
+                raise Unreadable(f"its objective {objective!r} cannot be: {error}") from None
+
+
+def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any]:
+    """Attributes that only some objectives have: an array each, or one per problem."""
+    extras: dict[str, Any] = {}
+    for name, several in given.items():
+        count = several is None or check_type(several, (int,), "extras") == problems
+        if not (count and name.isidentifier() and name[0] != "_") or hasattr(Model, name):
+            raise Unreadable(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
+        arrays = tuple(rest.take_any(f"extra_{name}_{i}") for i in range(several or 1))
+        extras[name] = arrays[0] if several is None else arrays
+    return extras
+
+
+def _map(header: dict[str, Any], extras: dict[str, Any], rest: Arrays, lookup: Lookup) -> FeatureMap:
+    """The way of new rows to features, by the class that the objective names for it."""
+    given = typed(header, "map", (dict,))
+    if header["version"] < 3:
+        return _old_map(given, extras, rest)
+    objective = _found(lookup, "objective", header["objective"])
+    if objective.feature_map is None:
+        raise Unreadable(f"it needs a feature map, and the objective {objective.name!r} has none")
+    found: FeatureMap = objective.feature_map.decoded(_params(given, rest))
+    return found
+
+
+def _old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays) -> LandmarkMap:
+    """Formats 1 and 2 knew landmarks alone; these and the centres were attributes of the model only."""
+    projection = typed(given, "projection", (dict,))
+    values = {
+        "centers": extras["centers_"],
+        "landmarks": extras["landmarks_"],
+        "projection": projection["name"],
+        "gamma": projection["params"].get("gamma"),
+        "centre": rest.take("map_centre", "f", None) if "map_centre" in rest.left else None,
+        "spread": given["width"],
+        "mix": rest.take("map_mix", "f", None, None) if "map_mix" in rest.left else None,
+    }
+    return LandmarkMap.decoded(values)
+
+
+def _classes(classes: np.ndarray) -> np.ndarray:
+    # tolist checks the code points of strings.
+    if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
+        raise Unreadable("its labels are not two or more different ones")
+    if not np.array_equal(classes, np.sort(classes)):
+        raise Unreadable("its labels are not sorted")
+    return classes
+
+
+def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
+    name = among(given["name"], tuple(PARAMETERS))
+    params = typed(given, "params", (dict,))
+    if sorted(params) != sorted(PARAMETERS[name]):
+        raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
+    try:
+        params = check_parameters(params)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
+    centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
+    return Kernel(name, params, None, centre)
+
+
+def _brought_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
+    """The kernel of a plugin, with the parameters of the file."""
+    cls = _found(lookup, "kernel", given["name"])
+    params = typed(given, "params", (dict,))
+    if sorted(params) != sorted(cls.parameters):
+        taken = sorted(cls.parameters)
+        raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
+    try:
+        return brought_kernel(cls, {key: typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
+    except (TypeError, ValueError) as error:
+        raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
+
+
+def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | None:
+    """The support rows of a kernel model."""
+    among(kind, ("dense", "csr") if wanted else ("none",))
+    if kind == "dense":
+        return DenseRows(rest.take("rows", "f", n, width))
+    if kind == "none":
+        return None
+    from scipy.sparse import csr_matrix
+
+    data = rest.take("rows_data", "f", None)
+    indices = rest.take("rows_indices", "i", data.shape[0])
+    indptr = rest.take("rows_indptr", "i", n + 1)
+    # Compiled code trusts these: rows in order, columns within the width and rising within each row.
+    starts = np.zeros(data.shape[0] + 1, dtype=bool)
+    fits = indptr[0] == 0 and indptr[-1] == data.shape[0] and not (np.diff(indptr) < 0).any()
+    if fits and data.shape[0]:
+        starts[indptr] = True
+        rising = (np.diff(indices) > 0) | starts[1:-1]
+        fits = bool(rising.all()) and int(indices.min()) >= 0 and int(indices.max()) < width
+    if not fits:
+        raise Unreadable("its sparse rows are not in order")
+    return CsrRows(csr_matrix((data, indices, indptr), shape=(n, width)))
+
+
+def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
+    fields = {name: typed(given, name, types) for name, types in CERTIFICATE.items()}
+    fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
+    parts = given["parts"] if nested else ()
+    return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts), source="file")
+
+
+def _history(given: dict[str, Any]) -> list[Any]:
+    # The record type lives with the driver of the engines; nothing else of the engines is needed to load.
+    from mdlearn.forms.progress import State
+
+    for name, types in HISTORY.items():
+        for value in given[name]:
+            check_type(value, types, "history")
+    if len({len(given[name]) for name in HISTORY}) != 1:
+        raise Unreadable("its history is incomplete")
+    return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
+
+
+def _found(lookup: Lookup, kind: str, name: Any) -> Any:
+    """The class that brings what a model needs; Unreadable when its plugin is missing."""
+    name = check_type(name, (str,), kind)
+    try:
+        return lookup(kind, name)
+    except ValueError as error:
+        raise Unreadable(f"it needs the {kind} {name!r} of a plugin; {error}") from None

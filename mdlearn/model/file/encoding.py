@@ -1,0 +1,135 @@
+"""From a Model to the header and the arrays of a model file: plain values and numbers, no code."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.model.file.archive import LABEL_KINDS
+from mdlearn.model.file.decoding import CERTIFICATE, HISTORY
+from mdlearn.model.model import Model
+
+FORMAT = "mdlearn model"
+VERSION = 5
+WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
+"""Arrays that hold finite numbers alone, as `decode` asks."""
+
+
+def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return header and arrays of a model; ValueError for what a file cannot hold."""
+    kernel, certificate = model.kernel, model.certificate
+    if kernel.name == "callable":
+        raise ValueError(
+            "a model with a callable kernel cannot be saved, because a model file holds no code; fit with "
+            "kernel='precomputed' and save that model"
+        )
+    code = [name for name, value in model.params.items() if callable(value)]
+    if code:
+        raise ValueError(
+            f"a model with a callable {code[0]} cannot be saved, because a model file holds no code; fit with a choice "
+            "by name, or give the points that the callable makes as an array, and save that model"
+        )
+    if model.classes_.dtype.kind not in LABEL_KINDS:
+        raise ValueError(
+            f"labels of dtype {model.classes_.dtype} cannot be saved; fit with numbers, booleans or fixed-width strings"
+        )
+    arrays = {
+        "classes": model.classes_,
+        "intercept": model.intercept_,
+        "duals": model.duals,
+        "support": model.support_,
+        "n_support": model.n_support_,
+        "norms": model._norms,
+    }
+    rows = "none"
+    if model._alpha is not None:
+        arrays["dual_coef"] = model._alpha
+    if model._coef is not None:
+        arrays["coef"] = model._coef
+    elif isinstance(model._rows, CsrRows):
+        rows, A = "csr", model._rows.X
+        arrays |= {"rows_data": A.data, "rows_indices": A.indices, "rows_indptr": A.indptr}
+    elif isinstance(model._rows, DenseRows):
+        rows, arrays["rows"] = "dense", model._rows.X
+    if kernel.centre is not None:
+        arrays["centre"] = kernel.centre
+    place, params, extras = None, {}, {}
+    for name, value in model.params.items():
+        params[name] = _stored(arrays, f"param_{name}", value)
+    if model._map is not None:
+        place = {name: _stored(arrays, f"map_{name}", value) for name, value in model._map.encoded().items()}
+    for name, value in model.extras.items():
+        if model._map is not None and name in model._map.attributes():
+            continue
+        several = isinstance(value, tuple)
+        extras[name] = len(value) if several else None
+        for i, array in enumerate(value if several else [value]):
+            arrays[f"extra_{name}_{i}"] = array
+    for name in WHOLE & arrays.keys():
+        if not np.isfinite(arrays[name]).all():
+            raise ValueError(f"a model with NaN or infinity in its {name} cannot be saved; it predicts nothing")
+    arrays = {name: _contiguous(array) for name, array in arrays.items()}
+    parts = [_fields(part, CERTIFICATE) for part in certificate.parts]
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": sys.modules["mdlearn"].__version__,
+        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
+        "objective": model.objective,
+        "params": params,
+        "extras": extras,
+        "map": place,
+        "approximation": model.approximation,
+        "kernel": {"name": kernel.name, "params": kernel.params, "rows": rows},
+        "bias": model.bias,
+        "multiclass": model.multiclass,
+        "probabilities": model.probabilities,
+        "combination": model._alpha is not None,
+        "solver": model.solver,
+        "solver_reason": model.solver_reason,
+        "n_iter": model.n_iter,
+        "n_features_in": model.n_features_in_,
+        "feature_names": model._names,
+        "certificate": {**_fields(certificate, CERTIFICATE), "parts": parts},
+        "history": {name: [getattr(state, name) for state in model.history] for name in HISTORY},
+        "notes": notes,
+    }
+    return {key: _plain(value, key) for key, value in header.items()}, arrays
+
+
+def _stored(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
+    """A value as the header holds it: an array goes among the arrays, and the header says where."""
+    if not isinstance(value, np.ndarray):
+        return value
+    arrays[name] = value
+    return {"array": name}
+
+
+def _fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    array = np.asarray(array)
+    return array if array.flags.f_contiguous else np.ascontiguousarray(array)
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Values of JSON; infinity and NaN, which JSON lacks, become {"number": "inf"}."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(float(value))}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item, f"{where} {key!r}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, where) for item in value]
+    raise ValueError(f"{where} cannot be saved: a model file holds numbers and strings there, not {type(value)}")

@@ -1,0 +1,198 @@
+"""Models as files: one .npz of plain arrays and a JSON header, written atomically and read without executing anything.
+
+Members: ``header`` (UTF-8 JSON, as bytes), ``digest`` (SHA-256 of the header and of the arrays) and the arrays that the
+header lists with dtype and shape, in this order (`mdlearn.model.file.archive`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mdlearn.model.file import archive
+from mdlearn.model.file.archive import Members, Unreadable
+from mdlearn.model.file.decoding import Lookup, decode
+from mdlearn.model.file.encoding import FORMAT, VERSION, encode
+from mdlearn.model.model import Model
+from mdlearn.numerics import memory
+from mdlearn.outputs import check_target, replace
+
+HEADER_BYTES_LIMIT = 1 << 26
+"""Numbers in the header take up to some thirty times as much in memory; a million columns have their names in 64 MB."""
+HEADER_EXPANSION = 32.0
+NPY_HEADER_BYTES = 1024
+"""More than what an .npy member holds beside its content."""
+SHOWN = 600
+"""Characters of an error that may come from a file."""
+
+
+class FutureFormat(Unreadable):
+    """A model file that a later version of mdlearn wrote."""
+
+
+def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+    """Write a model to one file that `mdlearn.load` reads.
+
+    The file is complete or not there: it is written beside `path`, brought to disk, then renamed. A crash leaves an
+    older file of that name as it was.
+
+    Parameters
+    ----------
+    model : Model
+        Any fitted model, except one with a callable kernel.
+    path : path
+        File to write, by this exact name; conventionally ``*.npz``.
+    notes : mapping, optional
+        Plain values that `load_with_notes` gives back (the command line keeps there how it read the data).
+
+    Raises
+    ------
+    ValueError
+        For a callable kernel, or labels or parameters that are not numbers or strings.
+    OSError
+        When the file cannot be written.
+    """
+    target = check_target(path)
+    header, arrays = encode(model, dict(notes or {}))
+    text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    if text.nbytes + NPY_HEADER_BYTES > HEADER_BYTES_LIMIT:
+        raise ValueError(
+            f"a model whose names, parameters and history take {text.nbytes / 1e6:.3g} MB of text cannot be saved "
+            f"({HEADER_BYTES_LIMIT / 1e6:.3g} MB at most); fit with shorter column names or fewer reports (max_iter)"
+        )
+    members = {"header": text, "digest": _digest(text, arrays), **arrays}
+    replace(target, lambda file: archive.write(file, members))
+
+
+def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
+    """Read a model and the notes that were saved with it.
+
+    Parameters
+    ----------
+    path : path
+    lookup : callable
+        lookup(kind, name) returns the class that has a name; ValueError when none has. It is asked for kernels that are
+        not built in, and for objectives that make features of their own.
+
+    Raises
+    ------
+    ValueError, OSError
+        As for `mdlearn.load`.
+    """
+    with memory.worded(f"loading {_shown(path)}"), _opened(path) as file:
+        try:
+            header, arrays = _read(file)
+            if not isinstance(header["notes"], dict):
+                raise Unreadable("its notes are no mapping")
+            return decode(header, arrays, lookup), header["notes"]
+        except MemoryError:
+            raise
+        except Unreadable as error:
+            raise ValueError(f"{_shown(path)} cannot be loaded: {_short(str(error))}") from None
+        except Exception as error:
+            # Damage makes JSON, and the classes that a model is made of, raise nearly anything.
+            raise ValueError(
+                f"{_shown(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
+                f"({type(error).__name__}: {_short(str(error))})"
+            ) from error
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as the model files of mdlearn do, of whatever format version."""
+    try:
+        with _opened(path) as file:
+            _header(Members(file).take("header", HEADER_BYTES_LIMIT))
+    except FutureFormat:
+        return True
+    except (Unreadable, KeyError, OSError, ValueError):
+        return False
+    return True
+
+
+def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """SHA-256 of the header, then of the arrays in its order, each in its own memory order."""
+    total = hashlib.sha256(text.tobytes())
+    for array in arrays.values():
+        flat = array.ravel() if array.flags.c_contiguous else array.T.ravel()
+        total.update(b"C" if array.flags.c_contiguous else b"F")
+        total.update(flat.view(np.uint8).data)
+    return np.frombuffer(total.digest(), np.uint8)
+
+
+def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """The file at a path, open for reading; OSError for what is no regular file, such as a pipe or a device."""
+    # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
+    extra = getattr(os, "O_NONBLOCK", 0)
+    file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(f"{_shown(path)} is not a regular file; give the path of a model file")
+    return file
+
+
+def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    members = Members(file)
+    header = _header(text := members.take("header", HEADER_BYTES_LIMIT))
+    listed = header["arrays"]
+    if not isinstance(listed, dict):
+        raise Unreadable("its header lists no arrays")
+    digest, arrays = members.take("digest"), {}
+    for name, (dtype, shape) in listed.items():
+        arrays[name] = array = members.take(name)
+        if array.dtype.str != dtype or list(array.shape) != shape:
+            raise Unreadable(f"its array {name!r} is not the one that its header describes")
+    members.finish()
+    if not np.array_equal(digest, _digest(text, arrays)):
+        raise Unreadable("it was changed after it was saved")
+    return header, arrays
+
+
+def _header(text: np.ndarray) -> dict[str, Any]:
+    if text.dtype != np.uint8 or text.ndim != 1:
+        raise Unreadable("its header is not text")
+    memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
+    header = json.loads(text.tobytes().decode(), object_pairs_hook=_mapping, parse_constant=_no_number)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise Unreadable("it is not a model file of mdlearn")
+    version = header["version"]
+    if type(version) is not int or version < 1:
+        raise Unreadable(f"its format version is {version!r}")
+    if version > VERSION:
+        raise FutureFormat(
+            f"it has format {version}, and this version reads formats up to {VERSION}; upgrade mdlearn (the file was "
+            f"written by mdlearn {header.get('written_by')})"
+        )
+    return header
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> Any:
+    """What an object of the header stands for: a mapping, or a number that JSON lacks."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unreadable("its header gives a name twice")
+    if found.keys() != {"number"}:
+        return found
+    if found["number"] not in ("inf", "-inf", "nan"):
+        raise Unreadable("its header holds a number that is none")
+    return float(found["number"])
+
+
+def _no_number(name: str) -> Any:
+    raise Unreadable(f"its header holds {name}, which JSON lacks")
+
+
+def _short(text: str) -> str:
+    """What a file makes errors say may be as long as the file, and change the state of a terminal."""
+    plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
+    return plain if len(text) <= SHOWN else f"{plain}..."
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    return os.fsdecode(os.fspath(path))

@@ -1,0 +1,238 @@
+"""Leave-one-out: every row is judged by the fit that lacks one repetition of it.
+
+Where the form is a quadratic of margins, one decomposition answers for all rows and points (`leaving`); elsewhere every
+distinct row costs a fit, which begins at the solution for all rows. What is made of the rows before the problem is
+written stays as all rows make it: the width of a kernel, and in closed form a basis too. A row of weight w is w rows,
+of which one is left out; so weights below 1 have nothing that could be.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.forming import Handed
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.problem import as_one
+from mdlearn.margins.loo_quadratic import Decomposition
+from mdlearn.model.model import Model
+from mdlearn.model.pairs import class_scores
+from mdlearn.model.start import WarmStart
+from mdlearn.numerics.eigh_time import eigh_seconds
+from mdlearn.numerics.interruptible import finished
+from mdlearn.objectives.base import Objective
+from mdlearn.selection.folds import Units
+from mdlearn.selection.loo.closed_form import closed, decomposed, weights_of
+from mdlearn.selection.paths.order import grouped
+from mdlearn.selection.progress import Bar
+from mdlearn.selection.study import Judged, Study, some_rows
+from mdlearn.stages import Setting
+
+MOST_FITS = 20_000
+"""Fits beyond which leaving out row by row is taken for a mistake."""
+
+
+def by_rows(study: Study, units: Units, bar: Bar) -> Judged:
+    """Judge every point by leave-one-out; one score of all rows together.
+
+    Raises
+    ------
+    ValueError
+        For a scoring that needs models, weights below 1, a class of one row, or more than MOST_FITS fits.
+    """
+    if study.scoring.values is None:
+        raise ValueError(
+            "cv='loo' scores all held-out values together, so it needs a named scoring; give cv=LeaveOneOut() of "
+            "scikit-learn for a callable"
+        )
+    judged = Judged(np.full((len(study.points), 1), np.nan))
+    _check(study, units)
+    filled = [study.setting.complete(task) for task, _ in study.asked]
+    keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(study.asked, filled)]
+    open_points = []
+    for group in grouped(keys):
+        kernel = study.setting.kernel(study.asked[group[0]][1])
+        answers = _Answers(study, kernel)
+        for i in group:
+            judged.stopped = judged.stopped or study.late()
+            if judged.stopped:
+                return judged
+            try:
+                values = answers.values(study.asked[i][0], filled[i])
+            except _NoTimeError:
+                judged.stopped = "time_limit reached"
+                return judged
+            if values is None:
+                open_points.append((i, kernel))
+                continue
+            _take(study, judged, i, values)
+            bar.advance(bar.total // len(study.points))
+    n_fits = len(open_points) * units.weights.shape[0]
+    if n_fits > MOST_FITS:
+        raise ValueError(
+            f"cv='loo' would take {n_fits} fits of {study.call.objective.name!r} ({units.weights.shape[0]} distinct "
+            f"rows, {len(open_points)} points without a closed form); give cv=5, or fewer rows"
+        )
+    for i, kernel in open_points:
+        found = _refitted(study, judged, i, filled[i], kernel, units, bar)
+        if judged.stopped:
+            break
+        _take(study, judged, i, found)
+    return judged
+
+
+def _take(study: Study, judged: Judged, i: int, values: np.ndarray) -> None:
+    rows = study.data.rows
+    judged.scores[i, 0] = study.score(values, rows)
+    if len(study.points) == 1:
+        judged.keep(rows, values, study.data.n_given)
+
+
+def _check(study: Study, units: Units) -> None:
+    data = study.data
+    light = np.flatnonzero(units.weights[units.of] < 1.0)
+    if light.shape[0]:
+        raise ValueError(
+            f"cv='loo' leaves out one repetition of a row, and row {data.rows[light[0]]} has the weight "
+            f"{units.weights[units.of[light[0]]]:g}; give weights of at least 1, or cv=5"
+        )
+    per_class = np.bincount(units.codes, weights=units.weights)
+    if data.targets is None and float(per_class.min()) <= 1.0:
+        label = data.classes.tolist()[int(per_class.argmin())]
+        raise ValueError(f"cv='loo' needs two rows of every class, repetitions included; class {label!r} has one")
+    if data.total < 2:
+        raise ValueError("cv='loo' needs two rows, repetitions included; there is one")
+
+
+class _NoTimeError(Exception):
+    """A decomposition would not end in time."""
+
+
+class _Answers:
+    """Closed-form values of the points that share their features: decompositions are made once per piece."""
+
+    def __init__(self, study: Study, kernel: Kernel) -> None:
+        self.study, self.kernel = study, kernel
+        self.features: dict[int, Any] = {}
+        self.known: dict[int, Decomposition] = {}
+
+    def values(self, task: Objective, filled: dict[str, Any]) -> np.ndarray | None:
+        """Decision values (m,) or (m, k) of all rows, each without itself; None where there is no closed form."""
+        setting = self.study.setting
+        before = task.resolve(setting.data.total - 1.0)
+        if self.study.class_weight is not None or any(_differs(filled[name], before[name]) for name in before):
+            return None  # one row less changes more than the sums
+        pieces: list[np.ndarray] = []
+        for j in range(len(setting.pieces)):
+            found = finished(self._piece(j, task, filled))
+            if found is None:
+                return None
+            pieces.append(found)
+        if len(pieces) == 1:
+            return pieces[0][:, 0] if pieces[0].shape[1] == 1 else pieces[0]
+        return self._paired(task, filled, pieces)
+
+    def _piece(self, j: int, task: Objective, filled: dict[str, Any]) -> Generator[None, Any, np.ndarray | None]:
+        """Values of the rows of a piece, shape (m, columns)."""
+        call, piece = self.study.call, self.study.setting.pieces[j]
+        if j not in self.features:
+            rng = np.random.default_rng([call.seed, j, 1])
+            self.features[j] = yield from task.features(piece, self.kernel, filled, rng)
+        # Terms may depend on the total weight, which is one less.
+        less = replace(piece, counts=piece.counts * ((piece.total - 1.0) / piece.total))
+        try:
+            form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _no_level)
+        except _NoLevel:
+            return None
+        form = as_one(form) if call.multiclass == "joint" else form
+        if not closed(form):
+            return None
+        assert isinstance(form, MarginForm)
+        if j not in self.known:
+            self._check_time(form.features, piece.counts.shape[0])
+            self.known[j] = yield from decomposed(form.features, piece.counts, call.bias)
+        columns: tuple[Column, ...] = form.columns
+        return np.column_stack([column.y * self.known[j].margins(column.y, weights_of(column)) for column in columns])
+
+    def _check_time(self, features: Any, m: int) -> None:
+        """Raise where the decomposition, one call of LAPACK, would go on after the time limit."""
+        left = self.study.call.limits.deadline - time.perf_counter()
+        order = min(m, features.width)
+        if np.isfinite(left) and eigh_seconds(order) * max(1.0, 0.5 * m / order) > left:
+            raise _NoTimeError
+
+    def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
+        """Class scores: rows of other classes than a pair's are in none of its fits."""
+        study, setting = self.study, self.study.setting
+        fitted = setting.solve(task, filled, self.kernel, Handed())
+        model = setting.builder().model(fitted)
+        F = model._scores(check_rows(some_rows(study.X, setting.data.rows))) + model.intercept_
+        place = np.full(setting.data.n_given, -1)
+        place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
+        for p, (rows, values) in enumerate(zip(setting.pieces.places, pieces)):
+            F[place[rows], p] = values[:, 0]
+        return class_scores(F, setting.data.classes.shape[0], study.call.multiclass)
+
+
+def _refitted(
+    study: Study, judged: Judged, i: int, filled: dict[str, Any], kernel: Kernel, units: Units, bar: Bar
+) -> np.ndarray:
+    """Values of every row under a fit without one repetition of it."""
+    task, data = study.asked[i][0], study.data
+    whole = study.setting.solve(task, filled, kernel, Handed())
+    judged.stopped = whole.outcome.stopped
+    model = study.setting.builder().model(whole)
+    first = model.decision_function(some_rows(study.X, data.rows[:1]))
+    values = np.empty((data.rows.shape[0], *first.shape[1:]))
+    for unit in range(units.weights.shape[0]):
+        judged.stopped = judged.stopped or study.late()
+        if judged.stopped:
+            break
+        mine = np.flatnonzero(units.of == unit)
+        setting = study.without(_less(study.weights, data.rows[mine]))
+        handed = _begun(setting, task, kernel, model)
+        fitted = setting.solve(task, setting.complete(task), kernel, handed)
+        judged.stopped = fitted.outcome.stopped
+        judged.note(fitted)
+        one = setting.builder().model(fitted)
+        values[mine] = one.decision_function(some_rows(study.X, data.rows[mine[:1]]))
+        bar.advance()
+    return values
+
+
+def _begun(setting: Setting, task: Objective, kernel: Kernel, model: Model) -> Handed:
+    """Where a fit begins: at a model of all rows, unless these have made features of their own."""
+    handed = Handed()
+    if not model.extras:
+        start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
+        start.check(setting.data, kernel, setting.pieces.places)
+        handed.starts = start.starts
+    return handed
+
+
+def _less(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Weights with one repetition less of some equal rows."""
+    less, due = weights.copy(), 1.0
+    for row in rows.tolist():
+        taken = min(due, float(less[row]))
+        less[row] -= taken
+        due -= taken
+    return less
+
+
+class _NoLevel(Exception):
+    """A form that needs the solution of another one first."""
+
+
+def _no_level(form: Any) -> Any:
+    raise _NoLevel
+
+
+def _differs(a: Any, b: Any) -> bool:
+    return a is not b and not np.array_equal(a, b)

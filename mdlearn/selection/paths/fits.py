@@ -1,0 +1,177 @@
+"""Fits of one objective at the points of a grid, which share what does not depend on the point."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.driver.driver import Prepared, Starts
+from mdlearn.driver.limits import Limits
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forming import Handed
+from mdlearn.forms.problem import Form
+from mdlearn.forms.progress import State
+from mdlearn.forms.warm_start import Start, starts_of
+from mdlearn.numerics.blas_threads import blas_threads
+from mdlearn.objectives.base import Objective
+from mdlearn.selection.paths.grid import asked_of
+from mdlearn.selection.paths.order import Route, grouped, place_of
+from mdlearn.selection.paths.result import Path
+from mdlearn.selection.progress import Bar
+from mdlearn.solvers.base import Solver
+from mdlearn.stages import Call, Fitted, Setting
+
+
+def fit_path(
+    objective: str | type[Objective] | Objective,
+    X: Any,
+    y: Any,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+    *,
+    solver: str | type[Solver] | Solver = "auto",
+    solver_options: Mapping[str, Any] | None = None,
+    kernel: str | Callable[[np.ndarray, np.ndarray], np.ndarray] = "linear",
+    bias: str | None = None,
+    multiclass: str = "auto",
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    tol: float = DEFAULT_TOL,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    callback: Callable[[State], Any] | None = None,
+    verbose: int = 0,
+    **params: Any,
+) -> Path:
+    """Fit an objective at every point of a grid of hyper-parameters.
+
+    The answer at every point is that of `fit`: certified on its own, to the same `tol`. Points share what does not
+    depend on them: checks of the data, the kernel matrix or kernel columns, clusters and landmarks, factorisations, and
+    each begins at the solution of a neighbour. So they are solved in an order of their own, and returned in that of the
+    grid.
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance
+        As for `fit`.
+    X, y : array-like
+        As for `fit`.
+    grid : mapping or sequence of mappings, optional
+        Names of hyper-parameters of the objective or the kernel to sequences of values, of which all combinations are
+        taken (the last name varies fastest); or a sequence of such grids, of which the union is taken. There a value
+        may stand alone: a mapping of names to single values is a point.
+        Default: the objective's own grid (`Objective.grid`), for the parameters that `params` leaves open.
+    solver, solver_options, kernel, bias, multiclass, sample_weight, class_weight
+        As for `fit`; the same for all points.
+    tol, max_iter, random_state, n_threads
+        As for `fit`; the same for all points. Every point has the seed of `random_state`.
+    time_limit : float, optional
+        Wall seconds for the whole path. Points that are not reached are returned as w = 0, with the certificate of
+        that (`converged` is False), and one warning.
+    callback : callable, optional
+        As for `fit`, for every point; `State.point` is its position in the grid. True stops the path, as a time limit
+        does.
+    verbose : int, default 0
+        1 shows one progress bar over the points on standard error, 2 a line per report as well.
+    **params
+        Hyper-parameters that all points have in common.
+
+    Returns
+    -------
+    Path
+        A sequence of models in the order of the grid.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `fit`, and for a grid that is empty or names something unknown; before the first fit.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Once, when some points did not reach `tol`.
+    """
+    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    own = replace(limits, verbose=limits.verbose if limits.verbose > 1 else 0)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, seed_of(random_state))
+    points, asked = asked_of(call, grid, params)
+    setting = call.read(X, y, sample_weight, class_weight)
+    with blas_threads(setting.n_threads):
+        if points is None:
+            points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
+        assert points is not None
+        found: dict[int, Fitted] = {}
+        with Bar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
+            for i, fitted in walked(setting, asked):
+                found[i] = fitted
+                bar.advance(note=f"gap {fitted.outcome.certificate.gap:.1e}")
+        fits = [found[i] for i in range(len(points))]
+        builder = setting.builder(fits)
+    _warn(found, limits)
+    return Path(points, builder, fits, time.perf_counter() - limits.started)
+
+
+def walked(setting: Setting, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
+    """Solve points group by group, those with the same features together; yield (position, fit) as they are done.
+
+    Once a fit was stopped, those after it are not begun: their answer is w = 0.
+
+    Parameters
+    ----------
+    setting : Setting
+    asked : sequence of (Objective, dict)
+        Objective and kernel parameters of every point.
+    """
+    limits, total = setting.call.limits, setting.data.total
+    filled = [setting.complete(task) for task, _ in asked]
+    keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
+    for group in grouped(keys):
+        kernel = setting.kernel(asked[group[0]][1])
+        route = Route([place_of(asked[i][0], filled[i], total) for i in group])
+        handed, solved = Handed(prepared=Prepared(len(group))), dict[int, Fitted]()
+        for t, j in enumerate(route.order):
+            i, near = group[j], route.before(t)
+            handed.starts = None if near is None or limits.over else _starts(solved[near])
+            own = limits if limits.callback is None else replace(limits, callback=_placed(limits.callback, i))
+            solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
+            handed.prepared.left -= 1
+            if fitted.outcome.stopped:
+                limits = limits.ended()
+            yield i, fitted
+
+
+def _placed(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
+    """The caller's function, told which point a state belongs to."""
+    return lambda state: callback(replace(state, point=i))
+
+
+def _starts(fitted: Fitted) -> Starts:
+    """Starts of the problems of a form, from those of another one."""
+    solutions = fitted.outcome.solutions
+
+    def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
+        return [starts_of(one, form.features) for one in solutions[first : first + n]]
+
+    return starts
+
+
+def _warn(found: dict[int, Fitted], limits: Limits) -> None:
+    """One warning for all points that did not reach their gap; the reason is what stopped the path, or the worst's."""
+    short = {i: one for i, fitted in found.items() for one in fitted.shortfalls}
+    if not short:
+        return
+    worst = max(short.values(), key=lambda one: one.gap)
+    told = next((one for i, one in short.items() if found[i].outcome.stopped), worst)
+    warnings.warn(
+        f"{len(short)} of {len(found)} points of the path stopped early, the worst at {worst.measure} {worst.gap:.2g} "
+        f"instead of {limits.tol:.2g} ({told.reason}); {told.advice}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,212 @@
+"""What ``solver="auto"`` means: a table of shapes and needs, the first row that fits decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mdlearn.data.features.basis import BasisFeatures
+from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.rows.class_contrasts import ContrastRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.forms.losses import CURVED
+from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.problem import Form, Problem, Several, problems_of
+from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+from mdlearn.solvers.interior_point.solver import Interior
+from mdlearn.solvers.linear_program import LinearProgram
+from mdlearn.solvers.newton.solver import Newton
+from mdlearn.solvers.proximal_gradient.solver import APG
+from mdlearn.solvers.quadratic.solver import Direct
+from mdlearn.solvers.systems.choice import blockwise
+from mdlearn.solvers.systems.weighted_gram import outer_operations
+
+WIDE = 5000
+"""Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
+NARROW = 500
+"""Columns of sparse rows, or of blocks of rows, up to which second-order steps are always cheap."""
+CHEAP = 1e8
+"""Rows times columns squared up to which second-order steps are always cheap."""
+AFFORDABLE = 1e10
+"""Operations of a second-order step up to which it is better than many cheap ones: about a second."""
+STEPS, SWEEPS = 20, 80
+"""Second-order steps of a usual fit, and sweeps of coordinate descent to the same gap."""
+ENTRY = 350
+"""Operations on dense matrices in the time that a sweep takes for a stored entry."""
+STIFF = 1e4
+"""Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
+STEEP = 1e8
+"""The same for squared hinges: beyond, margins from a Gram matrix lack the digits that Newton steps need."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table: when `fits`, use `solver`, because of `reason`."""
+
+    solver: str
+    reason: str
+    fits: Callable[[MarginForm], bool]
+
+
+def _moderate(form: MarginForm) -> bool:
+    explicit = _dense_small(form) or _sparse_narrow(form) or _blocks(form, WIDE)
+    return explicit or isinstance(form.features, KernelFeatures)
+
+
+def _penalised(form: Form) -> bool:
+    return isinstance(form, Problem) or ((form.joint or form.penalty > 0) and APG().refusal(form) is None)
+
+
+def _program(form: MarginForm) -> bool:
+    return LinearProgram().refusal(form) is None
+
+
+def _contrasts(form: MarginForm) -> bool:
+    features = form.features
+    return isinstance(features, LinearFeatures) and isinstance(features.rows, ContrastRows)
+
+
+def _few_contrasts(form: MarginForm) -> bool:
+    # Sweeps crawl on unscaled rows of such problems, however small.
+    return _contrasts(form) and form.features.n_rows * form.features.width**2 <= CHEAP
+
+
+def _quadratic(form: MarginForm) -> bool:
+    # Where sweeps do not get there, one large factorisation does.
+    return Direct().refusal(form) is None and (_moderate(form) or not CoordinateDescent().reaches(form))
+
+
+def _curved(form: MarginForm) -> bool:
+    return not CURVED.isdisjoint(form.kinds) and Newton().refusal(form) is None
+
+
+def _step(form: MarginForm) -> float:
+    """Operations of a second-order step with a matrix over explicit rows; 0 where that is of another kind."""
+    features = form.features
+    if not isinstance(features, LinearFeatures) or blockwise(form):
+        return 0.0
+    m, d = features.n_rows, features.width
+    return float(m) * d * min(m, d)
+
+
+def _curved_large(form: MarginForm) -> bool:
+    large = _step(form) > AFFORDABLE and not _quick(form)
+    return _curved(form) and form.ridge > 0 and large and APG().refusal(form) is None
+
+
+def _folded_large(form: MarginForm) -> bool:
+    # Products with such columns are cheap, their matrices are not.
+    features = form.features
+    folded = isinstance(features, BasisFeatures) and features.rows.folded
+    return folded and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
+
+
+def _squared(form: MarginForm) -> bool:
+    smooth = all(column.terms for column in form.columns) and Newton().refusal(form) is None
+    return smooth and _moderate(form) and _steepness(form) <= STEEP
+
+
+def _dense_small(form: MarginForm) -> bool:
+    features = form.features
+    dense = isinstance(features, LinearFeatures) and not features.rows.sparse
+    return dense and min(features.width, features.n_rows) <= WIDE
+
+
+def _sparse_narrow(form: MarginForm) -> bool:
+    features = form.features
+    if not isinstance(features, LinearFeatures) or not features.rows.sparse:
+        return False
+    return features.width <= NARROW or _quick(form)
+
+
+def _quick(form: MarginForm) -> bool:
+    """Whether second-order steps over CSR rows cost less than the sweeps, or products, whose place they take."""
+    features = form.features
+    if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or blockwise(form):
+        return False
+    rows, (m, d) = features.rows, features.rows.shape
+    if d > min(m, WIDE):
+        return False
+    # Centring makes the rows of the first matrix dense.
+    first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
+    step = outer_operations(rows) + d**3 / 3.0 + first / STEPS
+    return step <= min(AFFORDABLE, SWEEPS * ENTRY * rows.X.nnz / STEPS)
+
+
+def _blocks(form: MarginForm, most: int = NARROW) -> bool:
+    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
+
+
+def _constrained(form: MarginForm) -> bool:
+    features = form.features
+    hard = any(column.hard for column in form.columns)
+    return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE
+
+
+def _sparse(form: MarginForm) -> bool:
+    features = form.features
+    sparse = isinstance(features, LinearFeatures) and features.rows.sparse
+    return sparse and CoordinateDescent().refusal(form) is None
+
+
+def _weight(form: MarginForm) -> float:
+    """Largest weight of a term."""
+    return max((t.weight for column in form.columns for t in column.terms), default=0.0)
+
+
+def _steepness(form: MarginForm) -> float:
+    """Largest weight of a term times k(x, x); 0 for explicit rows."""
+    features = form.features
+    if not isinstance(features, KernelFeatures):
+        return 0.0
+    return _weight(form) * features.typical_square(form.columns[0].counts)
+
+
+def _stiff(form: MarginForm) -> bool:
+    return _steepness(form) > STIFF
+
+
+def _crawling(form: MarginForm) -> bool:
+    features = form.features
+    if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE:
+        return False
+    if features.rows.made_when_asked:  # a choice is not worth that
+        return False
+    counts = form.columns[0].counts
+    steep = _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
+    return steep and _step(form) <= AFFORDABLE
+
+
+RULES = (
+    Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
+    Rule("linprog", "hinge without the squared norm: a linear program", _program),
+    Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
+    Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
+    Rule("apg", "linear kernel columns of many sparse rows: steps without matrices", _folded_large),
+    Rule("direct", "no loss or squared loss: one linear system", _quadratic),
+    Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _curved_large),
+    Rule("newton", "logistic or given loss: a few linear systems", _curved),
+    Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
+    Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
+    Rule("interior", f"rows of blocks of at most {NARROW} columns: second-order steps, block by block", _blocks),
+    Rule("interior", "sparse rows with few columns for their entries: second-order steps", _sparse_narrow),
+    Rule("interior", "hard margin: constraints", _constrained),
+    Rule("interior", f"C k(x, x) beyond {STIFF:g}, few rows or columns: nearly a hard margin", _crawling),
+    Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
+    Rule("interior", f"C k(x, x) beyond {STIFF:g}: nearly a hard margin, where sweeps crawl", _stiff),
+    Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),
+    Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
+    Rule("cd", "explicit rows with many columns: matrices of that size cost too much", lambda form: True),
+)
+
+
+RELIEF = (Newton(), CoordinateDescent(), Interior(), APG())
+"""Engines that go on, in this order, where the one that was chosen ends without the gap asked for."""
+
+
+def choose(form: MarginForm) -> Rule:
+    """Return the first rule that fits, unless the form names its engine."""
+    engine = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
+    if engine:
+        return Rule(engine, "the engine that this kind of problem names", lambda form: True)
+    return next(rule for rule in RULES if rule.fits(form))

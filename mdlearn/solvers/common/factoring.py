@@ -1,0 +1,41 @@
+"""What engines share that factor a matrix of the size of the columns, or of the Gram matrix, for every column."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.losses import CURVED
+from mdlearn.forms.margin import MarginForm
+from mdlearn.numerics import memory
+from mdlearn.solvers.base import Solver
+from mdlearn.solvers.systems.block_system import BlockSystem
+from mdlearn.solvers.systems.choice import blockwise, by_rows
+
+
+class Factoring(Solver):
+    """Base of engines on `RowSystem` and `GramSystem`."""
+
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""
+        m, d = form.features.n_rows, form.features.width + 1
+        sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
+        if by_rows(form):
+            square = BlockSystem.bytes_of(form.features.rows) if blockwise(form) else 24.0 * d * d
+            size, what = at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
+            memory.require(size, what, "use solver='cd'" if sweeps else "use fewer columns", at_once)
+        else:
+            size, what = (8.0 + 16.0 * at_once) * m * m, f"a Gram matrix of {m} rows"
+            instead = memory.FEWER
+            if isinstance(form.features, LinearFeatures):
+                instead = "use solver='cd'" if sweeps else "use fewer rows"
+            memory.require(size, what, instead, at_once)
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the Gram matrix when the problem is solved through it."""
+        if isinstance(form.features, LinearFeatures):
+            yield from form.features.computed()
+        if by_rows(form):
+            return None
+        return (yield from form.features.gram())

@@ -1,0 +1,141 @@
+"""A start near the optimum: Newton's method on hinges that are rounded off over a band around their kinks.
+
+The loss cap * max(0, -a) becomes quadratic for |a| < width, with slope -cap (1/2 - a / (2 width)). So only the rows of
+the band enter a factorisation, and all others have multipliers 0 or cap: the dual point is feasible. The band narrows
+until few rows are left in it. Its minimiser lies close to the point of the central path with complementarity
+cap * width / 4 (the slopes of both multipliers at a = 0 agree).
+
+Madsen and Nielsen, Finite algorithms for robust linear regression, BIT 30 (1990); Huber, Robust statistics (1981).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdlearn._solvers import interior as kernel
+from mdlearn.data.rows.rows import steps
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.margin import Point
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Offer, Report
+from mdlearn.solvers.common.primal_dual import Margins, report_of
+
+ROWS = 1 << 18
+"""Rows of one call of a compiled pass: about a millisecond per term."""
+FIRST = 0.2
+"""Share of the rows in the first band."""
+NARROWER = 1.0 / 3.0
+"""Largest shrinkage of the band from one round to the next: the steps from one to the next stay few."""
+GOOD = 0.3
+"""A round ends when a step gains less than this share of what rounding off the kinks is worth."""
+MOST_STEPS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """An element with its margins, and the band within which rows may still change sides."""
+
+    element: np.ndarray
+    z: np.ndarray
+    width: float
+
+
+class Smoothed:
+    """The problem of `state` with rounded hinges; its terms all have power 1 and finite weights."""
+
+    def __init__(self, state: Margins) -> None:
+        self.state = state
+        column = state.column
+        self.sides, self.caps = column.sides, column.caps
+        self.kinks = np.broadcast_to(column.kinks, column.caps.shape)
+        self.beta, self.force, self.weight = (
+            np.empty_like(column.caps),
+            np.empty_like(column.y),
+            np.empty_like(column.y),
+        )
+
+    def minimise(self, element: np.ndarray, enough: int) -> Generator[Offer | None, None, Start | None]:
+        """Go down in ever narrower bands until one with at most `enough` rows is reached; None where that fails."""
+        z = self.state.margins(element)
+        width = float(np.quantile(self.state.distances(z), FIRST))
+        for _ in range(MOST_STEPS):
+            if not (width > 0 and np.isfinite(width)):
+                return None
+            inside = self._round_off(z, width)
+            try:
+                element, z, gain = yield from self._step(element, z, width)
+            except NotPositiveDefinite:
+                return None
+            yield self._offer(element, z, width)
+            # What the band costs: a quarter of cap * width at its middle, half of that on average.
+            worth = 0.25 * width * width * float(self.weight.sum())
+            if gain <= GOOD * worth or not inside:
+                if inside <= enough:
+                    return Start(element, z, width)
+                width *= max(NARROWER, enough / inside)
+        return None
+
+    def _offer(self, element: np.ndarray, z: np.ndarray, width: float) -> Offer:
+        """The point between two steps."""
+        return Offer(lambda: self._report(element, z, width))
+
+    def _report(self, element: np.ndarray, z: np.ndarray, width: float) -> Report:
+        """A point with the slopes of the rounded hinges as multipliers.
+
+        The first ones are much too large together. Along their shares the bound is a parabola.
+        """
+        self._round_off(z, width)
+        form, column, sigma = self.state.form, self.state.column, self.state.column.spread(z)
+        shares = np.array([0.0, 0.5, 1.0])
+        low, middle, high = (dual(form, column, share * self.beta, share * sigma).lower for share in shares)
+        bend, share = low - 2.0 * middle + high, 1.0
+        if np.isfinite(bend) and bend < 0:
+            share = min(1.0, max(0.0, 0.25 * (3.0 * low - 4.0 * middle + high) / bend))
+        point = Point(share * self.beta, share * sigma, *self.state.coefficients(element))
+        return report_of(form, column, point, z)
+
+    def _round_off(self, z: np.ndarray, width: float) -> int:
+        return sum(
+            kernel.smoothed(
+                self.kinks, self.sides, self.caps, z, width, self.beta, self.force, self.weight, rows.start, rows.stop
+            )
+            for rows in steps(z.shape[0], ROWS)
+        )
+
+    def _step(
+        self, element: np.ndarray, z: np.ndarray, width: float
+    ) -> Generator[None, None, tuple[np.ndarray, np.ndarray, float]]:
+        """One Newton step with the best length; also what the full step promises to gain."""
+        state, system = self.state, self.state.system
+        yield from system.factor(self.weight)
+        gradient = state.residual(element, self.beta)
+        yield
+        p = system.solve(-gradient)
+        change = state.margins(p)
+        yield
+        # Along the line: a quadratic part, and sums over the rows.
+        first = float(gradient @ p) + float(self.force @ change)
+        second = float(p @ system.quadratic(p))
+        step = self._length(z, change, width, first, second, -float(gradient @ p))
+        return element + step * p, z + step * change, -0.5 * float(gradient @ p)
+
+    def _length(
+        self, z: np.ndarray, change: np.ndarray, width: float, first: float, second: float, decline: float
+    ) -> float:
+        """Minimise along the line to a tenth of the slope, by Newton steps within a bracket."""
+        step, low, high = 1.0, 0.0, np.inf
+        for _ in range(20):
+            slope, curvature = first + step * second, second
+            for rows in steps(z.shape[0], ROWS):
+                more = kernel.along(self.kinks, self.sides, self.caps, z, change, step, width, rows.start, rows.stop)
+                slope, curvature = slope + more[0], curvature + more[1]
+            if abs(slope) <= 0.1 * decline:
+                break
+            low, high = (low, step) if slope > 0 else (step, high)
+            step = step - slope / curvature if curvature > 0 else np.inf
+            if not low < step < high:
+                step = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
+        return step

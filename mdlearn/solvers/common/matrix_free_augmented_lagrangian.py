@@ -1,0 +1,223 @@
+"""Method of multipliers for sparse rows: proximal steps on the dual, each solved by semismooth Newton, matrix-free.
+
+Coordinate steps crawl where rows nearly repeat. Here every hinge is replaced by its envelope around the multipliers so
+far: a smooth, strongly convex problem in (w, b) whose Newton systems touch only the rows on a slope. Its solution gives
+the next multipliers. Systems are solved by conjugate gradients, preconditioned by the rows on a slope (a matrix of
+their number) and the diagonal of the rest, at two passes over the rows per iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.margin import value_at_zero
+from mdlearn.forms.certificates.primal import NARROW, primal
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import cholesky
+from mdlearn.solvers.base import Report, Reports
+from mdlearn.solvers.common.primal_dual import report_of
+
+Map = Callable[[np.ndarray], np.ndarray]
+DIRECT = 3000
+"""Rows on a slope up to which the preconditioner factors a matrix of their number."""
+ITERATIONS = 500
+"""Most iterations of conjugate gradients for one Newton step."""
+WIDTH, REACH = 1e-2, 0.1
+"""First width of the envelope: in units of |x|^2, and such that a slope spans that much margin, whichever is wider."""
+NARROWER, NARROWEST = 0.3, 1e-6
+"""Shrinkage of the width from one proximal step to the next, and its least in units of the narrower first width."""
+SOLVED = 0.1
+"""Share of the gap that the squared gradient may have when the next proximal step begins."""
+FINE = 1e-4
+"""Gap, relative to the objective, from which the coefficients that multipliers stand for are looked at too."""
+HOLD = 1e-2
+"""Weight of (b - its last value)^2 / 2 for a free intercept: a proximal step too, since nothing else may hold it."""
+NEWTON_STEPS = 50
+"""Most Newton steps for one proximal step."""
+PATIENCE = 6
+"""Proximal steps without a smaller gap after which rounding is taken to be reached."""
+
+
+class Proximal:
+    """One column: the element (w, and b where there is a bias), its margins, and the multipliers of the envelope."""
+
+    def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        self.form, self.column, self.rows = form, column, form.features.rows
+        if not primal(form, column, coef, intercept)[0] < value_at_zero(column):
+            coef, intercept = np.zeros_like(coef), 0.0  # sweeps with a free bias can diverge on rows of unequal size
+        self.bias = form.bias != "none"
+        self.element = np.append(coef, intercept) if self.bias else coef.copy()
+        self.ridge, self.anchor = np.ones_like(self.element), np.zeros_like(self.element)
+        if form.bias == "free":
+            self.ridge[-1], self.anchor[-1] = HOLD, intercept
+        self.centre = beta.copy()
+        self.passes = 0  # over the rows
+        self.z = column.y * self.decision(self.element)
+        square = max(float(self.rows.squares().mean()), 1e-300)
+        widest = float(column.caps[np.isfinite(column.caps)].max(initial=0.0))
+        reach = REACH / widest if widest > 0 else WIDTH * square
+        self.width = max(WIDTH * square, reach)
+        self.narrowest = NARROWEST * min(square, reach)
+        self.heavy = self._diagonal(column.kappa * column.counts)
+        self.heavy += self.ridge
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        self.passes += 1
+        return self.rows.dot(element[:-1]) + element[-1] if self.bias else self.rows.dot(element)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (x_i, 1)."""
+        self.passes += 1
+        w = self.rows.adjoint(v)
+        return np.append(w, v.sum()) if self.bias else w
+
+    def _diagonal(self, weights: np.ndarray) -> np.ndarray:
+        """Diagonal of X' diag(weights) X."""
+        w = self.rows.column_squares(weights)
+        return np.append(w, weights.sum()) if self.bias else w
+
+    def multipliers(self, z: np.ndarray) -> np.ndarray:
+        """Slopes of the envelopes at margins z, shape (T, m): within the box."""
+        c = self.column
+        ahead = self.width * self.centre + c.sides[:, None] * (c.thresholds[:, None] - z)
+        return np.clip(ahead / (self.width + c.softness), 0.0, c.caps)
+
+    def gradient(self, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the smoothed objective."""
+        c = self.column
+        pull = c.y * (c.sides @ beta + c.spread(self.z) + c.pull)
+        return self.ridge * (self.element - self.anchor) - self.adjoint(pull)
+
+    def direction(self, beta: np.ndarray, g: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Newton direction, to a residual that shrinks with the gradient."""
+        c = self.column
+        sloped = (beta > 0) & (beta < c.caps)
+        D = np.where(sloped, 1.0 / (self.width + c.softness), 0.0).sum(axis=0)
+        J = np.flatnonzero(D)
+        precondition = yield from self._preconditioner(J, D)
+        p, r = np.zeros_like(g), -g
+        d = h = precondition(r)
+        size = first = float(r @ h)
+        for _ in range(ITERATIONS):
+            if not size > 1e-4 * first:
+                break
+            f = self.decision(d)
+            Hd = self.ridge * d + self.adjoint(D * f - c.y * c.spread(c.y * f))
+            yield
+            step = size / float(d @ Hd)
+            p, r = p + step * d, r - step * Hd
+            h = precondition(r)
+            size, before = float(r @ h), size
+            d = h + (size / before) * d
+        return p
+
+    def _preconditioner(self, J: np.ndarray, D: np.ndarray) -> Generator[None, None, Map]:
+        """Approximate inverse of the Newton matrix: exact in the rows on a slope, diagonal in the variance."""
+        heavy = self.heavy
+        if J.shape[0] > DIRECT:
+            diagonal = heavy + self._diagonal(D)
+            return lambda r: r / diagonal
+        X = self.rows.take(J)
+        last = 1.0 / heavy[-1] if self.bias else 0.0
+        inner = heavy[: X.shape[1]]
+        G = (X.scaled(1.0 / inner) if (inner != 1.0).any() else X).inner(X) + last
+        yield
+        G[np.diag_indices(J.shape[0])] += 1.0 / D[J]
+        L = yield from cholesky.cholesky_shifted(G)
+
+        def precondition(r: np.ndarray) -> np.ndarray:
+            h = r / heavy
+            f = X.dot(h[: X.shape[1]])
+            if self.bias:
+                f += h[-1]
+            v = cholesky.solve(L, f)
+            h[: X.shape[1]] -= X.adjoint(v) / inner
+            if self.bias:
+                h[-1] -= last * float(v.sum())
+            return h
+
+        return precondition
+
+    def length(self, p: np.ndarray, dz: np.ndarray) -> float:
+        """Exact minimiser of the smoothed objective along p: its derivative rises, piecewise linearly."""
+        c = self.column
+        slope = float(p @ (self.ridge * (self.element - self.anchor))) - float(dz @ (c.pull + c.spread(self.z)))
+        curvature = float(p @ (self.ridge * p)) - float(dz @ c.spread(dz))
+
+        def derivative(t: float) -> float:
+            beta = self.multipliers(self.z + t * dz)
+            return slope + t * curvature - float((c.sides @ beta) @ dz)
+
+        low, high = 0.0, 1.0
+        while derivative(high) < 0 and high < 1e6:
+            low, high = high, 2.0 * high
+        at_low, at_high = derivative(low), derivative(high)
+        for k in range(60):
+            if high - low <= 1e-12 * high or at_high == 0.0:
+                break
+            # Secant steps, with a bisection every third time against one-sided convergence.
+            t = low - at_low * (high - low) / (at_high - at_low) if k % 3 else 0.5 * (low + high)
+            value = derivative(t)
+            if value < 0:
+                low, at_low = t, value
+            else:
+                high, at_high = t, value
+        return high if at_high <= -at_low else low
+
+    def run(self) -> Reports:
+        """Yield a report per Newton step; ends where proximal steps no longer lower the gap."""
+        best, stalled = np.inf, 0
+        while stalled < PATIENCE:
+            lowest, size, same, beta = np.inf, np.inf, False, self.multipliers(self.z)
+            for _ in range(NEWTON_STEPS):
+                report = self._report(beta)
+                yield report
+                gap = max(report.objective - report.lower_bound, 0.0)
+                lowest = min(lowest, gap)
+                g = self.gradient(beta)
+                size, last = float(g @ (g / self.ridge)), size
+                if (size <= SOLVED * gap and self._agrees(g, report)) or (same and size > 0.5 * last):
+                    break
+                p = yield from self.direction(beta, g)
+                dz = self.column.y * self.decision(p)
+                t = self.length(p, dz)
+                self.element, self.z = self.element + t * p, self.z + t * dz
+                beta, before = self.multipliers(self.z), beta
+                same = np.array_equal(
+                    (beta > 0) & (beta < self.column.caps), (before > 0) & (before < self.column.caps)
+                )
+            # While the envelopes are wide, steps are short by themselves.
+            stalled = stalled + 1 if lowest >= 0.9 * best and self.width <= self.narrowest else 0
+            best = min(best, lowest)
+            self.centre = beta
+            self.width = max(NARROWER * self.width, self.narrowest)
+            if self.form.bias == "free":
+                self.anchor[-1] = self.element[-1]
+
+    def _agrees(self, g: np.ndarray, report: Report) -> bool:
+        """Whether coefficients that the multipliers stand for are worth the element within a small gap.
+
+        They are the element less `g`. Over many columns they are the answer, and where rows are long, a small `g`
+        moves margins by much.
+        """
+        gap = report.objective - report.lower_bound
+        if self.form.features.width <= NARROW or gap > FINE * abs(report.objective):
+            return True
+        self.passes += 1
+        coef, intercept = self._coefficients()
+        shift = g[:-1] if self.bias else g
+        loss = primal(self.form, self.column, coef - shift, intercept)[0] - report.objective
+        return loss <= gap
+
+    def _coefficients(self) -> tuple[np.ndarray, float]:
+        return (self.element[:-1], float(self.element[-1])) if self.bias else (self.element, 0.0)
+
+    def _report(self, beta: np.ndarray) -> Report:
+        coef, intercept = self._coefficients()
+        point = Point(beta, self.column.spread(self.z), coef, intercept)
+        return report_of(self.form, self.column, point, self.z)

@@ -1,0 +1,137 @@
+"""What engines know about one column: objective and bound of a primal element with its multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.systems.choice import typical_multiplier
+from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
+from mdlearn.solvers.systems.row_subset import PortionSystem
+
+BALANCED = 1e-13
+"""Share of its terms that the sum of multipliers is where it counts as 0."""
+
+
+class Margins:
+    """A column together with the system that solves its quadratic part."""
+
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | PortionSystem) -> None:
+        self.form = form
+        self.column = column
+        self.system = system
+
+    def multipliers(self, beta: np.ndarray) -> np.ndarray:
+        """Signed representer weights of the linear part: y (sum_t side_t beta_t + a c / m)."""
+        return self.column.y * (self.column.sides @ beta + self.column.pull)
+
+    def margins(self, element: np.ndarray) -> np.ndarray:
+        """z = y f on all rows."""
+        return self.column.y * self.system.decision(element)
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """side (z - kink) of every term and row: negative where there is a loss."""
+        return self.column.sides[:, None] * (z - self.column.kinks)
+
+    def distances(self, z: np.ndarray) -> np.ndarray:
+        """How far every row is from its nearest kink, of terms that have a weight there."""
+        return np.min(np.abs(self.slopes(z)), axis=0, initial=np.inf, where=self.column.caps > 0)
+
+    def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the Lagrangian: Q w - sum_i (mu_i + a c_i / m) r_i."""
+        held = self.system.adjoint(self.multipliers(beta)) if self.column.terms else self.pulled
+        return self.system.quadratic(element) - held
+
+    @kept
+    def pulled(self) -> np.ndarray:
+        """What the mean term alone adds up to: the sum of y_i pull_i phi_i."""
+        return self.system.adjoint(self.column.y * self.column.pull)
+
+    def coefficients(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element, as the certificate knows them."""
+        coef, intercept = self.system.split(element)
+        if isinstance(self.system, GramSystem):
+            coef = self.form.features.expand(coef)
+        return coef, intercept
+
+    @kept
+    def typical_multiplier(self) -> float:
+        """Multiplier with which one average row would reach margin 1 on its own."""
+        return typical_multiplier(self.form)
+
+    @kept
+    def typical_kink(self) -> float:
+        """Size of margins: 1 for signs, as thresholds are; that of the targets where they are larger."""
+        return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
+
+
+class Portion(Margins):
+    """Chosen rows of `state`: the gradient of all that is not theirs, at any element, is Q element - fixed.
+
+    Parameters
+    ----------
+    state : Margins
+        Of all rows, explicit ones.
+    rows : ndarray of int
+        In ascending order.
+    fixed : ndarray
+        Sum of r_i times what the mean term and multipliers that stay give every row.
+    share : float
+        How many rows each of the chosen ones stands for.
+    """
+
+    def __init__(self, state: Margins, rows: np.ndarray, fixed: np.ndarray, share: float = 1.0) -> None:
+        column = state.column
+        offset = None if column.offset is None else column.offset[rows]
+        chosen = replace(column, y=column.y[rows], counts=share * column.counts[rows], offset=offset)
+        assert isinstance(state.system, RowSystem)
+        super().__init__(state.form, chosen, PortionSystem(state.system, rows, column.y.shape[0]))
+        self.rows, self.fixed = rows, fixed
+        self.typical_multiplier, self.typical_kink = state.typical_multiplier, state.typical_kink
+
+    def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Gradient of the Lagrangian of the whole problem, the other rows' multipliers as they are."""
+        pushed = self.system.adjoint(self.column.y * (self.column.sides @ beta))
+        return self.system.quadratic(element) - self.fixed - pushed
+
+
+def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
+    """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""
+    coef, intercept = state.coefficients(element)
+    return report_of(state.form, state.column, Point(beta, state.column.spread(z), coef, intercept), z)
+
+
+def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
+    """Estimate objective and bound of a point whose margins z are known."""
+    assert point.coef is not None
+    objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
+    return Report.estimated(objective, dual(form, column, point.beta, point.sigma)[0], point)
+
+
+def report_without_pass(
+    state: Margins, element: np.ndarray, z: np.ndarray, beta: np.ndarray, sigma: np.ndarray, stand_for: np.ndarray
+) -> Report:
+    """Estimate objective and bound where it is known for which element multipliers within their boxes stand.
+
+    Explicit rows under a ridge alone; elsewhere the bound takes a pass, as it does where multipliers miss the condition
+    of a free bias.
+    """
+    form, column = state.form, state.column
+    point = Point(beta, sigma, *state.coefficients(element))
+    if form.ridge == 0 or isinstance(state.system, GramSystem):
+        return report_of(form, column, point, z)
+    if form.bias == "free":
+        multipliers = column.sides @ beta + column.pull
+        miss = abs(float(column.y @ (multipliers + sigma)))
+        if miss > BALANCED * float(np.abs(multipliers).sum()):
+            return report_of(form, column, point, z)
+    assert point.coef is not None
+    objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
+    bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
+    return Report.estimated(objective, bound, point)

@@ -1,0 +1,179 @@
+"""From a start to an engine's first iterate: an element for engines on coefficients, multipliers for those on the dual.
+
+A start belongs to another problem: other weights of loss, variance and mean, other counts. Its coefficients are a point
+of this problem, too. Its multipliers are in other boxes. There are two guesses: as they are, cut off at the new caps;
+or as margins tell them, where rows clearly short of a threshold are at their caps, and the others grow by what those
+have grown by. Between the two the dual value is a concave parabola, which says how much of either is best. Nothing is
+ever begun below what w = 0 is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from mdlearn.forms.certificates.margin import dual, value_at_zero
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.warm_start import Start
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.systems.explicit import GramSystem
+
+CLEARLY = 0.05
+"""Distance from a threshold, in units of a typical one, that no row on a kink has."""
+ROUNDS = 2
+"""Turns between multipliers of loss and of variance, each at the best place between two guesses."""
+
+
+def first_element(state: Margins) -> np.ndarray:
+    """The start as an element of the system; zeros where there is none, or where w = 0 has the smaller objective."""
+    system, column = state.system, state.column
+    zero = np.zeros(system.size)
+    start = column.start
+    if start is None:
+        return zero
+    inner = start.alpha if isinstance(system, GramSystem) else start.coef
+    if inner is None:
+        return zero
+    element = np.append(inner, start.intercept) if system.bias else inner.copy()
+    better = _better(state.form, column, state.margins(element), *state.coefficients(element))
+    return element if better else zero
+
+
+def first_margins(form: MarginForm, column: Column) -> np.ndarray | None:
+    """y f at the start; None where w = 0 has the smaller objective, or where there is no start."""
+    if column.start is None:
+        return None
+    z = margins(form, column, column.start)
+    return z if _better(form, column, z, column.start.coef, column.start.intercept) else None
+
+
+def _better(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
+    """Whether coefficients with margins z are worth more than w = 0, which meets no constraint."""
+    value = objective_at(form, column, z, form.norm(coef, intercept))[0]
+    return value < math.inf if column.hard else value <= value_at_zero(column)
+
+
+def margins(form: MarginForm, column: Column, start: Start) -> np.ndarray:
+    """z = y f of a start; a pass over the rows."""
+    return np.asarray(column.y * (form.features.decision(start.coef) + start.intercept))
+
+
+def guesses(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers (T, m) of a start with margins z: as they were, and as margins tell them; within their boxes."""
+    caps = column.caps
+    beta = _multipliers(column, start)
+    kept = np.clip(beta, 0.0, caps)
+    short = column.sides[:, None] * (column.kinks - z)
+    typical = max(1.0, float(np.abs(column.kinks).mean())) if column.kinks.size else 1.0
+    beyond = (short > CLEARLY * typical) & (caps > 0) & np.isfinite(caps)
+    grown = beyond & (beta > 0)
+    growth = float(np.median(caps[grown] / beta[grown])) if grown.any() else 1.0
+    told = np.where(beyond, caps, np.clip(growth * beta, 0.0, caps))
+    soft = column.softness > 0
+    told[soft] = np.maximum(short[soft], 0.0) / column.softness[soft]
+    return kept, told
+
+
+def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Multipliers of loss (T, m) and variance (m,) of the best dual value, and how far the start is from that.
+
+    None where zeros have the best value, or where there is no start.
+    """
+    start = column.start
+    if start is None:
+        return None
+    z = margins(form, column, start)
+    low, high = guesses(column, start, z)
+    tight = loose = column.spread(z)
+    if start.alpha is not None and column.kappa > 0:
+        # What the start's own variance made of them: w is then the start's.
+        own = column.y * start.alpha - column.sides @ _multipliers(column, start) - column.pull
+        loose = own - column.counts * (float(own.sum()) / column.total)
+    moves = high - low, tight - loose
+    alphas = column.y * (column.sides @ low + loose + column.pull), column.y * (column.sides @ moves[0])
+    elements = np.array([form.features.expand(alpha) for alpha in (*alphas, column.y * moves[1])])
+    totals = np.array([*(alpha.sum() for alpha in alphas), column.y @ moves[1]])
+
+    def value(t: float, u: float) -> float:
+        share = np.array([1.0, t, u])
+        value = column.bound(low + t * moves[0], loose + u * moves[1])
+        return value - 0.5 * form.norm(share @ elements, float(share @ totals))
+
+    t, u = 0.5, 0.5
+    for _ in range(ROUNDS):
+        t = _top(partial(_swapped, value, u)) if moves[0].any() else 0.0
+        u = _top(partial(value, t)) if moves[1].any() else 0.0
+    beta, sigma = low + t * moves[0], loose + u * moves[1]
+    best = dual(form, column, beta, sigma)[0]
+    if best <= dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
+        return None
+    return beta, sigma, objective_at(form, column, z, form.norm(start.coef, start.intercept))[0] - best
+
+
+def _swapped(value: Callable[[float, float], float], u: float, t: float) -> float:
+    return value(t, u)
+
+
+def _top(value: Callable[[float], float]) -> float:
+    """Where in [0, 1] a concave parabola is highest."""
+    low, middle, high = value(0.0), value(0.5), value(1.0)
+    slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
+    return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)
+
+
+def _multipliers(column: Column, start: Start) -> np.ndarray:
+    """Those of the loss; zeros where the loss had other terms (one without weight may have none)."""
+    return start.beta if start.beta.shape == column.caps.shape else np.zeros(column.caps.shape)
+
+
+class Ascent(Protocol):
+    """What coordinate ascent keeps of a column: multipliers, changed in place, and their exact value."""
+
+    form: MarginForm
+    column: Column
+    beta: np.ndarray
+    problem: Any
+
+    def report(self) -> Report:
+        """Recompute margins exactly and evaluate."""
+
+
+def begin(ascent: Ascent) -> Report | None:
+    """Move an ascent to the best multipliers and report them; None where zeros are better, or without a start."""
+    column, start, problem = ascent.column, ascent.column.start, ascent.problem
+    if start is None:
+        return None
+    least, beta = ascent.report().lower_bound, ascent.beta
+    problem.offset = start.intercept if ascent.form.bias == "free" else 0.0
+    low, high = guesses(column, start, margins(ascent.form, column, start))
+
+    def at(t: float) -> Report:
+        beta[:] = low + t * (high - low)
+        return ascent.report()
+
+    report = at(_top(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
+    if report.lower_bound > least:
+        return report
+    beta[:], problem.offset = 0.0, 0.0
+    ascent.report()  # what it keeps belongs to zeros again
+    return None
+
+
+def first_guess(state: Margins) -> tuple[np.ndarray, np.ndarray] | None:
+    """An element and multipliers (T, m) for Newton steps over few rows; None where these cannot begin well.
+
+    That is: without a start, where w = 0 is better, with constraints, whose multipliers no box holds, and with a
+    variance term over a Gram matrix, where every step takes all rows.
+    """
+    column = state.column
+    dear = isinstance(state.system, GramSystem) and column.kappa > 0
+    if column.start is None or column.hard or dear:
+        return None
+    element = first_element(state)
+    return (element, guesses(column, column.start, state.margins(element))[1]) if element.any() else None

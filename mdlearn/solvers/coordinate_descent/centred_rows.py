@@ -1,0 +1,274 @@
+"""Coordinate descent on CSR rows, never densifying: a centred two-variable update, the bias kept out of the rows.
+
+A constant column would give the dual Hessian one eigenvalue of the size of m, which single coordinates fight. So the
+bias stands still during a sweep and moves between sweeps, by a response that is learned from how Y answered the last
+move. Variance multipliers never meet a bound; an update is skipped when its exact price is a small part of the gap.
+
+After the first sweeps, those over rows that still move are extrapolated
+(`mdlearn.solvers.coordinate_descent.subspace_acceleration`), which places the bias too. During such a sweep the bias
+follows Y by a small share: updates hardly shrink, and Y cannot run away. Full sweeps in between have the bias in every
+update, so that what they report holds for b = Y. Neither lowers the dual value. A free bias goes on by its learned
+response.
+
+With a strong variance term nearly all is a matter of s, and the dual is close to one quadratic: while hinge multipliers
+stand still, every sweep is extrapolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+import mdlearn._solvers.centred as kernels
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import steps
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.primal import primal
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.solvers.base import Report, Reports
+from mdlearn.solvers.common.warm_start import first_multipliers
+from mdlearn.solvers.coordinate_descent.bias_secant import LearnedBias
+from mdlearn.solvers.coordinate_descent.sparse_row_access import visits_of
+from mdlearn.solvers.coordinate_descent.subspace_acceleration import Extrapolation
+
+FIRST_SWEEPS, INNER_SWEEPS = 5, 4
+PIECE = 1 << 20
+"""Entries of X that one call of the kernel visits: about 20 ms."""
+RECORDS = 1 << 16
+"""Rows whose records are written at once."""
+LAZY = 0.05
+"""Share of the average gap per row below which an update of a variance multiplier is not worth its cost, at most."""
+FAST = 0.15
+"""Fall of the gap in one round up to which that share may grow. What skipped updates are worth is of second order in
+their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
+shrinks."""
+PATIENCE = 10
+"""Full sweeps without a smaller gap after which the bias joins every update."""
+AGAIN = 30
+"""Full sweeps after which sums are computed anew from the multipliers, against drift."""
+FEW = 3000
+"""Free multipliers up to which second-order steps are cheap beside more sweeps."""
+SHORT, LONG = 4, 300
+"""Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
+STIFF = 0.02
+"""kappa |x|^2 from which variance multipliers can set the pace."""
+QUIET = 0.01
+"""Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
+HOLD = 0.02
+"""How firmly extrapolated sweeps hold Y: weight of half its squared change, in units of the mean |x|^2. Without it Y
+runs away, with much more sweeps are slow."""
+FEWEST, MOST, SHARED = 4, 16, 0.15
+"""Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
+and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
+without extrapolation even short ones do."""
+
+
+class CentredDual:
+    """State of one column on sparse rows, or on rows of blocks."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        self.form, self.column, self.rows = form, column, form.features.rows
+        self.visits = visits_of(self.rows)
+        m, d = self.rows.shape
+        self.beta, self.s, self.u = np.zeros(column.caps.shape), np.zeros(m), np.zeros(d)
+        self.keep = np.zeros(column.caps.shape, dtype=np.uint8)
+        self.squares = self.rows.squares()
+        self.v, self.shift = np.zeros(d), np.zeros(m)
+        if column.kappa > 0 or column.mean > 0:
+            self.v = self.rows.adjoint(column.counts * column.y) / column.total
+            self.shift = column.y * self.rows.dot(self.v)
+        used = column.counts > 0
+        self.problem = kernels.Centred(
+            self._records(used),
+            float(self.v @ self.v),
+            column.label_mean,
+            column.kappa,
+            self.beta,
+            self.s,
+            self.u,
+            self.keep,
+        )
+        self.visited = 0  # rows, by all sweeps together
+        self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
+        self.bias = LearnedBias(form.bias, self)
+        square = float(self.squares.mean())
+        self.stiff = column.kappa * square > STIFF
+        # A free bias is an equality that single coordinates break; the variance's multipliers can mend it.
+        steady = form.bias != "free"
+        self.ahead = Extrapolation(form, column, self.rows, self.v) if self.stiff or steady else None
+        common = self.ahead.common / square if self.ahead is not None and self.stiff else 1.0
+        self.together = int(np.clip(SHARED / max(common, 1e-300), FEWEST, MOST))
+        self.firm, self.hold = (0.0, 0.0) if form.bias == "none" else (1.0, min(1.0, HOLD * square))
+        self.quiet = self.joined = self.settled = self.renew = False
+        self.steady = steady
+        self.problem.tau = column.mean
+        self.problem.total = column.mean * column.label_mean
+
+    def _records(self, used: np.ndarray) -> np.ndarray:
+        """What the compiled loop reads of a coordinate, in one line of the cache each: shape (T, m, 8)."""
+        column = self.column
+        shape = (*column.caps.shape, 8)
+        room = np.empty(int(np.prod(shape)) + 7)
+        first = -room.ctypes.data // room.itemsize % 8
+        records = room[first : first + int(np.prod(shape))].reshape(shape)
+        scale = column.kappa if column.kappa > 0 else 1.0
+        inverse = np.divide(1.0, scale * column.counts, out=np.ones(used.shape[0]), where=used)
+        sides, kinks = column.sides[:, None], column.thresholds[:, None]
+        parts = (column.y, self.squares, self.shift, inverse, column.caps, column.softness, sides, kinks)
+        for rows in steps(used.shape[0], RECORDS):  # in pieces, between which Ctrl-C is seen
+            for place, part in enumerate(parts):
+                records[:, rows, place] = part[..., rows] if part.shape[-1] > 1 else part
+        return records
+
+    def sweep(self, coordinates: np.ndarray, rng: np.random.Generator) -> Generator[None, None, None]:
+        """Visit coordinates in random order, then extrapolate or move the bias."""
+        p, ahead, whole = self.problem, self.ahead, coordinates is self.movable
+        if self.settled and not self.quiet:
+            if whole:
+                self._place(p.total * self.firm, self.firm)
+            else:
+                self._place(self.intercept(), self.hold)
+        p.loss = p.spread = p.gap = 0.0
+        order = self._order(coordinates, rng)
+        self.visited += order.shape[0]
+        before = self.beta.copy() if self.stiff else self.beta
+        step = max(64, int(PIECE * order.shape[0] / max(1, self.visits.entries)))
+        for k in range(0, order.shape[0], step):
+            self.visits.sweep(p, order[k : k + step])
+            yield
+        if self.stiff:
+            moved = int(((self.beta != before) | self._inside()).any(axis=0).sum())
+            self.quiet = moved <= QUIET * self.s.shape[0]
+        if ahead is not None and (self.quiet or (self.settled and not whole)):
+            self._extrapolate(ahead)
+        elif not self.settled:
+            if ahead is not None and self.stiff:
+                ahead.forget()
+                self._place(self.intercept(), 0.0)
+            self.bias.move()
+
+    def _order(self, coordinates: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Random order; of short runs of neighbours where sweeps are extrapolated."""
+        if not self.quiet:
+            return rng.permutation(coordinates)
+        n, run = coordinates.shape[0], self.together
+        whole = n // run
+        runs = coordinates[: whole * run].reshape(whole, run)
+        return np.append(runs[rng.permutation(whole)].ravel(), coordinates[whole * run :])
+
+    def _extrapolate(self, ahead: Extrapolation) -> None:
+        p = self.problem
+        self.centre()
+        e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
+        w, p.total, self.s[:] = ahead.parts(e)
+        self.beta[:], self.u[:], p.tau = beta, self.visits.kept(w), 0.0
+        p.along = float(self.v @ w)
+        self._place(ahead.offset(e), self.hold)
+        self.bias.step = 0.0  # no secant over a move that is not its own
+        if self.renew:
+            ahead.answer(self._inside(), self.squares)
+            self.renew = False
+
+    def _place(self, intercept: float, hold: float) -> None:
+        """Take margins at a bias that begins there and follows Y by the share `hold`, unless it is Y itself."""
+        p = self.problem
+        if not self.joined:
+            p.live, p.offset = hold, intercept - hold * p.total
+
+    def centre(self) -> None:
+        """Give s the sum 0: leaves w where it is and raises the dual value."""
+        self.s -= self.column.counts * (float(self.s.sum()) / self.column.total)
+
+    def restart(self) -> None:
+        """Remove drift: recompute u and the sums from the multipliers; centre s, which leaves w where it is."""
+        column, p = self.column, self.problem
+        self.centre()
+        q = column.y * (column.sides @ self.beta + self.s)
+        w = self.rows.adjoint(q)
+        self.u[:] = self.visits.kept(w)
+        p.tau = column.mean - float(self.s.sum())
+        p.along = float(self.v @ w)
+        p.total = float(q.sum()) + p.tau * column.label_mean
+
+    def coef(self) -> np.ndarray:
+        """The weight vector, to be read only."""
+        w, tau = self.visits.coefficients(self.u), self.problem.tau
+        return w if tau == 0.0 else w + tau * self.v
+
+    def intercept(self) -> float:
+        """The bias that margins are taken with."""
+        return self.problem.offset + self.problem.live * self.problem.total
+
+    def begin(self) -> bool:
+        """Take the column's start, if it is better than zeros; say whether it was."""
+        found = first_multipliers(self.form, self.column)
+        if found is None:
+            return False
+        assert self.column.start is not None
+        self.beta[:], self.s[:], gap = found
+        self.restart()
+        self.problem.offset = self.column.start.intercept
+        self.problem.lazy = LAZY * gap / self.s.shape[0]
+        return True
+
+    def report(self) -> Report:
+        """Values that the sweep summed on its way: margins of different moments, close to the truth and free."""
+        column, p = self.column, self.problem
+        w, intercept = self.coef(), self.intercept()
+        objective = 0.5 * float(w @ w) + p.loss + p.spread
+        mean = p.along + p.tau * float(self.v @ self.v) + intercept * column.label_mean
+        objective += 0.5 * self.bias.weight * intercept**2 - column.mean * mean
+        point = Point(self.beta.copy(), self.s.copy(), None, intercept)
+        if self.form.bias == "free" and not self.quiet:
+            # No bound without sum alpha = 0, and what its repair costs no sweep can tell: both values exactly.
+            lower = dual(self.form, column, self.beta, self.s)[0]
+            return Report.estimated(primal(self.form, column, w, intercept)[0], lower, point)
+        gap = p.gap + 0.5 * self.bias.weight * (p.total - intercept) ** 2
+        return Report.estimated(objective, objective - gap, point)
+
+    def run(self, rng: np.random.Generator) -> Reports:
+        """Full sweeps with a report each; after the first few, cheap sweeps over what still moves in between.
+
+        Ends when many sweeps have not halved the gap.
+        """
+        best, halved, stalled, since, sweeps, patience, p = np.inf, np.inf, 0, 0, 0, LONG, self.problem
+        lazy = LAZY
+        if self.begin():
+            sweeps = FIRST_SWEEPS - 1  # the first sweep tells already which rows still move
+        while since < patience:
+            yield from self.sweep(self.movable, rng)
+            sweeps += 1
+            self.centre()
+            report = self.report()
+            gap = report.objective - report.lower_bound
+            yield report
+            stalled = 0 if gap < 0.99 * best else stalled + 1
+            lazy = 0.25 * lazy if gap > FAST * best else min(LAZY, 2.0 * lazy)
+            best = min(best, gap)
+            since = 0 if best < 0.5 * halved else since + 1
+            halved = best if since == 0 else halved
+            stuck = self.ahead.stuck if self.ahead is not None and self.quiet else stalled >= PATIENCE
+            if stuck and self.bias.weight > 0:
+                self.joined, p.live, p.offset = True, 1.0, 0.0
+            p.lazy = lazy * best / self.s.shape[0]
+            if sweeps % AGAIN == 0:
+                self.restart()
+            if sweeps >= FIRST_SWEEPS:
+                self.settled, self.renew = self.steady, self.steady and not self.quiet
+                patience = SHORT if self.free() <= FEW else LONG
+                active = np.flatnonzero(self.keep.ravel())
+                if self.quiet and 2 * active.shape[0] > self.movable.shape[0]:
+                    patience = max(patience, SHORT * (1 + INNER_SWEEPS))
+                    continue  # full sweeps do as well
+                for _ in range(INNER_SWEEPS):
+                    yield from self.sweep(active, rng)
+
+    def free(self) -> int:
+        """Number of multipliers inside their box."""
+        return int(self._inside().sum())
+
+    def _inside(self) -> np.ndarray:
+        inside: np.ndarray = (self.beta > 0) & (self.beta < self.column.caps)
+        return inside

@@ -1,0 +1,207 @@
+"""Sweeps, Newton steps and reports of coordinate descent on a Gram matrix.
+
+A free bias b stands still during a sweep. Newton steps move it, to where the free multipliers would take sum alpha to
+0: the step of a bordered system, within a reach that shrinks when sum alpha changes sign. With a variance term margins
+feel b twice: z = y (f + b), and alpha gives way by `tilt` for every unit of b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import blas
+
+import mdlearn._solvers.cd as kernels
+from mdlearn._solvers.rows import GramRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import cholesky
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.common.primal_dual import report_of
+from mdlearn.solvers.dual_hessian.variance_reduced import ColumnGram
+
+PIECE = 1 << 24
+"""Entries that one call of a kernel touches: about 10 ms."""
+HALVINGS = 40
+FIRST_REACH = 0.5
+"""Longest first move of a free bias, in units of margins."""
+
+
+def problem_of(
+    column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
+) -> kernels.Problem:
+    """Bundle a column for the compiled loop."""
+    kinks = np.ascontiguousarray(np.broadcast_to(column.kinks, column.caps.shape))
+    caps, softness = np.ascontiguousarray(column.caps), np.ascontiguousarray(column.softness)
+    return kernels.Problem(column.y, column.sides, kinks, caps, softness, diagonal, border, omega, beta, S)
+
+
+class GramDual:
+    """State of one column: multipliers beta, kept f = R q, S = border' q."""
+
+    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram) -> None:
+        self.form, self.column, self.reduced = form, column, reduced
+        self.beta = np.zeros(column.caps.shape)
+        self.S = np.zeros(1)
+        self.kept = np.zeros(column.y.shape[0])
+        self.rows = GramRows(reduced.R, self.kept)
+        self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
+        self.bias: FreeBias | None = FreeBias(self) if form.bias == "free" else None
+        q = self.weights()
+        self._keep(reduced.representer(q)[1], q)
+
+    def begin(self, beta: np.ndarray, b: float) -> None:
+        """Start at given multipliers and a given free bias."""
+        self.beta[:], self.problem.offset = beta, b if self.bias is not None else 0.0
+        q = self.weights()
+        self._keep(self.reduced.representer(q)[1], q)
+
+    def weights(self) -> np.ndarray:
+        """Signed weights of the linear part, less what a bias takes."""
+        q = self.column.y * (self.column.sides @ self.beta + self.column.pull)
+        return q if self.bias is None else q - self.problem.offset * self.bias.tilt
+
+    def decision(self) -> np.ndarray:
+        """f on the training rows, without the bias."""
+        return self.kept + self.reduced.border * (self.reduced.omega * self.S[0])
+
+    def _keep(self, f: np.ndarray, q: np.ndarray) -> None:
+        self.S[0] = self.reduced.border @ q
+        self.kept[:] = f - self.reduced.border * (self.reduced.omega * self.S[0])
+
+    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
+        """Visit the coordinates in `order`."""
+        step = max(16, PIECE // self.kept.shape[0])
+        for k in range(0, order.shape[0], step):
+            kernels.sweep_gram(self.rows, self.problem, order[k : k + step])
+            yield
+
+    def _gradient(self) -> np.ndarray:
+        column = self.column
+        z = column.y * (self.decision() + self.problem.offset)
+        return column.sides[:, None] * (column.kinks - z) - column.softness * self.beta
+
+    def violations(self) -> np.ndarray:
+        """Projected gradient, shape (T, m)."""
+        g = self._gradient()
+        blocked = ((g <= 0) & (self.beta <= 0)) | ((g >= 0) & (self.beta >= self.column.caps))
+        return np.where(blocked, 0.0, g)
+
+    def newton(self, steps: int) -> Generator[None, None, None]:
+        """Newton steps on the free coordinates along the path projected on the box, halved until the dual gains."""
+        for step in range(steps):
+            t, i = np.nonzero((self.beta > 0) & (self.beta < self.column.caps))
+            if t.shape[0] == 0:
+                if self.bias is not None and step == 0:
+                    self.bias.move(0.0, 0.0)
+                return
+            s = self.column.sides[t] * self.column.y[i]
+            H = yield from self._face(i, s, self.column.softness[t, i])
+            diagonal = np.diagonal(H).copy()
+            g = self._gradient()[t, i]
+            try:
+                L = yield from cholesky.cholesky_shifted(H)
+            except cholesky.NotPositiveDefinite:
+                return
+            # Multipliers have to answer a move of the bias before the next one.
+            if self.bias is not None and step == 0:
+                rise = s * self.bias.rise[i]
+                v = cholesky.solve(L, rise)
+                self.bias.move(float(v @ g), float(v @ rise))
+                g = self._gradient()[t, i]
+            p = cholesky.solve(L, g)
+            if not np.isfinite(p).all():
+                return
+            beta, caps = self.beta[t, i], self.column.caps[t, i]
+            for halving in range(HALVINGS):
+                move = np.clip(beta + 0.5**halving * p, 0.0, caps) - beta
+                # The strict upper triangle still holds H beside its factor.
+                product = blas.dsymv(1.0, L.T, move, lower=1) + (diagonal - np.diagonal(L)) * move
+                if g @ move - 0.5 * (move @ product) > 0:
+                    break
+            else:
+                return
+            self.beta[t, i] = np.clip(beta + 0.5**halving * p, 0.0, caps)
+            change = yield from self._product(i, s * move)
+            along = float(self.reduced.border[i] @ (s * move))
+            self.kept += change - self.reduced.border * (self.reduced.omega * along)
+            self.S[0] += along
+            if halving == 0 and np.all(move == p):
+                return
+
+    def _face(self, i: np.ndarray, s: np.ndarray, soft: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Dual Hessian of the free coordinates, with a trace of ridge because rows may repeat."""
+        n = i.shape[0]
+        H = np.empty((n, n))
+        border = self.reduced.border[i]
+        step = max(32, (1 << 21) // n)
+        for a in range(0, n, step):
+            b = slice(a, a + step)
+            H[b] = self.reduced.R[np.ix_(i[b], i)]
+            H[b] += np.multiply.outer(self.reduced.omega * border[b], border)
+            H[b] *= s[b, None]
+            H[b] *= s
+            yield
+        diagonal = np.diag_indices(n)
+        H[diagonal] += soft + 1e-13 * float(H[diagonal].max())
+        return H
+
+    def _product(self, i: np.ndarray, v: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """H v for a vector that is zero off the rows i."""
+        out = self.reduced.border * (self.reduced.omega * float(self.reduced.border[i] @ v))
+        step = max(32, PIECE // self.kept.shape[0])
+        for a in range(0, i.shape[0], step):
+            out += v[a : a + step] @ self.reduced.R[i[a : a + step]]
+            yield
+        return out
+
+    def report(self) -> Report:
+        """Exact margins from the true Gram matrix; the kept vector restarts from them."""
+        column = self.column
+        q, b = self.weights(), self.problem.offset
+        alpha, f = self.reduced.representer(q)
+        self._keep(f, q)
+        intercept = self.reduced.constant * float(alpha.sum()) + b
+        coef = self.form.features.expand(alpha)
+        sigma = column.y * alpha - (column.sides @ self.beta + column.pull)
+        # Through a Gram matrix, margins of explicit rows lack digits that their coefficients have.
+        explicit = isinstance(self.form.features, LinearFeatures)
+        z = column.y * ((self.form.features.decision(coef) + intercept) if explicit else f + b)
+        return report_of(self.form, column, Point(self.beta.copy(), sigma, coef, intercept), z)
+
+
+class FreeBias:
+    """Moves the bias of a `GramDual` towards sum alpha = 0.
+
+    Attributes
+    ----------
+    tilt : ndarray of shape (m,)
+        What alpha loses for a unit of bias through the variance term: kappa c (1 - y mean y).
+    rise : ndarray of shape (m,)
+        What decision values gain for a unit of bias.
+    """
+
+    def __init__(self, dual: GramDual) -> None:
+        self.dual, column, reduced = dual, dual.column, dual.reduced
+        self.tilt = column.kappa * column.counts * (1.0 - column.y * column.label_mean)
+        self.plain, self.along = reduced.R @ self.tilt, float(reduced.border @ self.tilt)
+        self.rise = 1.0 - reduced.hessian(self.tilt)
+        self.held = float(self.tilt @ self.rise)
+        self.reach, self.last, self.held_back = FIRST_REACH, 0.0, False
+
+    def move(self, answer: float, response: float) -> None:
+        """Go where sum alpha would be 0, if free multipliers give `answer` by themselves and -`response` per unit."""
+        dual, response = self.dual, response + self.held
+        total = float(dual.weights().sum() - self.tilt @ dual.decision())
+        if total * self.last < 0:
+            self.reach *= 0.5
+        elif self.held_back:
+            self.reach *= 2.0
+        self.last = total
+        wanted = (total + answer) / response if response > 0 else float(np.copysign(np.inf, total))
+        step = float(np.clip(wanted, -self.reach, self.reach)) if total or answer else 0.0
+        self.held_back = step != wanted
+        dual.problem.offset += step
+        dual.kept -= step * self.plain
+        dual.S[0] -= step * self.along

@@ -1,0 +1,300 @@
+"""Dual coordinate descent: Algorithm 1 of the LDM paper on a Gram matrix, and on explicit, whitened rows.
+
+A round is a few sweeps in random order, then Newton on the free coordinates, then margins recomputed exactly. Sweeps
+alone converge on every problem; Newton removes the long tail once the right rows are at their bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import COPY_BYTES
+from mdlearn.errors import InsufficientMemory
+from mdlearn.forms.certificates.margin import relative_gap
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import memory
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Report, Solver, Steps
+from mdlearn.solvers.common.active_set import ActiveSet
+from mdlearn.solvers.common.constant_column import Folded, folded
+from mdlearn.solvers.common.matrix_free_augmented_lagrangian import Proximal
+from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.warm_start import begin
+from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
+from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDual
+from mdlearn.solvers.coordinate_descent.gauss_seidel import descend, lossless
+from mdlearn.solvers.coordinate_descent.gram import GramDual
+from mdlearn.solvers.dual_hessian.variance_reduced import Shared, key_of, reduce_gram
+from mdlearn.solvers.interior_point.solver import Interior
+from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.working_set.initialise import begun, by_working_sets, lazy
+
+FIRST_SWEEPS, INNER_SWEEPS = 5, 10
+NEWTON_STEPS = 6
+"""Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
+SMALL = 2000
+"""Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
+RUNAWAY = 1e16
+"""Growth of the objective over the least so far that only a Gram matrix lost in rounding explains."""
+PATIENCE = 20
+"""Rounds without progress after which rounding is taken to be reached."""
+SHORT = 5
+"""Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
+ROUNDED = 1e-8
+"""Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
+
+
+class Dual(Protocol):
+    """What the rounds need of a Gram matrix or of rows."""
+
+    beta: np.ndarray
+    column: Column
+
+    def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
+        """Visit coordinates in pieces of some milliseconds."""
+
+    def newton(self, steps: int) -> Generator[None, None, None]:
+        """Solve on the free coordinates in at most so many steps, never lowering the dual value."""
+
+    def report(self) -> Report:
+        """Recompute margins exactly and evaluate."""
+
+    def violations(self) -> np.ndarray:
+        """Projected gradient of every coordinate, shape (T, m)."""
+
+
+class CoordinateDescent(Solver):
+    """Dual coordinate descent with random permutations (``solver="cd"``)."""
+
+    name: ClassVar[str] = "cd"
+    purpose: ClassVar[str] = (
+        "declared hinge terms: every kernel, dense rows, sparse rows in O(nnz); a free bias not on many dense rows"
+    )
+    options: ClassVar[dict[str, Any]] = {"shrinking": True}
+    offsets: ClassVar[bool] = True
+
+    def refusal(self, form: MarginForm) -> str | None:
+        """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.
+
+        Sweeps over a Gram matrix take it too; where it makes them go round in circles, interior point steps follow.
+        """
+        general = super().refusal(form)
+        if general is not None:
+            return general
+        if form.bias == "free" and not (_centred(form) or _through_gram(form)):
+            return "it cannot keep the equality constraint of bias='free'"
+        if _centred(form) and any(column.hard for column in form.columns):
+            return "its sweeps over sparse rows need a finite C"
+        if _centred(form) and form.offsets:
+            return "its sweeps over sparse rows know no targets of regression"
+        return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.scaled else None
+
+    def reaches(self, form: MarginForm) -> bool:
+        """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
+        return not _primal(form)
+
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
+        m, width = form.features.n_rows, form.features.width
+        if _primal(form):
+            size, what = at_once * 8.0 * (width + 1) ** 2, f"a matrix of {width} columns"
+            memory.require(size, what, "use a smaller basis", at_once)
+            return
+        if _centred(form):
+            return
+        if _through_gram(form):
+            # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
+            alike = len({key_of(column) for column in form.columns}) == 1
+            held = form.bias == "free" and any(column.kappa > 0 for column in form.columns)
+            matrices = 2 + (1 if alike and not held else 2) * at_once
+            memory.require(
+                8.0 * matrices * m * m,
+                f"a kernel problem with {m} rows ({matrices} matrices of {m} x {m})",
+                memory.FEWER,
+                at_once,
+            )
+        elif any(c.kappa > 0 for c in form.columns):
+            if 8.0 * m * width > COPY_BYTES:
+                raise InsufficientMemory(
+                    f"a whitened copy of {m} x {width} values needs {8e-9 * m * width:.3g} GB but may take "
+                    f"{1e-9 * COPY_BYTES:.3g} GB; use solver='interior'"
+                )
+            size, what = at_once * (16.0 * width**2 + 8.0 * m * width), f"whitening {width} columns"
+            memory.require(size, what, "use solver='interior' or lambda1=0", at_once)
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """`shrinking`: whether inner sweeps visit only the rows that can still move."""
+        options = super().check_options(given)
+        if not isinstance(options["shrinking"], (bool, np.bool_)):
+            raise TypeError(f"solver option shrinking needs to be True or False; got {options['shrinking']!r}")
+        return options
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
+        if _primal(form) and isinstance(form.features, LinearFeatures):
+            yield from form.features.computed()
+            return None
+        if _centred(form):
+            assert isinstance(form.features, LinearFeatures)
+            yield from form.features.rows.written()
+            return folded(form)
+        if not _through_gram(form):
+            return None
+        constant, first = float(form.bias == "regularized"), form.columns[0]
+        if lazy(form):
+            return Shared(None, constant, None, None)
+        G = yield from form.features.gram()
+        if len(form.columns) == 1 and by_working_sets(form, first):
+            return Shared(G, constant, None, None)
+        try:
+            R = yield from reduce_gram(G, constant, first.kappa, first.counts)
+        except NotPositiveDefinite:
+            return Shared(G, constant, None, None)
+        return Shared(G, constant, key_of(first), R)
+
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Return the Gram matrix of before, with an R that costs one product."""
+        alone = before is None and left == 1
+        if alone or _primal(form) or _centred(form) or not _through_gram(form) or lazy(form):
+            return (yield from self.prepare(form, options))
+        if not isinstance(before, Shared) or before.G is None:
+            before = Shared((yield from form.features.gram()), float(form.bias == "regularized"), None, None)
+        found = yield from before.next(form.columns[0], left)
+        return (yield from self.prepare(form, options)) if found is None else found
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield a report per round."""
+        if _primal(form):
+            yield from descend(form, column, rng)
+            return
+        if _centred(form):
+            yield from _sparse(form, column, shared, rng)
+            return
+        dual: Dual
+        if shared is not None:
+            work = None
+            if by_working_sets(form, column):
+                work = yield from begun(form, column, shared, rng)
+            if work is not None:
+                yield from work.run()
+            if shared.G is None:
+                shared = Shared((yield from form.features.gram()), shared.constant, None, None)
+            try:
+                hessian = yield from shared.hessian(column)
+            except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
+                yield from _by_steps(form, column, shared, rng)
+                return
+            dual = GramDual(form, column, hessian)
+            if work is not None:
+                dual.begin(work.beta(), work.b)
+        else:
+            dual = yield from RowDual.start(form, column)
+        known = None if shared is not None and work is not None else begin(dual)
+        if known is not None:
+            yield known
+        movable = np.flatnonzero(column.caps.ravel() > 0)
+        inner = INNER_SWEEPS if options["shrinking"] else 0
+        best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, FIRST_SWEEPS, 0
+        # Sweeps have little to add where working sets were given up.
+        free = form.bias == "free" or (shared is not None and work is not None)
+        if known is not None:
+            sweeps, rounds = 1, 2
+        while stalled < (SHORT if free else PATIENCE):
+            for _ in range(sweeps):
+                yield from dual.sweep(rng.permutation(movable))
+            active = _can_move(dual)
+            for _ in range(inner):
+                yield from dual.sweep(rng.permutation(active))
+            yield from dual.newton(min(rounds, NEWTON_STEPS))
+            report = dual.report()
+            yield report
+            if not movable.shape[0]:
+                if free:  # no multiplier answers a move of the bias
+                    break
+                return
+            least = min(least, abs(report.objective))
+            if report.objective > RUNAWAY * least:
+                free = True
+                break
+            gap = relative_gap(column, report.objective, report.lower_bound)
+            # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
+            rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)
+            stalled = 0 if rising or gap < (0.5 if free else 0.99) * best else stalled + 1
+            best, highest, sweeps = min(best, gap), max(highest, report.lower_bound), 1
+            rounds += 1
+        explicit = isinstance(form.features, LinearFeatures)
+        if not free and explicit and form.features.width <= FINISH_WIDTH:
+            yield from _finish(form, column, report.point)
+        if free or best > ROUNDED:
+            yield from _by_steps(form, column, shared, rng)
+
+
+def _by_steps(form: MarginForm, column: Column, shared: Any, rng: np.random.Generator) -> Steps:
+    """Interior point steps where sweeps are of no use."""
+    explicit = isinstance(form.features, LinearFeatures)
+    yield from Interior().iterate(form, column, None if explicit else shared.G, {}, rng)
+
+
+def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
+    """Sweeps go over the multipliers of a loss: a problem without one gets one that weighs nothing."""
+    known = len(column.terms)
+    if not known:
+        column = replace(column, terms=(HingeTerm(0.0),))
+    if other is not None:
+        start = None if column.start is None else other.begun(column.start)
+        form, column = other.form, replace(column, start=start)
+    first = CentredDual(form, column)
+
+    def handed_in(report: Report | None, row_dots: int) -> Report | None:
+        if report is None:
+            return None
+        point = replace(report.point, beta=report.point.beta[:known])
+        return replace(report, point=point if other is None else other.unfolded(point), row_dots=row_dots)
+
+    for report in first.run(rng):
+        yield handed_in(report, first.visited)
+    second = Proximal(form, column, first.beta, first.coef(), first.intercept())
+    for report in second.run():
+        yield handed_in(report, first.visited + second.passes * column.y.shape[0])
+
+
+def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
+    """Solve on the active set in the coordinates of the rows: where sweeps crawl, the right set is often known."""
+    system = RowSystem(form, column)
+    yield from system.setup()
+    assert point.coef is not None
+    element = np.append(point.coef, point.intercept) if system.bias else point.coef
+    free = (point.beta > 0) & (point.beta < column.caps)
+    yield from ActiveSet(Margins(form, column, system)).attempt(element, point.beta, free)
+
+
+def _can_move(dual: Dual) -> np.ndarray:
+    """Coordinates inside their box, or at a bound with a gradient that points inside."""
+    inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
+    return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
+
+
+def _primal(form: MarginForm) -> bool:
+    """Explicit columns without a loss: there is no dual to ascend, the coefficients themselves are visited."""
+    return lossless(form) and not _centred(form)
+
+
+def _centred(form: MarginForm) -> bool:
+    """Sparse rows, unless they are so few that their Gram matrix is cheaper."""
+    features = form.features
+    return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > SMALL
+
+
+def _through_gram(form: MarginForm) -> bool:
+    features = form.features
+    return not isinstance(features, LinearFeatures) or features.n_rows <= max(SMALL, features.width)

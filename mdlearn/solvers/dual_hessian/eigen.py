@@ -1,0 +1,62 @@
+"""One eigendecomposition of a Gram matrix, from which the dual Hessian of every weight of the variance follows.
+
+With P^1/2 (G + constant) P^1/2 = U diag(v) U', R = P^-1/2 U diag(v / (1 + kappa v)) U' P^-1/2: one product per kappa,
+and nothing cancels however large kappa is. A path asks for it once; a single problem has cheaper ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdlearn.data.features.gram import symmetric
+from mdlearn.numerics.symmetric_eigenvalues import eigen
+
+NEGATIVE = 1e-10
+"""Eigenvalue below 0, relative to the largest, that rounding makes."""
+WHOLE = 1000
+"""Rows up to which R is one product of a few milliseconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposed:
+    """Eigenvalues and vectors of P^1/2 (G + constant) P^1/2, for the counts P.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m,)
+    values : ndarray of shape (m,)
+        At least 0.
+    vectors : ndarray of shape (m, m)
+        P^-1/2 U.
+    """
+
+    counts: np.ndarray
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def reduced(self, kappa: float) -> Generator[None, None, np.ndarray]:
+        """R for one weight of the variance."""
+        V = self.vectors * np.sqrt(self.values / (1.0 + kappa * self.values))
+        m = V.shape[0]
+        if m <= WHOLE:
+            yield
+            return V @ V.T
+        return (yield from symmetric(m, m, lambda rows, columns: V[rows] @ V[columns].T))
+
+
+def decompose(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[None, None, Decomposed | None]:
+    """Decompose a Gram matrix plus a constant; None where an eigenvalue is clearly negative, or a count is 0."""
+    if not (counts > 0).all():
+        return None
+    root = np.sqrt(counts)
+    A = (G + constant) * root
+    A *= root[:, None]
+    yield
+    values, vectors = eigen(A)
+    yield
+    if values[0] < -NEGATIVE * values[-1]:
+        return None
+    return Decomposed(counts, np.maximum(values, 0.0), vectors / root[:, None])

@@ -1,0 +1,155 @@
+"""Mehrotra's predictor-corrector on the multipliers of declared hinge terms, with slacks for both bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import numpy as np
+
+from mdlearn._solvers import interior as kernel
+from mdlearn.data.rows.rows import steps
+from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.systems.choice import STIFF
+
+Changes = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Of multipliers, of slacks, of slacks of the upper bounds."""
+ROWS = 1 << 18
+"""Rows of one call of a compiled pass: a few milliseconds."""
+RUNAWAY = 1e60
+"""Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
+
+
+class CentralPath:
+    """Iterates of the predictor-corrector: element, multipliers, slacks of both bounds."""
+
+    def __init__(self, state: Margins) -> None:
+        self.state = state
+        column = state.column
+        self.caps, self.kinks = column.caps, np.broadcast_to(column.kinks, column.caps.shape)
+        self.boxed = np.isfinite(column.caps)
+        self.used = column.caps > 0
+        self.count = float(self.used.sum() + (self.boxed & self.used).sum())
+        self.alive = self.falling = True
+        self.mu = np.inf
+        self.element = np.zeros(state.system.size)
+        self.z = np.zeros_like(column.y)
+        # Multipliers start inside their box, but no larger than what one row could want on its own.
+        scale = state.typical_multiplier * state.typical_kink
+        # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
+        self.refinements = 2 if column.caps.max() > STIFF * scale else 0
+        self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
+        a = state.slopes(self.z) + column.softness * self.beta
+        self.s = np.maximum(a, 0.0) + state.typical_kink
+        self.xi = np.where(self.boxed, np.maximum(-a, 0.0) + state.typical_kink, 0.0)
+        # Kept apart from caps - beta, which would round to 0 close to the cap.
+        self.upper = np.where(self.boxed & self.used, column.caps - self.beta, 1.0)
+
+    def place(self, element: np.ndarray, z: np.ndarray, mu: float | np.ndarray) -> None:
+        """Start at an element instead, every row where the central path of complementarity mu has it for its margin.
+
+        For terms with a box. With slacks s - xi = a: beta s = (cap - beta) xi = mu is a quadratic equation for the
+        larger slack; the smaller one follows without a difference of close numbers.
+        """
+        caps, a = self.state.column.caps, self.state.slopes(z)
+        safe = np.where(self.used, caps, 1.0)
+        b = safe * np.abs(a) + 2.0 * mu
+        larger = (b + np.sqrt(b * b - 4.0 * mu * safe * np.abs(a))) / (2.0 * safe)
+        near = mu / larger
+        far = safe - near
+        above = a >= 0
+        self.element, self.z = element, z
+        self.beta = np.where(self.used, np.where(above, near, far), 0.0)
+        self.upper = np.where(self.used, np.where(above, far, near), 1.0)
+        self.s, self.xi = np.where(above, larger, mu / far), np.where(above, mu / far, larger)
+
+    def inherit(self, other: CentralPath, where: np.ndarray) -> None:
+        """Take over the rows of another path, which are at `where` here."""
+        for mine, others in zip((self.beta, self.upper, self.s, self.xi), (other.beta, other.upper, other.s, other.xi)):
+            mine[:, where] = others
+
+    def complementarity(self) -> float:
+        """Sum of multipliers times slacks: the duality gap where both sides are feasible."""
+        both = self.boxed & self.used
+        return float((self.beta * self.s)[self.used].sum() + (self.upper * self.xi)[both].sum())
+
+    def free(self) -> np.ndarray:
+        """Rows that look as if they sat on a kink: multiplier closer to the middle of its box than its slack to 0."""
+        upper = np.where(self.boxed, self.upper, np.inf)
+        scale = np.median(self.beta[self.used]) / self.state.typical_kink + 1e-300
+        inside = (self.beta / scale > self.s) & (upper / scale > self.xi)
+        return inside & self.used
+
+    def step(self) -> Generator[None, None, None]:
+        """One predictor-corrector step; sets `alive` to False when numbers overflow."""
+        state, arrays = self.state, (self.caps, self.beta, self.upper, self.s, self.xi)
+        d, weight = np.empty_like(self.beta), np.empty_like(self.z)
+        largest, gap = 0.0, 0.0
+        for rows in self._rows():
+            more, most = kernel.weigh(*arrays[:1], state.column.softness, *arrays[1:], d, weight, *rows)
+            gap, largest = gap + more, max(largest, most)
+        if not np.isfinite(largest):
+            self.alive = False
+            return
+        yield from state.system.factor(weight)
+        rw, mu = state.residual(self.element, self.beta), gap / self.count
+        changes = np.zeros_like(self.beta), np.zeros_like(self.beta), np.zeros_like(self.beta)
+        worst = self._direction(rw, d, changes, 0.0)[1]
+        yield
+        length = min(1.0, 1.0 / worst) if worst > 0 else 1.0
+        aim = sum(kernel.ahead(*arrays, *changes, length, *rows) for rows in self._rows())
+        centring = (aim / self.count / mu) ** 3 * mu if mu > 0 else 0.0
+        (dw, change), worst, largest = self._direction(rw, d, changes, centring)
+        if not (np.isfinite(dw).all() and np.isfinite(largest)):
+            self.alive = False
+            return
+        length = min(1.0, 0.99 / worst) if worst > 0 else 0.99
+        # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
+        self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
+        self.alive = largest < RUNAWAY
+        self._advance(dw, change, changes, length)
+        yield
+
+    def _direction(
+        self, rw: np.ndarray, d: np.ndarray, changes: Changes, centring: float
+    ) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
+        """Solve for a step; `changes` hold the predictor's (or zeros), then this one's.
+
+        Returns the change of the element with that of its margins, the inverse of the longest step that leaves
+        multipliers and slacks positive, and the largest change of a multiplier.
+        """
+        state, column, system = self.state, self.state.column, self.state.system
+        h, force = np.empty_like(d), np.empty_like(self.z)
+        for rows in self._rows():
+            kernel.forces(
+                self.kinks, column.sides, self.caps, column.softness, self.z, self.beta, self.upper, *changes, centring,
+                d, h, force, *rows,
+            )  # fmt: skip
+        dw = system.solve(system.adjoint(column.y * force) - rw)
+        change = state.margins(dw)
+        sides = column.sides[:, None]
+        db = d * (h - sides * change)
+        for _ in range(self.refinements):
+            # Both equations of the step are refined: with d large, h - R dw alone has lost db's digits.
+            first = system.adjoint(column.y * (column.sides @ db)) - rw - system.quadratic(dw)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                second = np.where(self.used, h - sides * change - db / d, 0.0)
+            more = system.solve(first + system.adjoint(column.y * (column.sides @ (d * second))))
+            turn = state.margins(more)
+            dw, change, db = dw + more, change + turn, db + d * (second - sides * turn)
+        worst = largest = 0.0
+        for rows in self._rows():
+            found = kernel.slacks(self.caps, self.beta, self.upper, self.s, self.xi, centring, db, *changes, *rows)
+            worst, largest = max(worst, found[0]), max(largest, found[1])
+        return (dw, change), worst, largest
+
+    def _advance(self, dw: np.ndarray, change: np.ndarray, changes: Changes, length: float) -> None:
+        self.element = self.element + length * dw
+        # Where rounding will show, margins are computed anew.
+        self.z = self.state.margins(self.element) if self.refinements else self.z + length * change
+        self.beta = self.beta.copy()  # the last ones are in a report
+        for rows in self._rows():
+            kernel.advance(self.caps, self.beta, self.upper, self.s, self.xi, *changes, length, *rows)
+
+    def _rows(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows for one call of a compiled pass."""
+        return ((rows.start, rows.stop) for rows in steps(self.z.shape[0], ROWS))

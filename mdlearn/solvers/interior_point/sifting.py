@@ -1,0 +1,132 @@
+"""The central path over the rows that may still change sides; the others stay at the bound where they are.
+
+A few Newton steps on rounded hinges (`Smoothed`) tell which rows those are. After every few steps on them all rows are
+looked at, and those that a margin has carried over its kink join. So most steps cost what a few thousand rows cost, and
+nothing is lost: the last look finds no row on the wrong side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Offer
+from mdlearn.solvers.common.huber_start import Smoothed, Start
+from mdlearn.solvers.common.primal_dual import Margins, Portion
+from mdlearn.solvers.interior_point.central_path import CentralPath
+
+FEW, PER_COLUMN = 2000, 2.5
+"""Rows in the last band: enough that the path over them is no cheaper with less, and that their hessian is definite."""
+PAYS = 4
+"""All rows over those, from which the detour pays."""
+WIDER = 2.0
+"""Rows within this many half-widths of the last band are in work."""
+SAMPLE = 6000
+"""Rows of the first guess."""
+LOOK = 0.03
+"""Fall of the complementarity until all rows are looked at."""
+LONGEST = 12
+"""Steps without a look."""
+MOST = 0.5
+"""Share of all rows in work from which the detour no longer pays."""
+
+
+def sifted(state: Margins) -> Generator[Offer | None, None, SiftedPath | None]:
+    """A path that starts near the optimum; None where there are too few rows, or terms without a box."""
+    column, features = state.column, state.form.features
+    enough = max(FEW, int(PER_COLUMN * features.width))
+    boxed = bool(np.isfinite(column.caps).all()) and not column.softness.any()
+    if not isinstance(features, LinearFeatures) or features.n_rows < PAYS * enough or not boxed:
+        return None
+    if state.form.ridge == 0 or state.system.most_restricted < PAYS * enough:
+        return None
+    try:
+        element = yield from _guess(state)
+        start = yield from Smoothed(state).minimise(element, enough)
+    except NotPositiveDefinite:
+        return None
+    if start is None:
+        return None
+    rows = _near(state, start, enough)
+    return SiftedPath(state, start, rows) if rows.shape[0] <= _most(state) else None
+
+
+def _near(state: Margins, start: Start, enough: int) -> np.ndarray:
+    """Rows within some widths of a kink, at least `enough`."""
+    away = state.distances(start.z)
+    return np.flatnonzero(away <= max(WIDER * start.width, float(np.partition(away, enough)[enough])))
+
+
+def _most(state: Margins) -> float:
+    return min(MOST * state.column.y.shape[0], float(state.system.most_restricted))
+
+
+def _guess(state: Margins) -> Generator[None, None, np.ndarray]:
+    """Least squares towards the kinks, over some of the rows."""
+    column = state.column
+    every = max(1, column.y.shape[0] // SAMPLE)
+    caps = np.zeros_like(column.caps)
+    caps[:, ::every] = every * column.caps[:, ::every] / state.typical_kink
+    yield from state.system.factor(caps.sum(axis=0))
+    towards = (caps * column.kinks).sum(axis=0) + column.pull
+    return state.system.solve(state.system.adjoint(column.y * towards))
+
+
+class SiftedPath:
+    """Steps over some rows, with the same calls as a `CentralPath` over all of them."""
+
+    def __init__(self, state: Margins, start: Start, rows: np.ndarray) -> None:
+        self.state, self.alive, self.falling = state, True, True
+        self.element, self.z, self.rows = start.element, start.z, rows
+        caps = state.column.caps
+        self.beta = np.where(state.slopes(start.z) < 0, caps, 0.0)
+        self.path = self._over(self.rows, 0.25 * start.width * caps[:, self.rows])
+
+    def _over(self, rows: np.ndarray, mu: float | np.ndarray) -> CentralPath:
+        state = self.state
+        held = self.beta.copy()
+        held[:, rows] = 0.0
+        fixed = state.system.adjoint(state.multipliers(held))
+        path = CentralPath(Portion(state, rows, fixed))
+        path.place(self.element, self.z[rows], mu)
+        return path
+
+    def free(self) -> np.ndarray:
+        """Rows in work that look as if they sat on a kink."""
+        free = np.zeros(self.beta.shape, dtype=bool)
+        free[:, self.rows] = self.path.free()
+        return free
+
+    def step(self) -> Generator[None, None, None]:
+        """Some steps over the rows in work, then a look at all of them."""
+        path = self.path
+        enough = LOOK * path.complementarity()
+        for _ in range(LONGEST):
+            yield from path.step()
+            if not path.alive or path.complementarity() <= enough:
+                break
+        self.alive, self.falling = path.alive, path.falling
+        self.element, self.z = path.element, self.state.margins(path.element)
+        self.beta = self.beta.copy()  # the last ones are in a report
+        self.beta[:, self.rows] = path.beta
+        yield
+        self._admit()
+
+    def _admit(self) -> None:
+        """Take the rows into work whose margins have left the side of their kink where their multipliers are held."""
+        caps, a = self.state.column.caps, self.state.slopes(self.z)
+        wrong = np.logical_or.reduce((caps > 0) & np.where(self.beta > 0, a > 0, a < 0), axis=0)
+        wrong[self.rows] = False
+        if not wrong.any():
+            return
+        wrong[self.rows] = True
+        rows = np.flatnonzero(wrong)
+        if rows.shape[0] > _most(self.state):
+            self.alive = False
+            return
+        path = self._over(rows, self.path.complementarity() / self.path.count)
+        path.inherit(self.path, np.searchsorted(rows, self.rows))
+        self.rows, self.path = rows, path

@@ -1,0 +1,109 @@
+"""Interior point for declared hinge terms, with a finish on the active set.
+
+Mehrotra's predictor-corrector on the multipliers; each step solves Q + R' D R, a d x d (or m x m) matrix, by
+Sherman-Morrison-Woodbury over row blocks. When the gap is small, the set of rows on a kink is guessed and the problem
+solved exactly on it: that reaches rounding level where complementarity alone loses digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.forms.certificates.margin import relative_gap, value_at_zero
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Steps
+from mdlearn.solvers.common.active_set import ActiveSet
+from mdlearn.solvers.common.augmented_lagrangian import Envelope
+from mdlearn.solvers.common.factoring import Factoring
+from mdlearn.solvers.common.primal_dual import Margins, make_report
+from mdlearn.solvers.common.warm_start import first_guess
+from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
+from mdlearn.solvers.systems.choice import system_of
+
+FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
+"""Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
+FINISH_ANYWAY = 1e-10
+"""Gap from which it is, however many rows seem to sit on a kink."""
+PATIENCE = 8
+"""Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
+ROUNDED = 1e-13
+"""Gap below which a path that only comes closer to its own end is no progress."""
+
+
+class Interior(Factoring):
+    """Primal-dual interior point method (``solver="interior"``)."""
+
+    name: ClassVar[str] = "interior"
+    purpose: ClassVar[str] = "declared hinge terms, dense rows with moderate d, or a Gram matrix; every bias"
+    options: ClassVar[dict[str, Any]] = {}
+    default_max_iter: ClassVar[int] = 200
+    offsets: ClassVar[bool] = True
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield a report per interior point step, then those of the active-set finish."""
+        system = system_of(form, column, shared, float(column.caps.max(initial=0.0)))
+        yield from system.setup()
+        state = Margins(form, column, system)
+        if not column.caps.any():
+            yield from _without_loss(state)
+            return
+        if not column.hard and column.mean == 0 and value_at_zero(column) == 0:
+            # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
+            element = np.zeros(state.system.size)
+            yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
+            return
+        begun = first_guess(state)
+        if begun is not None:
+            yield from Envelope(state, *begun).run()
+        finish = ActiveSet(state)
+        short = yield from sifted(state)
+        if short is not None:
+            yield from _follow(state, short, finish)
+        yield from _follow(state, CentralPath(state), finish)
+
+
+def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
+    """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
+    best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
+    while path.alive and stalled < PATIENCE:
+        report = make_report(state, path.element, path.beta, path.z)
+        yield report
+        gap = relative_gap(state.column, report.objective, report.lower_bound)
+        # A constraint not met yet leaves the gap infinite: that is no standstill.
+        rising = report.lower_bound > highest + 0.01 * abs(highest)
+        falling = path.falling and gap > ROUNDED
+        onward = gap < 0.9 * mark or falling or rising or np.isinf(gap)
+        stalled, mark = (0, min(mark, gap)) if onward else (stalled + 1, mark)
+        highest = max(highest, report.lower_bound)
+        best = min(best, gap)
+        if best < next_finish:
+            free = path.free()
+            # More rows than unknowns are not all on a kink, unless rows repeat.
+            if best < FINISH_ANYWAY or np.count_nonzero(free.any(axis=0)) <= path.element.shape[0]:
+                next_finish = FINISH_AGAIN * best
+                yield from finish.attempt(path.element, path.beta, free)
+        try:
+            yield from path.step()
+        except NotPositiveDefinite:
+            break
+    yield from finish.attempt(path.element, path.beta, path.free())
+
+
+def _without_loss(state: Margins) -> Steps:
+    """C = 0: one linear system, refined twice."""
+    m = state.column.y.shape[0]
+    yield from state.system.factor(np.zeros(m))
+    beta = np.zeros_like(state.column.caps)
+    try:
+        element = state.system.solve(state.system.adjoint(state.column.y * state.column.pull))
+        for _ in range(3):
+            yield make_report(state, element, beta, state.margins(element))
+            element = element - state.system.solve(state.residual(element, beta))
+    except NotPositiveDefinite:  # a solution overflowed: the last one, or none, is the answer
+        return

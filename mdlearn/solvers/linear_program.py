@@ -1,0 +1,208 @@
+"""Hinge losses without a squared norm: a linear program, solved by HiGHS through SciPy.
+
+The dual is solved, because it is the smaller one: with alpha_i = y_i (sum_t side_t beta_ti + a c_i / m),
+
+    maximise  sum_ti side_t kink_ti beta_ti   subject to  sum_i alpha_i (x_i, 1) = 0,  0 <= beta <= caps
+
+has one equation per column of X (and one for a bias) and only bounds beside these. The multipliers of the equations
+are w and b.
+
+HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
+interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
+itself cannot be ended from outside: it gets a time limit, and is begun again with a longer one while somebody waits for
+it. So a call that nobody waits for any more goes on for at most `LONGER` times as long as it has run, and does not keep
+the interpreter from exiting.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.forms.certificates.separability import ACCURACY
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import memory
+from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.common.primal_dual import report_of
+
+FIRST, LONGER = 10.0, 3.0
+"""Seconds that the first call may take, and how many times longer each further one may take than the one before."""
+HEARTBEAT = 0.02
+"""Seconds between two looks at the thread."""
+METHODS = ("highs-ipm", "highs-ds")
+"""Interior point with crossover to a vertex; the simplex method where that fails."""
+SMALLEST_COLUMN = 1e-300
+"""Largest entry of a column below which it counts as zeros: its inverse overflows."""
+SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
+"""Status codes of `scipy.optimize.linprog`."""
+LONGEST_WALK = 20
+"""Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
+crossover does, on repeated rows); HiGHS is given them and a thousand more."""
+
+
+class LinearProgram(Solver):
+    """HiGHS on the dual linear program (``solver="linprog"``)."""
+
+    name: ClassVar[str] = "linprog"
+    purpose: ClassVar[str] = "hinge terms without the squared norm: a linear program (HiGHS); explicit rows, every bias"
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge"})
+    needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
+
+    def refusal(self, form: Any) -> str | None:
+        """Return what the form has that a linear program has not."""
+        general = super().refusal(form)
+        if general is not None:
+            return general
+        if form.ridge != 0:
+            return "its linear program has no squared norm"
+        if not isinstance(form.features, LinearFeatures):
+            return "its linear program needs explicit rows (kernel='linear')"
+        if any(column.kappa > 0 for column in form.columns):
+            return "its linear program has no margin variance"
+        return "its linear program needs a loss" if not form.kinds else None
+
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for the matrix of the program, which HiGHS copies and factors."""
+        entries = max(len(column.terms) for column in form.columns) * _entries(form.features)
+        memory.require(at_once * 60.0 * entries, f"a linear program of {entries} entries", "use fewer rows", at_once)
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield one report: a vertex of the program."""
+        program = yield from Program.of(form, column)
+        for method in METHODS:
+            found = yield from _waiting_for(partial(program.call, method))
+            # Multipliers of 0 are feasible where there is no mean: then HiGHS has lost its digits.
+            if found.status == INFEASIBLE and column.pull.any():
+                raise ValueError(
+                    "without a squared norm the objective is unbounded below: the weight of the margin mean exceeds "
+                    "what the loss can hold; lower it"
+                )
+            if found.status == SOLVED:
+                beta, element = program.solution(found)
+                coef, intercept = element[: form.features.width], 0.0
+                if form.bias != "none":
+                    intercept = float(element[-1] - program.centre @ coef)
+                z = column.y * (form.features.decision(coef) + intercept)
+                yield report_of(form, column, Point(beta, np.zeros_like(column.y), coef, intercept), z)
+                return
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The dual program in units in which boxes and equations have entries of at most 1.
+
+    Attributes
+    ----------
+    column : Column
+    A : csc_matrix of shape (d, T m), or (d + 1, T m) with a bias
+        Equations, each divided by its entry of `sizes`.
+    rhs, sizes : ndarray of shape (d,) or (d + 1,)
+    unit : float
+        Unit of the multipliers.
+    centre : ndarray of shape (d,)
+        Median, taken from all rows: with a bias, that of dense rows far from the origin would cost digits.
+    """
+
+    column: Column
+    A: Any
+    rhs: np.ndarray
+    sizes: np.ndarray
+    unit: float
+    centre: np.ndarray
+
+    @classmethod
+    def of(cls, form: MarginForm, column: Column) -> Generator[None, None, Program]:
+        """Write the program, in interruptible pieces."""
+        from scipy.sparse import csr_matrix, diags, hstack, vstack
+
+        rows, bias, pieces = form.features.rows, form.bias != "none", []
+        centre = np.zeros(rows.shape[1])
+        if bias and not rows.sparse:
+            # Unlike a mean, it is no rounding away from a constant column, and near most rows whatever others are.
+            centre = np.median(rows.matrix(), axis=0)
+        for span in rows.spans():
+            X = rows.take(span).matrix()
+            X = csr_matrix(X - centre if centre.any() else X)
+            X = hstack([X, np.ones((X.shape[0], 1))], format="csr") if bias else X
+            pieces.append(diags(column.y[span]).tocsr() @ X)
+            yield
+        whole = vstack(pieces, format="csr")
+        sizes = abs(whole).max(axis=0).toarray().ravel()
+        sizes[sizes < SMALLEST_COLUMN] = 1.0
+        unit = float(column.caps.max())
+        rhs = -(whole.T @ column.pull) / (sizes * unit)
+        one = (whole @ diags(1.0 / sizes)).T.tocsc()
+        A = hstack([side * one for side in column.sides], format="csc")
+        return cls(column, A, rhs, sizes, unit, centre)
+
+    def call(self, method: str, seconds: float) -> Any:
+        """Run HiGHS for so many seconds at most."""
+        from scipy.optimize import linprog
+
+        column, most = self.column, 1000 + LONGEST_WALK * sum(self.A.shape)
+        found = linprog(
+            -np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel(),
+            A_eq=self.A,
+            b_eq=self.rhs,
+            bounds=np.column_stack([np.zeros(column.caps.size), column.caps.ravel() / self.unit]),
+            method=method,
+            options={
+                "maxiter": most,
+                "time_limit": seconds,
+                "primal_feasibility_tolerance": ACCURACY,
+                "dual_feasibility_tolerance": ACCURACY,
+            },
+        )
+        if found.status == LATE and found.nit >= most:
+            found.status = FAILED  # more time would not help
+        return found
+
+    def solution(self, found: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Multipliers of the loss, shape (T, m), and w (with b)."""
+        beta = np.clip(self.unit * found.x.reshape(self.column.caps.shape), 0.0, self.column.caps)
+        return beta, -found.eqlin.marginals / self.sizes
+
+
+def _entries(features: Features) -> int:
+    """Entries of the rows that may not be zero."""
+    rows = features.rows
+    return int(rows.matrix().nnz) if rows.sparse else features.n_rows * features.width
+
+
+def _waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
+    """Run call(seconds) in a thread, with longer and longer limits; give control back meanwhile."""
+    found: list[Any] = []
+    wanted, over = threading.Event(), threading.Event()
+    wanted.set()
+
+    def work() -> None:
+        try:
+            seconds = FIRST
+            result = call(seconds)
+            while result.status == LATE and wanted.is_set():
+                seconds *= LONGER
+                result = call(seconds)
+            found.append(result)
+        except Exception as error:  # raised again below, where somebody can catch it
+            found.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=work, name="mdlearn-linprog", daemon=True).start()
+    try:
+        while not over.wait(HEARTBEAT):
+            yield
+    finally:
+        wanted.clear()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]

@@ -1,0 +1,62 @@
+"""Losses with a continuous slope, from their declared terms: slopes, models for Newton steps, and the line search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdlearn.forms.margin import Column
+from mdlearn.numerics.line_search import minimum
+
+CLOSE = 0.01
+"""Share of the first derivative along a line that may be left at the point taken."""
+LONG = 0.3
+"""Step length from which a step says how far margins will still move."""
+
+
+class SmoothTerms:
+    """The loss of a column whose terms all have a continuous slope.
+
+    The second derivative of a logistic term is nearly 0 for margins far from its threshold, and a Newton step that
+    believes it takes them much too far. So the model takes the average of the second derivative over the distance that
+    margins still move, where that is larger: far rows are held, and at the end the model is the second derivative.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.reach = float(np.abs(column.kinks).max(initial=1.0))
+        self.steepest = max((t.steepest * float(column.counts.max()) for t in column.terms), default=0.0)
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z."""
+        return self.column.slopes(z)
+
+    def model(self, z: np.ndarray) -> np.ndarray:
+        """Second derivatives for a step from margins z, shape (T, m)."""
+        D = self.column.curvatures(z)
+        # Below this distance rounding would show in the difference.
+        if self.reach > 1e-5 * (1.0 + float(np.abs(z).max())):
+            change = self.column.sides[:, None] * (self.slopes(z - self.reach) - self.slopes(z + self.reach))
+            D = np.maximum(D, change / (2.0 * self.reach))
+        return D
+
+    def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
+        """Length that takes the derivative along a step of that model to a hundredth; `bend` is that of the rest.
+
+        The derivative begins at -(bend + sum of D dz^2), by the equation that the step solves, and rises.
+        """
+        column, first = self.column, self.slopes(z)
+
+        def along(t: float) -> tuple[float, float]:
+            there = z + t * dz
+            rise = float((column.sides @ (first - self.slopes(there))) @ dz)
+            return t * bend + rise, bend + float((column.curvatures(there).sum(axis=0) * dz) @ dz)
+
+        t = minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, CLOSE)
+        if np.isfinite(t):
+            self._remember(t, dz)
+        return t
+
+    def _remember(self, t: float, dz: np.ndarray) -> None:
+        """Set the distance that margins are expected to move from now on, from a step of length t."""
+        moved = t * float(np.sqrt(self.column.counts @ np.square(dz) / self.column.total))
+        self.reach = moved if t > LONG else max(0.25 * self.reach, min(self.reach, moved))

@@ -1,0 +1,192 @@
+"""Newton steps for losses with a continuous slope: squared hinges, logistic terms and given losses.
+
+Each step solves Q + R' D R, with D the second derivatives of the loss at the margins so far. Full steps can cycle or
+raise the objective; the length is therefore the minimiser along the step: exact for squared terms, where the objective
+is a piecewise quadratic, else to a hundredth of its slope. Neither needs a pass over the rows.
+
+Multipliers of logistic terms come from the step's own equation: slopes moved along D meet every condition of the dual,
+also those of a free bias and of an objective without a ridge, and stand for the very point that the full step leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.margin import relative_gap
+from mdlearn.forms.certificates.without_ridge import Attainment
+from mdlearn.forms.losses import CURVED
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.common.active_set import ActiveSet
+from mdlearn.solvers.common.factoring import Factoring
+from mdlearn.solvers.common.primal_dual import Margins, report_without_pass
+from mdlearn.solvers.common.warm_start import first_element
+from mdlearn.solvers.newton.smooth import SmoothTerms
+from mdlearn.solvers.newton.squared import SquaredTerms
+from mdlearn.solvers.systems.choice import by_rows, common_start, system_of
+
+PATIENCE = 8
+"""Steps without progress after which rounding is taken to be reached."""
+CLOSE = 1e-6
+"""Gap below which margins are made from the coefficients: sums of steps lack their last digits.
+
+Through a Gram matrix always: coefficients are long there, and a pass is little beside the factorisation."""
+ADRIFT = 1e-6
+"""Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
+
+LOOSE = 1e-15
+"""Share of the largest second derivatives below which rows hold nothing: rounding would carry the intercept away."""
+
+
+class Newton(Factoring):
+    """Newton's method with a line search on the margins (``solver="newton"``)."""
+
+    name: ClassVar[str] = "newton"
+    purpose: ClassVar[str] = (
+        "squared hinge, logistic and given losses, explicit rows with moderate d, or a Gram matrix; every bias, "
+        "ridge or none"
+    )
+    default_max_iter: ClassVar[int] = 200
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
+    needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
+
+    def refusal(self, form: Any) -> str | None:
+        """Without a ridge, w is not kept as a combination of rows."""
+        general = super().refusal(form)
+        if general is None and form.ridge == 0 and not isinstance(form.features, LinearFeatures):
+            return "without the squared norm in the objective it needs explicit rows"
+        return general
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the Gram matrix, or what columns over rows of blocks begin with."""
+        shared = yield from super().prepare(form, options)
+        return (yield from common_start(form)) if shared is None else shared
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield a report per Newton step; for squared terms, then those of the active-set finish."""
+        squared = all(t.kind == "squared" for t in column.terms)
+        loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
+        system = system_of(form, column, shared, loss.steepest)
+        yield from system.setup()
+        state = Margins(form, column, system)
+        attainment, finish = Attainment(form, column), squared and form.ridge > 0
+        walk = Walk(state, loss, first_element(state), own=finish)
+        held, stalled, moved = None, 0, np.inf
+        best, lowest = np.inf, np.inf
+        while True:
+            report = walk.report()
+            gap = max(relative_gap(column, report.objective, report.lower_bound), 0.0)
+            attainment.examine(walk.z, moved, gap)
+            yield report
+            stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1
+            best, lowest = min(best, gap), min(lowest, report.objective)
+            D = loss.model(walk.z)
+            adrift = _adrift(form, column, D)
+            # The step from the same model has been made.
+            if stalled >= PATIENCE or (held is not None and not adrift and np.array_equal(D, held)):
+                break
+            held = D
+            if adrift:
+                D = ADRIFT * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
+            try:
+                yield from system.factor(D.sum(axis=0))
+                moved = walk.step(D, anew=gap < CLOSE or stalled > 0 or not by_rows(form))
+            except NotPositiveDefinite:
+                break
+            if not np.isfinite(moved):
+                break
+            yield None
+        if finish:
+            # Refinement with the multipliers as unknowns: with a large weight, 1 - z has lost their digits.
+            yield from ActiveSet(state).attempt(walk.element, loss.slopes(walk.z), loss.model(walk.z) > 0)
+        attainment.conclude(best)
+
+
+class Walk:
+    """The present element with its margins, and multipliers for its bound.
+
+    Attributes
+    ----------
+    element, z : ndarray
+    beta, sigma : ndarray
+        Multipliers.
+    stand_for : ndarray
+        The element that these stand for: the sum of their rows.
+    """
+
+    def __init__(self, state: Margins, loss: SquaredTerms | SmoothTerms, element: np.ndarray, own: bool) -> None:
+        self.state, self.loss, self.element, self.own = state, loss, element, own
+        self.z = state.margins(element) if element.any() else np.zeros_like(state.column.y)
+        self._settle()
+        self._take_own()
+
+    def report(self) -> Report:
+        """Objective and bound of the present point, from what the last step knows: no pass over the rows."""
+        return report_without_pass(self.state, self.element, self.z, self.beta, self.sigma, self.stand_for)
+
+    def step(self, D: np.ndarray, anew: bool) -> float:
+        """Take the step of the last factor, with the model D; margins are made `anew`, or by what the step adds.
+
+        Returns
+        -------
+        float
+            By how much the margin that moved most did; infinite where the step has no minimum, and is not taken.
+        """
+        state, column, loss = self.state, self.state.column, self.loss
+        step = _step(state, self.residual, D.sum(axis=0))
+        dz = state.margins(step)
+        length = loss.length(self.z, dz, D, _bend(state, step, dz))
+        if not np.isfinite(length):
+            return np.inf
+        # The full step's own multipliers: slopes moved along the model.
+        self.beta, self.sigma = self.slopes - column.sides[:, None] * (D * dz), column.spread(self.z + dz)
+        self.stand_for = self.element + step
+        self.element = self.element + length * step
+        self.z = state.margins(self.element) if anew else self.z + length * dz
+        self._settle()
+        if self.own or ((self.beta < 0) | (self.beta > column.caps)).any():
+            self._take_own()
+        return length * float(np.abs(dz).max())
+
+    def _settle(self) -> None:
+        """Slopes at the present margins, and the gradient."""
+        self.slopes = self.loss.slopes(self.z)
+        self.residual = self.state.residual(self.element, self.slopes)
+
+    def _take_own(self) -> None:
+        """Take the slopes of the present margins as multipliers."""
+        self.beta, self.sigma = self.slopes, self.state.column.spread(self.z)
+        self.stand_for = self.element - self.residual / self.state.system.metric
+
+
+def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
+    """Whether something moves a free intercept that no row and no variance holds.
+
+    A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
+    """
+    pulled = column.mean > 0 or any(t.kind != "squared" for t in column.terms)
+    firm = max((t.steepest for t in column.terms), default=0.0) * column.total
+    return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE * firm
+
+
+def _step(state: Margins, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """Newton step for a gradient, with the last factor; refined once where that holds directions by a trace."""
+    system, column = state.system, state.column
+    step: np.ndarray = -system.solve(residual)
+    if state.form.ridge == 0:
+        curve = system.quadratic(step) + system.adjoint(column.y * (D * state.margins(step)))
+        step = step - system.solve(residual + curve)
+    return step
+
+
+def _bend(state: Margins, step: np.ndarray, dz: np.ndarray) -> float:
+    """Second derivative along a step of everything but the loss."""
+    return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))

@@ -1,0 +1,44 @@
+"""Squared terms alone: the objective is quadratic while the active rows stay the same, and lines have exact minima."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdlearn._solvers import hinges
+from mdlearn.forms.margin import Column
+from mdlearn.numerics.line_search import minimum
+
+EXACT = 1e-12
+"""Share of the slope at the beginning that rounding may leave at the minimum."""
+
+
+class SquaredTerms:
+    """The loss of a column whose terms are all squared."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        weights = np.array([2.0 * t.weight for t in column.terms])
+        self.terms = np.vstack([column.thresholds, column.sides, weights])
+        self.offset = np.empty(0) if column.offset is None else column.offset
+        self.steepest = float(weights.max(initial=0.0)) * float(column.counts.max())
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers at margins z."""
+        return self.column.slopes(z)
+
+    def model(self, z: np.ndarray) -> np.ndarray:
+        """Second derivatives at margins z, shape (T, m); on the threshold itself 0."""
+        return self.column.curvatures(z)
+
+    def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
+        """Minimiser of the objective along a step of that model; `bend` is the second derivative of the rest.
+
+        The slope begins at -(bend + sum of D dz^2), by the equation that the step solves.
+        """
+        z, dz = np.ascontiguousarray(z), np.ascontiguousarray(dz)
+
+        def along(t: float) -> tuple[float, float]:
+            rise, curvature = hinges.along(z, dz, self.column.counts, self.offset, self.terms, t)
+            return t * bend + rise, bend + curvature
+
+        return minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, EXACT)

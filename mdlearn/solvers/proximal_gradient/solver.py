@@ -1,0 +1,88 @@
+"""Accelerated proximal gradient: the engine for penalties, and for problems that bring their own gradient.
+
+By default FISTA with restart and a Newton finish (`mdlearn.solvers.proximal_gradient.fista`); by option the algorithm
+as the MDLM paper prints it, or its stochastic version.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.validation import check_number
+from mdlearn.forms.composite import Composite
+from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.margins import ColumnComposite
+from mdlearn.forms.losses import CURVED
+from mdlearn.forms.margin import MarginForm
+from mdlearn.numerics import memory
+from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.proximal_gradient.fista import Accelerated
+from mdlearn.solvers.proximal_gradient.published import paper
+from mdlearn.solvers.proximal_gradient.stochastic import batches
+
+LARGEST = float(np.finfo(float).max)
+
+
+class APG(Solver):
+    """Accelerated proximal gradient (``solver="apg"``)."""
+
+    name: ClassVar[str] = "apg"
+    purpose: ClassVar[str] = (
+        "L1 and L2,1 penalties, all but hinges, explicit rows, and problems with a gradient of their own"
+    )
+    options: ClassVar[dict[str, Any]] = {"paper": False, "l0": 1.0, "sigma": 2.0, "batch": None, "epochs": 20}
+    default_max_iter: ClassVar[int] = 20000
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
+    needs_ridge: ClassVar[bool] = False
+
+    def refusal(self, form: Any) -> str | None:
+        """Explicit rows and smooth terms, or a Composite."""
+        if isinstance(form, Composite):
+            return None
+        if not isinstance(form, MarginForm):
+            return "it needs margins or a gradient; this problem brings neither"
+        if not isinstance(form.features, LinearFeatures):
+            return "its steps move a weight vector, which only kernel='linear' has"
+        if form.offsets:
+            return "it knows no targets of regression"
+        strange = sorted(form.kinds - self.kinds)
+        return f"it takes no loss of the kind {strange[0]!r}" if strange else None
+
+    def check_memory(self, form: Any, at_once: int = 1) -> None:
+        """Ask for a few arrays of decision values."""
+        k = form.shape[1] if isinstance(form, Composite) else len(form.columns)
+        memory.require(48.0 * form.features.n_rows * k, f"decision values of {k} columns", "use fewer rows", 1)
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """`paper` (the printed algorithm, with `l0` > 0 and `sigma` > 1), or `batch` >= 1 rows over `epochs` >= 1."""
+        options = super().check_options(given)
+        if not isinstance(options["paper"], (bool, np.bool_)):
+            raise TypeError(f"solver option paper needs to be True or False; got {options['paper']!r}")
+        options["l0"] = check_number(options["l0"], "solver option l0", low=0.0, high=LARGEST, strict=True)
+        options["sigma"] = check_number(options["sigma"], "solver option sigma", low=1.0, high=LARGEST, strict=True)
+        options["epochs"] = check_number(options["epochs"], "solver option epochs", low=1, integer=True)
+        if options["batch"] is not None:
+            options["batch"] = check_number(options["batch"], "solver option batch", low=1, integer=True)
+            if options["paper"]:
+                raise ValueError("solver options paper=True and batch exclude each other; give one of them")
+        return options
+
+    def ends_itself(self, options: dict[str, Any]) -> bool:
+        """With batches, the end is the last epoch."""
+        return options["batch"] is not None
+
+    def iterate(self, form: Any, part: Any, shared: Any, options: dict[str, Any], rng: np.random.Generator) -> Steps:
+        """Yield a report per step (with batches: per epoch)."""
+        problem = part if isinstance(part, Composite) else ColumnComposite(form, part)
+        yield None
+        if options["paper"]:
+            yield from paper(problem, options["l0"], options["sigma"])
+        elif options["batch"] is not None:
+            if not isinstance(problem, Scores):
+                raise ValueError("solver option batch needs an objective that is a sum over rows; leave it out")
+            yield from batches(problem, options["batch"], options["epochs"], rng)
+        else:
+            yield from Accelerated(problem).steps()

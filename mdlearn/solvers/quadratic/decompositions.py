@@ -1,0 +1,119 @@
+"""What the quadratic problems of a path share: decompositions of the rows per column, or one of a kernel matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.primal import primal
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
+from mdlearn.solvers.quadratic.columns import steepness
+from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
+from mdlearn.solvers.quadratic.orthogonal import STIFF
+from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, unsuited
+
+LARGEST = 3000
+"""Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decompositions:
+    """Never written to; a path hands it on, extended by what the next form needs.
+
+    Attributes
+    ----------
+    gram : ndarray or None
+        What `Direct.prepare` returned.
+    rows : tuple of (Column, float, Spectrum)
+        Decompositions of rows, with the column that each was made for and the weight that it serves up to.
+    kernel : KernelSpectrum or BasisSpectrum or None
+        Of the Gram matrix, or of a kernel matrix that is the rows.
+    fails : bool
+        Whether that matrix has none.
+    """
+
+    gram: np.ndarray | None = None
+    rows: tuple[tuple[Column, float, Spectrum], ...] = ()
+    kernel: KernelSpectrum | BasisSpectrum | None = None
+    fails: bool = False
+
+    def extended(self, form: MarginForm, gram: np.ndarray | None) -> Generator[None, None, Decompositions]:
+        """Decompose what the columns of a form need and is not there yet."""
+        found = replace(self, gram=gram)
+        if gram is not None:
+            return (yield from found._of_kernel(form, gram))
+        if form.features.width > LARGEST:
+            return found
+        found = yield from found._of_basis(form)
+        if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
+            return found
+        for column in form.columns:
+            if unsuited(form, column) is None and found._spectrum(column) is None:
+                others = tuple(one for one in found.rows if not _alike(one[0], column))
+                spectrum = yield from spectrum_of(form, [column])
+                # By squares up to some weight, beyond it by the rows themselves.
+                stiff = steepest(column) * float(spectrum.values.sum()) > STIFF
+                most = np.inf if stiff else STIFF / max(float(spectrum.values.sum()), 1e-300)
+                found = replace(found, rows=(*others, (column, most, spectrum)))
+        return found
+
+    def _of_basis(self, form: MarginForm) -> Generator[None, None, Decompositions]:
+        """Where rows are a kernel matrix, they are decomposed as such."""
+        counts = form.columns[0].counts
+        known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
+        if known or self.fails or form.ridge == 0 or form.bias == "free" or form.kinds:
+            return self
+        assert isinstance(form.features, LinearFeatures)
+        G = form.features.square(counts)
+        if G is None:
+            return self
+        decomposed = yield from decompose(G, 0.0, counts)
+        if decomposed is None:
+            return replace(self, fails=True)
+        return replace(self, kernel=BasisSpectrum(decomposed))
+
+    def _of_kernel(self, form: MarginForm, G: np.ndarray) -> Generator[None, None, Decompositions]:
+        counts = form.columns[0].counts
+        known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
+        if known or self.fails or form.ridge == 0 or form.offsets or G.shape[0] > LARGEST:
+            return self
+        decomposed = yield from decompose(G, float(form.bias == "regularized"), counts)
+        if decomposed is None:
+            return replace(self, fails=True)
+        return replace(self, kernel=KernelSpectrum(decomposed))
+
+    def report(self, form: MarginForm, column: Column) -> Report | None:
+        """The answer to one problem, with its value and bound; None where there is no decomposition for it."""
+        known: KernelSpectrum | BasisSpectrum | Spectrum | None = None
+        if self.kernel is not None and self.kernel.serves(form, column):
+            known = self.kernel
+        elif self.gram is None and unsuited(form, column) is None:
+            known = self._spectrum(column)
+        if known is None:
+            return None
+        point = known.point(form, column)
+        assert point.coef is not None
+        value = primal(form, column, point.coef, point.intercept)[0]
+        return Report.estimated(value, dual(form, column, point.beta, point.sigma).lower, point)
+
+    def _spectrum(self, column: Column) -> Spectrum | None:
+        for other, most, spectrum in self.rows:
+            if _alike(other, column) and steepest(column) <= most:
+                return spectrum
+        return None
+
+
+def steepest(column: Column) -> float:
+    """kappa and the second derivative of the loss, per unit of count."""
+    return column.kappa + float(steepness(column).sum(axis=0).max(initial=0.0) / column.counts.max())
+
+
+def _alike(a: Column, b: Column) -> bool:
+    return np.array_equal(a.y, b.y) and np.array_equal(a.counts, b.counts)

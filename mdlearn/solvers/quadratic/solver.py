@@ -1,0 +1,122 @@
+"""One factorisation for problems without a loss or with the squared loss: their objective is a quadratic."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.forms.certificates.margin import relative_gap
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Steps
+from mdlearn.solvers.common.factoring import Factoring
+from mdlearn.solvers.common.primal_dual import Margins, make_report, report_without_pass
+from mdlearn.solvers.quadratic.columns import quadratic, steepness
+from mdlearn.solvers.quadratic.decompositions import Decompositions
+from mdlearn.solvers.quadratic.orthogonal import solve_stacked, worthwhile
+from mdlearn.solvers.systems.choice import by_rows, system_of
+from mdlearn.solvers.systems.explicit import RowSystem
+
+REFINEMENTS = 4
+"""Most corrections of the solution by its own residual."""
+SEVERAL = 4
+"""Problems of a path for which one decomposition pays."""
+BLURRED = 1e-7
+"""Gap above which slopes at rounded margins are taken to lack digits."""
+
+
+def own_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Multipliers whose representer is the solution itself, for representer coefficients (and a bias behind them).
+
+    Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
+    than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
+    """
+    beta, D = column.slopes(z), steepness(column)
+    extra = column.y * alpha[: z.shape[0]] - column.spread(z) - column.pull - column.sides @ beta
+    used = D.sum(axis=0) > 0
+    ordered = sorted((t.side, t.threshold, t.weight, i) for i, t in enumerate(column.terms) if t.weight > 0)
+    low, high = ([i for side, *_, i in ordered if side == one] for one in (1, -1))
+    for s, t in zip(low, high):
+        share = np.divide(D[s], D.sum(axis=0), out=np.zeros_like(z), where=used)
+        net = beta[s] - beta[t] + share * extra
+        beta[s], beta[t] = np.maximum(net, 0.0), np.maximum(-net, 0.0)
+    return beta
+
+
+class Direct(Factoring):
+    """Solve the linear system of a quadratic objective (``solver="direct"``)."""
+
+    name: ClassVar[str] = "direct"
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
+    needs_ridge: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
+    purpose: ClassVar[str] = "no loss or squared loss: one factorisation; dense rows with moderate d, or a Gram matrix"
+
+    def refusal(self, form: MarginForm) -> str | None:
+        """Anything but a quadratic objective has kinks."""
+        general = super().refusal(form)
+        if general is None and not all(map(quadratic, form.columns)):
+            return "its one linear system knows no kinks (squared loss only)"
+        return general
+
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Decompose once what several forms have in common."""
+        shared = yield from self.prepare(form, options)
+        if not isinstance(before, Decompositions) and left < SEVERAL:
+            return shared
+        return (yield from (before or Decompositions()).extended(form, shared))
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Yield the solution, then its corrections while they lower the residual."""
+        if isinstance(shared, Decompositions):
+            report = shared.report(form, column)
+            yield None
+            if report is not None:  # where rounding makes it a poor one, a factorisation follows
+                yield report
+            shared = shared.gram
+        D = steepness(column).sum(axis=0)
+        system = system_of(form, column, shared, float(D.max()))
+        yield from system.setup()
+        if isinstance(system, RowSystem) and worthwhile(system):
+            yield from solve_stacked(system)
+            return
+        state = Margins(form, column, system)
+        try:
+            yield from system.factor(D)
+        except NotPositiveDefinite:
+            if not by_rows(form):
+                raise ValueError(
+                    "the kernel matrix is not positive semidefinite (a factorisation met a negative pivot); give a "
+                    "positive semidefinite kernel"
+                ) from None
+            return
+        element, z = np.zeros(system.size), np.zeros_like(column.y)
+        beta = column.slopes(z)
+        residual = state.residual(element, beta)
+        size = np.inf
+        for _ in range(1 + REFINEMENTS):
+            now = float(np.abs(residual).max())
+            if not now < 0.5 * size:
+                return
+            size = now
+            try:
+                element = element - system.solve(residual)
+                if form.ridge == 0:  # the factor holds directions by a trace
+                    element = element - system.solve(state.residual(element, column.slopes(state.margins(element))))
+            except NotPositiveDefinite:  # the solution overflowed
+                return
+            z = state.margins(element)
+            beta = column.slopes(z)
+            residual = state.residual(element, beta)
+            stand_for = element - residual / system.metric
+            report = report_without_pass(state, element, z, beta, column.spread(z), stand_for)
+            if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED:
+                own = make_report(state, element, own_multipliers(column, element, z), z)
+                report = max(report, own, key=lambda one: one.lower_bound)
+            yield report

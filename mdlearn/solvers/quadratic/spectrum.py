@@ -1,0 +1,190 @@
+"""One decomposition for a whole grid of quadratic problems: same rows, signs and counts, other weights.
+
+With C = sum_i c_i (r_i - v)(r_i - v)' over the signed rows r_i and their mean v, a problem without a loss or with a
+squared loss of second derivative D per unit of count is, up to a constant,
+
+    1/2 |w|^2 + s/2 w'Cw + D m/2 (v.w)^2 - rho v.w,      s = kappa + D,   rho = a + D m threshold
+
+so w is a multiple of t = (I + s C)^-1 v: with C = V diag(lambda) V', a product with V per problem. A free intercept is
+taken out of C first: C becomes its Schur complement, v what is left of it.
+
+Squaring the rows loses small eigenvalues where s C is huge; then the singular values of the rows themselves are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr, svd
+
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import memory
+from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.solvers.quadratic.columns import along_margins, quadratic, steepness
+from mdlearn.solvers.quadratic.orthogonal import LARGEST, STIFF
+from mdlearn.solvers.systems.choice import by_rows
+from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.weighted_gram import add_outer, mirror
+
+
+@dataclass(frozen=True)
+class Intercept:
+    """What an intercept that nothing else holds is made of.
+
+    Attributes
+    ----------
+    own : float
+        Its entry of C.
+    towards : ndarray of shape (d,)
+        Its row of C over that entry: b = free part - towards . w.
+    mean : float
+        Its entry of v.
+    """
+
+    own: float
+    towards: np.ndarray
+    mean: float
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """C of one column, decomposed: for all problems of the same rows, signs, counts and bias.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Eigenvalues of C, in units of the ridge.
+    vectors : ndarray of shape (n, n)
+    mean : ndarray of shape (n,)
+        v in the basis of the vectors.
+    scale : ndarray of shape (n,)
+        Ridge^(-1/2).
+    intercept : Intercept or None
+        None: there is none, or it is the last column.
+    total : float
+        m, the sum of the counts.
+    regularized : bool
+        Whether the last column is the intercept.
+    left : ndarray of shape (m, r), or None
+        Left singular vectors of the weighted, centred rows, where those were decomposed.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    intercept: Intercept | None
+    total: float
+    regularized: bool
+    left: np.ndarray | None = None
+
+    def coefficients(self, column: Column) -> tuple[np.ndarray, float]:
+        """Return w and b of a problem: O(n^2)."""
+        return self._placed(*self._solved(column))
+
+    def _solved(self, column: Column) -> tuple[np.ndarray, float]:
+        """w in the basis of the vectors, and the free part of the intercept."""
+        D, pull = along_margins(column)
+        s, rho = column.kappa + D, column.mean + self.total * pull
+        t = self.mean / (1.0 + s * self.values)
+        held = float(t @ self.mean)
+        free = 0.0
+        if self.intercept is not None and s > 0:
+            free = self.intercept.mean / (s * self.intercept.own)
+            held += self.intercept.mean * free
+        length = rho / (1.0 + D * self.total * held)
+        return length * t, length * free
+
+    def _placed(self, inner: np.ndarray, free: float) -> tuple[np.ndarray, float]:
+        w = self.scale * (self.vectors @ inner)
+        if self.intercept is not None:
+            return w, free - float(self.intercept.towards @ w)
+        return (w[:-1], float(w[-1])) if self.regularized else (w, 0.0)
+
+    def point(self, form: MarginForm, column: Column) -> Point:
+        """Return the optimum of a problem with its multipliers, for the certificate: one pass over the rows."""
+        inner, free = self._solved(column)
+        coef, intercept = self._placed(inner, free)
+        z = column.y * (form.features.decision(coef) + intercept)
+        sigma = column.spread(z)
+        if self.left is not None and not column.terms:
+            # Long coefficients leave few digits of margins that are nearly equal; the vectors have them all.
+            r, root = self.left.shape[1], np.sqrt(column.counts)
+            apart = self.left @ (np.sqrt(self.values[:r]) * inner[:r])
+            apart += root * (column.y - column.label_mean) * free
+            sigma = -column.kappa * root * apart
+        return Point(column.slopes(z), sigma, coef, intercept)
+
+
+def unsuited(form: MarginForm, column: Column) -> str | None:
+    """Why a problem cannot be solved by a spectrum, or None."""
+    if form.ridge == 0 or column.offset is not None or not by_rows(form) or not quadratic(column):
+        return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
+    if form.bias == "free" and column.kappa + float(steepness(column).sum()) == 0:
+        return "nothing holds the intercept"
+    return None
+
+
+def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None, Spectrum]:
+    """Decompose once for several columns that differ in variance, mean and loss alone.
+
+    Raises
+    ------
+    ValueError
+        For columns that a spectrum does not serve.
+    """
+    first = columns[0]
+    for column in columns:
+        reason = unsuited(form, column)
+        if reason is None and not (np.array_equal(column.y, first.y) and np.array_equal(column.counts, first.counts)):
+            reason = "its columns need the same signs and counts"
+        if reason is not None:
+            raise ValueError(f"one decomposition cannot serve these problems: {reason}")
+    system = RowSystem(form, first)
+    C = np.zeros((system.size, system.size))
+    shift = np.append(first.y, system.centre)
+    yield from add_outer(form.features.rows, system.bias, first.counts, C, shift)
+    mirror(C)
+    intercept, mean, scale = None, system.centre, 1.0 / np.sqrt(system.metric)
+    if form.bias == "free":
+        towards = C[-1, :-1] / C[-1, -1]
+        intercept = Intercept(float(C[-1, -1]), towards, float(mean[-1]))
+        C = C[:-1, :-1] - np.multiply.outer(towards, C[-1, :-1])
+        mean, scale = mean[:-1] - intercept.mean * towards, scale[:-1]
+    C *= np.multiply.outer(scale, scale)
+    yield
+    steepest = max(column.kappa + float(steepness(column).sum(axis=0).max() / first.counts.max()) for column in columns)
+    m = form.features.n_rows
+    left = None
+    if steepest * float(np.trace(C)) > STIFF and (m + system.size) * system.size <= LARGEST:
+        values, vectors, left = yield from _by_rows(system, intercept, scale)
+    else:
+        values, vectors = eigen(C)
+    yield
+    mean = vectors.T @ (scale * mean)
+    regularized = form.bias == "regularized"
+    return Spectrum(np.maximum(values, 0.0), vectors, mean, scale, intercept, first.total, regularized, left)
+
+
+def _by_rows(
+    system: RowSystem, intercept: Intercept | None, scale: np.ndarray
+) -> Generator[None, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Eigenvalues and vectors of C from the singular values of its rows, with their left vectors."""
+    column, m, n = system.column, system.features.n_rows, scale.shape[0]
+    memory.require(32.0 * m * n, f"a decomposition of {m} x {n} numbers", "raise C or use a smaller basis")
+    B = np.empty((m, n))
+    for span in system.features.rows.spans():
+        rows = column.y[span, None] * system.rows(span) - system.centre
+        if intercept is not None:
+            rows = rows[:, :-1] - np.multiply.outer(rows[:, -1], intercept.towards)
+        B[span] = rows * np.sqrt(column.counts[span])[:, None] * scale
+        yield
+    Q, R = qr(B, mode="economic", overwrite_a=True, check_finite=False)
+    yield
+    inner, sizes, rows = svd(R, full_matrices=True, overwrite_a=True, check_finite=False)
+    yield
+    values = np.zeros(n)
+    values[: sizes.shape[0]] = np.square(sizes)
+    return values, rows.T, Q @ inner[:, : sizes.shape[0]]

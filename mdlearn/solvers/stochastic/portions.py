@@ -1,0 +1,100 @@
+"""Stochastic steps over rows that come in portions: what lies between two portions, and the steps over one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn._solvers.sgd import Walk
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.stochastic.solver import LARGEST, SGD
+from mdlearn.solvers.stochastic.task import Stream, Task, Track, calibrate
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where the steps on one column have led.
+
+    Attributes
+    ----------
+    w, total : ndarray of shape (d + 1,)
+        The iterate and the sum of the iterates after step `t0`; the last entry is the intercept's.
+    eta0 : float
+        First step size.
+    t0, t : int
+        Steps before the average starts, and steps so far.
+    """
+
+    w: np.ndarray
+    total: np.ndarray
+    eta0: float
+    t0: int
+    t: int = 0
+
+    @property
+    def current(self) -> np.ndarray:
+        """The average since step t0, before that the iterate."""
+        return self.w if self.t <= self.t0 else self.total / (self.t - self.t0)
+
+
+def begin(
+    engine: SGD, options: dict[str, Any], form: MarginForm, column: Column, steps: int, rng: np.random.Generator
+) -> Descent:
+    """Where a stream begins: at w = 0, with a first step size chosen on the first portion unless it is given.
+
+    `steps` is what a pass over the whole stream takes, as far as that is known.
+    """
+    task, n = Task(form, column), form.features.n_rows
+    eta0 = options["eta0"]
+    work = calibrate(task, Stream(column.counts, rng), n, max(n, steps) * options["epochs"])
+    while eta0 is None:
+        try:
+            next(work)
+        except StopIteration as done:
+            eta0 = done.value
+    zeros = np.zeros(form.features.width + 1)
+    return Descent(zeros, zeros, eta0, engine.start_of_average(steps, options))
+
+
+def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: np.random.Generator) -> Descent:
+    """Take steps over a portion of rows.
+
+    Raises
+    ------
+    ValueError
+        When the steps diverge.
+    """
+    task = Task(form, column)
+    own = np.zeros(form.features.n_rows)  # coefficients of rows, which nobody asks for here
+    u, total = np.append(state.w, own), np.append(state.total, own)
+    track = Track(Walk(state.eta0, state.t0, u, total, state.t), u, total)
+    i, (_, j) = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
+    for start in range(0, steps, task.piece):
+        task.run(track, i[start : start + task.piece], j[start : start + task.piece])
+    d, walk = state.w.shape[0], track.walk
+    w, summed = walk.scale * u[:d], total[:d] + walk.carried * u[:d]
+    with np.errstate(over="ignore", invalid="ignore"):
+        diverged = not float(w @ w) < LARGEST
+    if diverged:
+        raise ValueError(
+            f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"
+        )
+    return replace(state, w=w, total=summed, t=int(walk.t))
+
+
+def restarted(state: Descent, form: MarginForm, column: Column) -> Descent:
+    """The same beginning with a step size that no row of the portion makes diverge."""
+    return replace(state, eta0=Task(form, column).safe_step())
+
+
+def visits(counts: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows in the order of the steps: each as often as its share of the counts says, up to one, in random order.
+
+    So a pass over rows of equal counts meets every row once, which independent draws would not.
+    """
+    ends = np.cumsum(counts)
+    places = (np.arange(steps) + rng.random()) * (ends[-1] / steps)
+    rows = np.minimum(np.searchsorted(ends, places, side="right"), np.flatnonzero(counts)[-1])
+    return rng.permutation(rows).astype(np.int64)

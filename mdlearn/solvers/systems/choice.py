@@ -1,0 +1,72 @@
+"""Which linear system an engine solves: over the rows, block by block, by a stacked QR, or over a Gram matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.features.clustered_rows import BlockRows
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.systems.block_factor import BlockFactor, factored
+from mdlearn.solvers.systems.block_system import BlockSystem
+from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
+from mdlearn.solvers.systems.stacked_qr import StackedSystem
+
+NARROW = 300
+"""Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
+STIFF = 1e4
+"""Slope (or box width) of a loss, in units of a typical multiplier, beyond which linear systems are ill-conditioned."""
+STACKED_LIMIT = 2e7
+"""Rows times columns squared up to which such systems are solved by QR."""
+
+
+def blockwise(form: MarginForm) -> bool:
+    """Whether the rows stand in one block of columns each, and nothing connects blocks but the bias."""
+    features = form.features
+    if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
+        return False
+    rows, most = features.rows, max(features.n_rows, NARROW)
+    alone = isinstance(rows, BlockRows) and rows.separate and rows.width <= most
+    return alone and all(column.kappa == 0 for column in form.columns)
+
+
+def by_rows(form: MarginForm) -> bool:
+    """Whether matrices of the size of the columns are made, rather than of the rows."""
+    features = form.features
+    few = features.width <= max(features.n_rows, NARROW) or blockwise(form)
+    # Without a ridge, w need not be a combination of rows.
+    return isinstance(features, LinearFeatures) and (few or form.ridge == 0)
+
+
+def typical_multiplier(form: MarginForm) -> float:
+    """Multiplier with which one average row would reach margin 1 on its own."""
+    average = float(form.features.squares().mean()) + (form.bias != "none")
+    return 1.0 / average if average > 0 else 1.0
+
+
+def common_start(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
+    """Factor of the first Newton step over rows of blocks, where several columns of squared terms have the same."""
+    if not blockwise(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
+        return None
+    D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]
+    if not all(np.array_equal(D[0], other) for other in D[1:]):
+        return None
+    assert isinstance(form.features, LinearFeatures) and isinstance(form.features.rows, BlockRows)
+    return (yield from factored(form.features.rows, D[0]))
+
+
+Shared = np.ndarray | BlockFactor | None
+"""What columns have in common: a Gram matrix, or the factor of their first step over rows of blocks."""
+
+
+def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
+    """The system to use, with the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
+    if isinstance(shared, np.ndarray):
+        return GramSystem(form, column, shared)
+    m, d = form.features.n_rows, form.features.width
+    stacked = form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF * typical_multiplier(form)
+    if not stacked and blockwise(form):
+        return BlockSystem(form, column, shared)
+    return StackedSystem(form, column) if stacked else RowSystem(form, column)

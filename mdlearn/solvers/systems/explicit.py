@@ -1,0 +1,272 @@
+"""Linear algebra behind the interior engine: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
+
+Q = ridge + kappa sum c_i (r_i - mean)(r_i - mean)' is the quadratic part of the objective and R holds the signed rows;
+signs cancel in R' D R. Elements of the feature space are vectors of coefficients, with the intercept as last entry
+where there is one. Both systems answer the same calls (Sherman-Morrison-Woodbury turns one into the other), so the
+engine is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import TINY
+from mdlearn.numerics import cholesky
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.systems.weighted_gram import Centring, RunningSum, Work, add_outer, copy_lower, mirror
+
+Map = Callable[[np.ndarray], np.ndarray]
+LOST = 1e-8
+"""Difference of 1 and a sum close to it that has lost half its digits."""
+PASS_ROWS = 1 << 19
+"""Rows of which numbers are changed at once: some milliseconds."""
+HOLD = 1e-10
+"""Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
+
+
+def two_passes(
+    system: RowSystem | GramSystem, element: np.ndarray, change: Change
+) -> Generator[None, None, np.ndarray]:
+    """`through` for what cannot be read by blocks."""
+    f = system.decision(element)
+    yield
+    for rows in steps(f.shape[0], PASS_ROWS):
+        f[rows] = change(rows, f[rows])
+        yield
+    return system.adjoint(f)
+
+
+class RowSystem:
+    """Explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        self.form, self.features = form, form.features
+        self.column = column
+        self.bias = form.bias != "none"
+        ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
+        ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
+        self.ridge = form.ridge * ridge
+        self.loose = form.ridge == 0
+        self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
+        self.size = self.ridge.shape[0]
+        # `restrict` holds these rows, and a caller may hold those of another choice beside them.
+        self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
+
+    def setup(self) -> Work:
+        """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
+        column, rows, Q, centring = self.column, self.features.rows, None, None
+        if column.kappa > 0:
+            Q = np.zeros((self.size, self.size))
+            shift = np.append(column.y, self.centre)
+            yield from add_outer(rows, self.bias, column.kappa * column.counts, Q, shift)
+            mirror(Q)
+            Q[np.diag_indices(self.size)] += self.ridge
+            centring = Centring(column.kappa, column.counts, self.centre, self.ridge)
+        self.sum = RunningSum(rows, self.bias, self.ridge if Q is None else Q, centring)
+
+    @property
+    def Q(self) -> np.ndarray:
+        """The quadratic part as a matrix, after `setup`."""
+        return np.diag(self.ridge) if self.sum.Q.ndim == 1 else self.sum.Q
+
+    @kept
+    def centre(self) -> np.ndarray:
+        """Mean signed row."""
+        return self.adjoint(self.column.counts * self.column.y) / self.column.total
+
+    def rows(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Some rows, with the constant column of a bias."""
+        X = self.features.rows.block(rows)
+        return np.hstack([X, np.ones((X.shape[0], 1))]) if self.bias else X
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        rows = self.features.rows
+        return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (x_i, 1)."""
+        w = self.features.rows.adjoint(v)
+        return np.append(w, v.sum()) if self.bias else w
+
+    def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """`adjoint` of what `change` makes of `decision`, range by range."""
+        rows = self.features.rows
+        if not isinstance(rows, Held):
+            return (yield from two_passes(self, element, change))
+        coef, intercept = self.split(element)
+        total = 0.0
+
+        def changed(piece: slice, f: np.ndarray) -> np.ndarray:
+            nonlocal total
+            f += intercept
+            v = change(piece, f)
+            total += float(v.sum())
+            return v
+
+        w = yield from rows.through(coef, changed)
+        return np.append(w, total) if self.bias else w
+
+    def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
+        """`decision` and `adjoint` of at most `most_restricted` rows."""
+        held, d = self.features.rows, self.features.width
+        X = np.ones((rows.shape[0], self.size))
+        for part in steps(rows.shape[0], max(64, SPAN_ENTRIES // self.size)):
+            X[part, :d] = held.block(rows[part])
+        return lambda element: X @ element, lambda v: v @ X
+
+    def quadratic(self, element: np.ndarray) -> np.ndarray:
+        """Q times an element."""
+        return self.ridge * element if self.sum.Q.ndim == 1 else self.sum.Q @ element
+
+    def factor(self, D: np.ndarray) -> Work:
+        """Factor Q + R' D R."""
+        yield from self.sum.to(D)
+        M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
+        mirror(M)
+        if self.loose:
+            # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
+            diagonal = np.diagonal(M)
+            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + HOLD) * diagonal, 1.0)
+        elif self.bias and M[-1, -1] == 0:
+            M[-1, -1] = 1.0  # nothing holds the intercept: it stays
+        self.L = yield from cholesky.cholesky_shifted(M)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the last factor."""
+        return cholesky.finite(cholesky.solve(self.L, rhs))
+
+    def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element."""
+        return (element[:-1], float(element[-1])) if self.bias else (element, 0.0)
+
+
+class GramSystem:
+    """A Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
+
+    def __init__(self, form: MarginForm, column: Column, G: np.ndarray) -> None:
+        self.features = form.features
+        self.column = column
+        self.G = G
+        self.bias = form.bias == "free"
+        self.constant = 1.0 if form.bias == "regularized" else 0.0
+        self.size = G.shape[0] + self.bias
+        self.metric = np.ones(self.size)
+        self.most_restricted = G.shape[0]
+
+    def setup(self) -> Work:
+        """Nothing to prepare."""
+        yield
+
+    def _gram(self, v: np.ndarray) -> np.ndarray:
+        return self.G @ v + self.constant * float(v.sum())
+
+    def decision(self, element: np.ndarray) -> np.ndarray:
+        """f on the training rows."""
+        return self._gram(element[:-1]) + element[-1] if self.bias else self._gram(element)
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        """Sum of v_i (phi_i, 1)."""
+        return np.append(v, v.sum()) if self.bias else v
+
+    def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
+        """`adjoint` of what `change` makes of `decision`, range by range."""
+        return (yield from two_passes(self, element, change))
+
+    def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
+        """`decision` and `adjoint` of at most `most_restricted` rows."""
+        G = self.G[rows]
+
+        def decision(element: np.ndarray) -> np.ndarray:
+            coef, intercept = self.split(element)
+            return G @ coef + intercept
+
+        def adjoint(v: np.ndarray) -> np.ndarray:
+            whole = np.zeros(self.G.shape[0])
+            whole[rows] = v
+            return self.adjoint(whole)
+
+        return decision, adjoint
+
+    def quadratic(self, element: np.ndarray) -> np.ndarray:
+        """Q times an element; the free intercept has no ridge."""
+        column = self.column
+        spread = -column.y * column.spread(column.y * self.decision(element))
+        if self.bias:
+            return np.append(element[:-1] + spread, spread.sum())
+        return element + spread
+
+    def factor(self, D: np.ndarray) -> Work:
+        """Factor I + T^(1/2) G T^(1/2) with T = D + kappa c, over the rows where T > 0.
+
+        The rank-one part of the centring and the border of a free intercept follow by two solves each.
+        """
+        column = self.column
+        T = D + column.kappa * column.counts
+        self.used = np.flatnonzero(T)
+        self.root = np.sqrt(T[self.used])
+        n = self.used.shape[0]
+        B = np.empty((n, n))
+        step = max(32, (1 << 20) // max(n, 1))
+        for i in range(0, n, step):
+            rows = self.used[i : i + step]
+            B[i : i + step] = (self.G[rows] if n == D.shape[0] else self.G[np.ix_(rows, self.used)]) + self.constant
+            B[i : i + step] *= self.root[i : i + step, None]
+            B[i : i + step] *= self.root
+            yield
+        B[np.diag_indices(n)] += 1.0
+        self.L = yield from cholesky.cholesky_shifted(B)
+        p = column.counts * column.y
+        self.rank_one: tuple[np.ndarray, np.ndarray, float] | None = None
+        if column.kappa > 0:
+            q = self._smooth(p)
+            weight, through = column.kappa / column.total, self._gram(q)
+            left = 1.0 - weight * float(p @ through)
+            if left < LOST:  # the same without a difference, because (I + T G) q = p
+                left = max(float(column.y @ (q + D * through)) / column.total, TINY)
+            self.rank_one = (q, p, weight / left)
+        if self.bias:
+            ones = T - (column.kappa * column.label_mean) * p
+            self.border = self._inverse(ones)
+
+    def _smooth(self, g: np.ndarray) -> np.ndarray:
+        """(I + T G)^{-1} g without dividing by T: rows where T is small are kept on the right-hand side."""
+        used, root = self.used, self.root
+        out = g.copy()
+        big = root > 1.0
+        inner = np.where(big, g[used] / np.where(big, root, 1.0), 0.0)
+        rest = g.copy()
+        rest[used[big]] = 0.0
+        out[used[big]] = 0.0
+        out[used] += root * cholesky.solve(self.L, inner - root * self._gram(rest)[used])
+        return out
+
+    def _inverse(self, g: np.ndarray) -> np.ndarray:
+        """(I + N G)^{-1} g with N = T - kappa p p' / m."""
+        out = self._smooth(g)
+        if self.rank_one is not None:
+            q, p, weight = self.rank_one
+            out += q * (weight * float(p @ self._gram(out)))
+        return out
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the last factor."""
+        if not self.bias:
+            return cholesky.finite(self._inverse(rhs))
+        first = self._inverse(rhs[:-1])
+        # Without a row on a kink and without variance nothing holds the intercept: it stays.
+        hold = float(self.border.sum())
+        b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / hold if hold > 0 else 0.0
+        return cholesky.finite(np.append(first - b * self.border, b))
+
+    def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of an element."""
+        if self.bias:
+            return element[:-1], float(element[-1])
+        return element, self.constant * float(element.sum())

@@ -1,0 +1,197 @@
+"""X' D X over row blocks, and a sum of that kind that follows its weights from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cython_blas
+
+from mdlearn._solvers import products
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import Rows, steps
+
+SYRK = cython_blas.__pyx_capi__["dsyrk"]
+Work = Generator[None, None, None]
+PIECE_ENTRIES = 1 << 18
+"""Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
+WIDE = 1024
+"""Rows of the panels of a large matrix."""
+SPARSE = 0.2
+"""Share of stored entries in sparse rows up to which single products are fewer than BLAS makes up for."""
+SPARSE_PRODUCTS = 1 << 24
+"""Products of one piece of sparse rows: about 20 ms."""
+NEAR = 0.5
+"""Changed weights, in units of those that are used, up to which a sum is brought up to date."""
+ALIKE = 1e-15
+"""Relative difference of two weights that rounding makes."""
+LOST = 16.0
+"""By how much the diagonal may fall from its highest before a sum is made anew: what was taken out left rounding."""
+
+
+def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.ndarray | None = None) -> Work:
+    """Add sum_i D_i x_i x_i' to the lower triangle of M, for weights of one sign; yield between pieces.
+
+    Parameters
+    ----------
+    rows : Rows of shape (m, d)
+    bias : bool
+        Whether rows have a last entry 1.
+    D : ndarray of shape (m,)
+    M : ndarray of shape (n, n), n = d or d + 1
+    shift : ndarray of shape (m + n,), optional
+        y and a centre: rows are x_i - y_i centre.
+    """
+    yield from rows.written()
+    if shift is None and isinstance(rows, CsrRows) and _few_entries(rows):
+        yield from _add_sparse(rows, bias, D, M)
+        return
+    m, d = rows.shape
+    chosen = np.flatnonzero(D)
+    for part in steps(chosen.shape[0], max(64, PIECE_ENTRIES // M.shape[0])):
+        piece = chosen[part]
+        weights = D[piece]
+        whole = piece[-1] - piece[0] + 1 == piece.shape[0]
+        B = rows.block(slice(int(piece[0]), int(piece[-1]) + 1) if whole else piece)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if shift is None and (weights == weights[0]).all():
+                _add_alike(B, float(weights[0]), M)
+            else:
+                own = np.empty((piece.shape[0], M.shape[0]))
+                if shift is None:
+                    own[:, :d], own[:, d:] = B, 1.0
+                else:
+                    np.multiply.outer(-shift[piece], shift[m:], out=own)
+                    own[:, :d] += B
+                    own[:, d:] += 1.0
+                own *= np.sqrt(np.abs(weights))[:, None]
+                _add_dense(own, float(np.sign(weights[0])), M)
+        yield
+
+
+def outer_operations(rows: CsrRows) -> float:
+    """Products that `add_outer` makes of all rows of a CSR matrix without a shift."""
+    m, d = rows.shape
+    if not _few_entries(rows):
+        return float(m) * d * d
+    return 0.5 * float(np.square(np.diff(rows.X.indptr).astype(np.float64)).sum())
+
+
+def _few_entries(rows: CsrRows) -> bool:
+    return bool(rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
+
+
+def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:
+    """Add weight B'B to the lower triangle of M, of a large one by panels: Ctrl-C is seen between them."""
+    for part in steps(M.shape[0], WIDE):
+        products.add_dense(B[:, part], weight, M[part, part], SYRK)
+        if part.start:
+            M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
+
+
+def _add_alike(B: np.ndarray, weight: float, M: np.ndarray) -> None:
+    """Add rows of the same weight as they lie; a bias without a column of ones."""
+    d = B.shape[1]
+    _add_dense(B, weight, M[:d, :d])
+    if M.shape[0] > d:
+        M[d, :d] += weight * (np.ones(B.shape[0]) @ B)
+        M[d, d] += weight * B.shape[0]
+
+
+def _add_sparse(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
+    A = rows.X
+    lengths = np.diff(A.indptr).astype(np.float64)
+    done = np.cumsum(0.5 * lengths * lengths + lengths + 1.0)
+    start, m = 0, rows.shape[0]
+    while start < m:
+        before = done[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(done, before + SPARSE_PRODUCTS)))
+        products.add_sparse(A.data, A.indices, A.indptr, D, M, start, stop, bias)
+        yield
+        start = stop
+
+
+def copy_lower(A: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Copy the lower triangle of a matrix, in pieces between which Ctrl-C is seen; what lies above is of no account."""
+    for rows in steps(A.shape[0], 256):
+        out[rows, : rows.stop] = A[rows, : rows.stop]
+    return out
+
+
+def mirror(M: np.ndarray) -> None:
+    """Copy the lower triangle of a matrix to the upper one."""
+    step = 256
+    for start in range(0, M.shape[0], step):
+        rows = slice(start, start + step)
+        M[:start, rows] = M[rows, :start].T
+        corner = M[rows, rows]
+        M[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+
+
+class RunningSum:
+    """Q + sum_i D_i x_i x_i' in the lower triangle of a matrix, kept for the next weights.
+
+    Where few weights change (rows that come and go from the active set of squared hinges), only these are added or
+    taken out again. Where D is a multiple of the counts, the sum is that of Q but for its centring.
+
+    Attributes
+    ----------
+    Q : ndarray of shape (n, n), or (n,) for a diagonal
+    M : ndarray of shape (n, n)
+    """
+
+    def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, centring: Centring | None) -> None:
+        self.rows, self.bias, self.Q, self.centring = rows, bias, Q, centring
+        self.M = np.empty((Q.shape[0], Q.shape[0]))
+        self.D: np.ndarray | None = None
+
+    def to(self, D: np.ndarray) -> Work:
+        """Go to other weights >= 0."""
+        last, self.D = self.D, None  # an interrupted change leaves nothing to go on from
+        change = None if last is None else D - last
+        if change is None or np.count_nonzero(change) > NEAR * np.count_nonzero(D):
+            yield from self._anew(D)
+        else:
+            yield from add_outer(self.rows, self.bias, np.maximum(change, 0.0), self.M)
+            np.maximum(self.highest, np.diagonal(self.M), out=self.highest)
+            yield from add_outer(self.rows, self.bias, np.minimum(change, 0.0), self.M)
+            if not (LOST * np.diagonal(self.M) >= self.highest).all():
+                yield from self._anew(D)
+        self.D = D.copy()  # the caller may write the next weights into the same array
+
+    def _anew(self, D: np.ndarray) -> Work:
+        if self.Q.ndim == 1:
+            self.M.fill(0.0)
+            np.fill_diagonal(self.M, self.Q)
+        else:
+            copy_lower(self.Q, self.M)
+        factor = 0.0 if self.centring is None else self.centring.multiple(D)
+        if self.centring is not None and factor > 0:
+            self.centring.add(factor, self.M)
+            yield
+        else:
+            yield from add_outer(self.rows, self.bias, D, self.M)
+        self.highest = np.diagonal(self.M).copy()
+
+
+@dataclass(frozen=True)
+class Centring:
+    """What Q is made of: ridge + kappa sum_i c_i (r_i - centre)(r_i - centre)', kappa > 0."""
+
+    kappa: float
+    counts: np.ndarray
+    centre: np.ndarray
+    ridge: np.ndarray
+
+    def multiple(self, D: np.ndarray) -> float:
+        """The number by which D is a multiple of the counts; 0 where it is none."""
+        factor = float(D.max() / self.counts.max())
+        return factor if (np.abs(D - factor * self.counts) <= ALIKE * D).all() else 0.0
+
+    def add(self, factor: float, M: np.ndarray) -> None:
+        """Add factor sum_i c_i r_i r_i' to M, which is Q."""
+        share = factor / self.kappa
+        M *= 1.0 + share
+        M[np.diag_indices_from(M)] -= share * self.ridge
+        M += np.multiply.outer((factor * float(self.counts.sum())) * self.centre, self.centre)

@@ -1,0 +1,291 @@
+"""Kernel problems of one hinge term by working sets: greedy steps on a small block of the Hessian, then all margins.
+
+Coordinates are signed multipliers u = side y beta, alpha = u + y pull less what the variance takes. A working set holds
+what is free, what violates its conditions and what is near to doing so. Without a variance term other rows need no
+column of the kernel: those of the support are all that is ever computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Protocol
+
+import numpy as np
+
+import mdlearn._solvers.greedy as kernels
+from mdlearn.forms.certificates.margin import relative_gap
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import cholesky
+from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, gathered
+
+PIECE = 1 << 23
+"""Entries that one call of a kernel touches: about 10 ms."""
+FIRST = 0.1
+"""Violation, in units of margins, at which the first steps over all rows end."""
+COARSE, FINE = 1e-3, 1e-6
+"""What a working set is solved to at most, in units of margins, where new rows enter and where none do."""
+MANY = 0.05
+"""Share of the rows beyond which those that need new columns of the Hessian are many."""
+NEAR, CLOSE = 0.15, 0.01
+"""Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
+BUDGET, LONGER, LONGEST = 4, 5, 100
+"""Greedy steps per row of a working set, after which a Newton step is tried; how many times as many after every such
+step, and the most: on a nearly singular block Newton steps gain little."""
+EASY = 2
+"""Newton steps after which a working set counts as laborious, and other rows should have their turn soon."""
+NEWTON, FIXES, HALVINGS = 8, 3, 30
+"""Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
+ROUNDS, PATIENCE = 60, 4
+"""Most rounds, and rounds without progress after which sweeps take over."""
+ONWARD, RISE = 0.8, 0.02
+"""What progress leaves of the gap, or adds to the lower bound."""
+
+
+class Hessian(Protocol):
+    """What working sets need: see `mdlearn.solvers.dual_hessian.hessian`."""
+
+    settles: float
+    """What a block that is solved leaves of the violations."""
+    dear: float
+    """Violation, relative to the worst, from which rows enter that are not `cheap`, where they are many."""
+
+    @property
+    def cheap(self) -> np.ndarray:
+        """Rows whose part of a block costs little more than a copy."""
+
+    def block(self, index: np.ndarray) -> Block:
+        """The Hessian (or an upper bound) between some rows."""
+
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
+        """(alpha, f) of signed weights q; f with the bias it knows. `Hq` is their product, where it is known."""
+
+    def intercept(self, alpha: np.ndarray) -> float:
+        """The bias in f of the last answer: one that is regularized, or that a variance holds."""
+
+
+def suits(form: MarginForm, column: Column) -> bool:
+    """Whether a column has one term of finite weight, and a free bias asks for the sum of u at most."""
+    if len(column.terms) != 1 or column.hard or not column.whole or column.terms[0].weight == 0:
+        return False
+    return form.bias != "free" or column.kappa > 0 or not column.pull.any()
+
+
+class Quadratic:
+    """A column in signed multipliers u."""
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column, m = form, column, column.y.shape[0]
+        self.signs = column.y * column.sides[0]
+        far = self.signs * column.caps[0]
+        self.low, self.high = np.minimum(far, 0.0), np.maximum(far, 0.0)
+        self.soft = np.ascontiguousarray(column.softness[0])
+        self.target = column.y * column.kinks[0]
+        self.pull = column.y * column.pull
+        self.paired = form.bias == "free" and column.kappa == 0
+        self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
+        self.u = np.zeros(m)
+
+    def climb(
+        self,
+        H: np.ndarray,
+        rows: np.ndarray | slice,
+        e: np.ndarray,
+        enough: float,
+        border: np.ndarray,
+        omega: float,
+        budget: int = BUDGET,
+    ) -> Generator[None, None, float]:
+        """Greedy steps on some rows, whose gradient e is kept up to date, until `enough`; the violation left."""
+        u, n = self.u[rows].copy(), H.shape[0]
+        box = kernels.Box(H, border, omega, self.soft[rows], self.low[rows], self.high[rows], u, e, np.empty((4, n)))
+        steps = kernels.pairs if self.paired else kernels.doubles
+        most, left = max(64, PIECE // n), budget * n
+        while left > 0:
+            count = steps(box, min(most, left), enough)
+            left -= count
+            yield
+            if box.violation <= enough or count == 0:
+                break
+        self.u[rows] = u
+        return float(box.violation)
+
+    def gradient(self, product: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Gradient of the dual at u, with H (u + pull)."""
+        return np.asarray(self.target - product - self.soft * u)
+
+    def shift(self, e: np.ndarray) -> float:
+        """Free bias: that of the free rows, else the one at which the largest violation is least."""
+        if not self.paired:
+            return 0.0
+        free = (self.u > self.low) & (self.u < self.high)
+        if free.any():  # a row far on the wrong side, not yet in any working set, must not move it
+            return float(np.median(e[free]))
+        up, down = e[self.u < self.high], e[self.u > self.low]
+        if not up.shape[0] and not down.shape[0]:  # all boxes are empty: weights below the smallest number
+            return 0.0
+        top = float(up.max()) if up.shape[0] else float(down.min())
+        return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
+
+    def balance(self) -> None:
+        """Make the sum of u 0 where it has to be, by less of what there is too much of."""
+        excess = float(self.u.sum()) if self.paired else 0.0
+        heavy = self.u * excess > 0
+        if heavy.any():
+            self.u[heavy] *= 1.0 - excess / float(self.u[heavy].sum())
+
+    def free(self, u: np.ndarray) -> int:
+        """Number of rows inside their boxes."""
+        return int(np.count_nonzero((u > self.low) & (u < self.high)))
+
+    def violation(self, e: np.ndarray) -> np.ndarray:
+        """How far gradients point inside the boxes."""
+        return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
+
+
+class WorkingSets(Quadratic):
+    """Rounds of working sets on a Hessian."""
+
+    def __init__(self, form: MarginForm, column: Column, hessian: Hessian) -> None:
+        super().__init__(form, column)
+        self.hessian, self.b = hessian, 0.0
+        self.known: np.ndarray | None = None  # the gradient at u, where it begins with one
+
+    def beta(self) -> np.ndarray:
+        """Multipliers, shape (1, m)."""
+        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
+
+    def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
+        """First steps from u = 0 on the whole matrix: its rows are read where they lie."""
+        e = self.target.copy()
+        if self.pull.any():
+            e -= R @ self.pull + border * (omega * float(border @ self.pull))
+        yield from self.climb(R, slice(None), e, FIRST * self.scale, border, omega)
+
+    def run(self) -> Steps:
+        """Yield a report per round; end where rounds no longer help."""
+        least, highest, mark, stalled = np.inf, -np.inf, np.inf, 0
+        for _ in range(ROUNDS):
+            self.settle()
+            product = None if self.known is None else self.target - self.known - self.soft * self.u
+            self.known = None
+            alpha, f = yield from self.hessian.answer(self.u + self.pull, product)
+            e = self.target - f - self.soft * self.u
+            shift = self.shift(e)
+            e -= shift
+            self.b = shift if self.paired else self.hessian.intercept(alpha)
+            report = self.report(alpha, f)
+            yield report
+            rising = report.lower_bound > highest + RISE * abs(highest)
+            least, highest = min(least, report.objective), max(highest, report.lower_bound)
+            gap = relative_gap(self.column, least, highest)
+            stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
+            if stalled >= PATIENCE:
+                return
+            yield from self.improve(e)
+
+    def settle(self) -> None:
+        """Take from the sum of u what rounding left there: a large bias would multiply it."""
+        if self.paired:
+            room = np.minimum(self.u - self.low, self.high - self.u)
+            i = int(room.argmax())
+            self.u[i] -= min(max(math.fsum(self.u), -room[i]), room[i])
+
+    def report(self, alpha: np.ndarray, f: np.ndarray) -> Report:
+        """Objective and bound as they follow from alpha and f: what they are exactly, the certificate finds out."""
+        column, beta = self.column, self.beta()
+        sigma = column.y * alpha - (column.sides @ beta + column.pull)
+        squares = max(float(alpha @ f), 0.0)
+        value = objective_at(self.form, column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
+        lower = column.bound(beta, sigma) - 0.5 * squares
+        return Report.estimated(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
+
+    def improve(self, e: np.ndarray, only: np.ndarray | None = None) -> Generator[None, None, None]:
+        """Choose a working set at the gradient e, `only` among some rows, and solve on it."""
+        violation = self.violation(e)
+        worst = float(violation.max())
+        near = float(np.clip(2.0 * worst, CLOSE * self.scale, NEAR * self.scale))
+        free = (self.u > self.low) & (self.u < self.high)
+        cheap = self.hessian.cheap
+        new = (violation > 0) & ~cheap
+        many = np.count_nonzero(new) > MANY * new.shape[0]
+        if many:
+            # Most of them stop violating once the worst are settled.
+            new &= violation > self.hessian.dear * worst
+        wanted = free | ((violation > 0) | (np.abs(e) < near)) & cheap | new
+        rows = np.flatnonzero(wanted if only is None else wanted & only)
+        if rows.shape[0] == 0:
+            return
+        H = yield from self.hessian.block(rows)
+        g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
+        # What the block leaves out need not be solved further than it changes things.
+        good = self.hessian.settles * worst
+        enough = max(min(good, (COARSE if many else FINE) * self.scale), 1e-14 * self.scale)
+        left, budget = (yield from self.climb(H, rows, g, enough, zeros, 0.0)), BUDGET
+        for attempt in range(NEWTON):
+            enough = enough if attempt < EASY else max(enough, good)
+            if left <= enough:
+                return
+            yield from self.newton(H, rows, g)
+            budget = min(LONGER * budget, LONGEST)
+            left = yield from self.climb(H, rows, g, enough, zeros, 0.0, budget)
+
+    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
+        """Solve on the free rows of a working set, leaving behind those at a bound."""
+        u, low, high = self.u[rows], self.low[rows], self.high[rows]
+        free, to = (u > low) & (u < high), u.copy()
+        gradient, first = g.copy(), np.zeros_like(u)
+        for fix in range(FIXES):
+            i = np.flatnonzero(free)
+            if i.shape[0] == 0:
+                return
+            A = yield from gathered(H, i, i)
+            A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
+            yield
+            try:
+                L = yield from cholesky.cholesky(A)
+            except cholesky.NotPositiveDefinite:
+                return
+            p = cholesky.solve(L, gradient[i])
+            if self.paired:
+                v = cholesky.solve(L, np.ones(i.shape[0]))
+                p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
+            if fix == 0:
+                first[i] = p
+            new = to[i] + p
+            outside = (new < low[i]) | (new > high[i])
+            to[i] = np.clip(new, low[i], high[i])
+            move = to - u
+            gradient = g - H @ move - self.soft[rows] * move
+            yield
+            if not outside.any():
+                break
+            free[i[outside]] = False
+        move, size = to - u, float(np.abs(to).sum())
+        gain = 0.5 * float(move @ (g + gradient))
+        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * size):
+            yield from self.shorter(H, rows, g, first)
+            return
+        self.u[rows], g[:] = to, gradient
+
+    def shorter(
+        self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, direction: np.ndarray
+    ) -> Generator[None, None, None]:
+        """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
+        u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
+        length, tries = 1.0, HALVINGS
+        if self.paired:
+            room = np.where(direction > 0, high - u, np.where(direction < 0, low - u, 0.0))
+            moving = direction != 0
+            length, tries = float(min(1.0, (room[moving] / direction[moving]).min(initial=1.0))), 1
+        for _ in range(tries):
+            to = np.clip(u + length * direction, low, high)
+            move = to - u
+            gradient = g - H @ move - soft * move
+            yield
+            if float(move @ (g + gradient)) > 0:
+                self.u[rows], g[:] = to, gradient
+                return
+            length *= 0.5

@@ -1,0 +1,153 @@
+"""Where working sets begin: which Hessian a kernel problem needs, and the first multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.common.warm_start import first_multipliers
+from mdlearn.solvers.dual_hessian.cholesky_ordered import FactoredGram
+from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
+from mdlearn.solvers.dual_hessian.hessian import DeflatedGram, KnownGram, PlainGram, SharedGram
+from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
+from mdlearn.solvers.working_set.block_ascent import WorkingSets, suits
+from mdlearn.solvers.working_set.path_newton import begun_near
+from mdlearn.solvers.working_set.subsample_start import Sample
+
+FEW = 1000
+"""Rows up to which the whole Gram matrix costs next to nothing."""
+MUCH = 0.45
+"""Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
+BAND = 0.1
+"""Distance from the kink, in units of margins, up to which a first look may be wrong."""
+FIRST_ERROR = 1e-3
+"""Violation, in units of margins, at which the first steps on a supposed support end."""
+PLAIN = 500
+"""Rows up to which the Hessian of all of them is cheaper than a choice."""
+Start = Generator[None, None, WorkingSets]
+
+
+def lazy(form: MarginForm) -> bool:
+    """Whether the rows of the support may be all of the Gram matrix that is needed."""
+    features, (column, *others) = form.features, form.columns
+    if others or not isinstance(features, KernelFeatures) or features.ready:
+        return False
+    sparse = column.kappa == 0 and not column.pull.any() and suits(form, column)
+    return sparse and features.kernel.plain and features.n_rows > FEW
+
+
+def from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:
+    """Begin at the support that a sample of the rows shows."""
+    features = form.features
+    assert isinstance(features, KernelFeatures)
+    if column.start is not None:
+        work = WorkingSets(form, column, KnownGram(features, constant))
+        if from_start(work):
+            return work
+    gradient = yield from Sample(form, column, rng).solve(features, constant)
+    work = WorkingSets(form, column, KnownGram(features, constant))
+    band = BAND * work.scale
+    reach = np.where(work.signs > 0, gradient, -gradient)
+    if np.count_nonzero(reach > band) > MUCH * features.n_rows:
+        G = yield from features.gram()
+        return (yield from from_all(form, column, PlainGram(G, constant, column)))
+    guess(work, np.where(reach > band, gradient, 0.0), features.squares() + constant)
+    rows = np.flatnonzero(reach >= band)
+    e = work.target[rows] - constant * float(work.u.sum())
+    H = yield from work.hessian.block(rows)
+    e -= (H - constant) @ work.u[rows] + work.soft[rows] * work.u[rows]
+    yield from work.climb(H, rows, e, FIRST_ERROR * work.scale, np.zeros(rows.shape[0]), 0.0)
+    return work
+
+
+def guess(work: WorkingSets, gradient: np.ndarray, length: np.ndarray) -> None:
+    """Multipliers that each row would choose by itself; their sum is 0 where it has to be."""
+    length = length + work.soft
+    step = np.divide(gradient, length, out=np.zeros_like(gradient), where=length > 0)
+    work.u = np.clip(step, work.low, work.high)
+    work.balance()
+
+
+def from_start(work: WorkingSets) -> bool:
+    """Take the multipliers of the column's own start, if it has one that is better than zeros; say whether it has."""
+    found = first_multipliers(work.form, work.column)
+    if found is None:
+        return False
+    work.u = work.signs * found[0][0]
+    work.balance()
+    return True
+
+
+def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) -> Start:
+    """Begin with steps over all rows, or at the column's start."""
+    if form.bias == "free" and column.kappa > 0:
+        return (yield from bordered(form, column, hessian))
+    work = WorkingSets(form, column, hessian)
+    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from begun_near(work, hessian))):
+        yield from work.over_all(hessian.R, hessian.border, hessian.omega)
+    return work
+
+
+def bordered(form: MarginForm, column: Column, inner: PlainGram | SharedGram) -> Start:
+    """Begin a problem whose variance holds a free bias."""
+    hessian = yield from BorderedGram(inner, column).hold()
+    work = WorkingSets(form, column, hessian)
+    if not from_start(work):
+        yield from work.over_all((yield from hessian.matrix()), hessian.border, hessian.omega)
+    return work
+
+
+def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator) -> Start:
+    """Begin a problem with a variance term that shares nothing with others."""
+    if G.shape[0] <= PLAIN:
+        R = yield from reduce_gram(G, constant, column.kappa, column.counts, 0.0)
+        if R is not None:
+            return (yield from from_all(form, column, SharedGram(G, R, constant, column)))
+    deflated = DeflatedGram(G, constant, column)
+    if (yield from deflated.lead()):
+        return (yield from from_all(form, column, deflated))
+    features = form.features
+    assert isinstance(features, KernelFeatures)
+    gradient = yield from Sample(form, column, rng).solve(features, constant)
+    factored = FactoredGram(G, constant, column)
+    work = WorkingSets(form, column, factored)
+    band = BAND * work.scale
+    guess(work, gradient, features.squares() + constant)
+    rows = np.flatnonzero((gradient > work.low - band) & (gradient < work.high + band))
+    yield from factored.factor(rows)
+    if form.bias == "free":
+        work.hessian = yield from BorderedGram(factored, column).hold()
+    _, f = yield from work.hessian.answer(work.u + work.pull)
+    yield from work.improve(work.target - f - work.soft * work.u, factored.place >= 0)
+    return work
+
+
+def by_working_sets(form: MarginForm, column: Column) -> bool:
+    """Whether working sets take a column: those of kernels with one hinge term do."""
+    return isinstance(form.features, KernelFeatures) and suits(form, column)
+
+
+def begun(
+    form: MarginForm, column: Column, shared: Shared, rng: np.random.Generator
+) -> Generator[None, None, WorkingSets | None]:
+    """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""
+    constant = shared.constant
+    if shared.G is None:
+        return (yield from from_sample(form, column, constant, rng))
+    if column.kappa == 0:
+        return (yield from from_all(form, column, PlainGram(shared.G, constant, column)))
+    try:
+        if len(form.columns) == 1 and shared.R is None:
+            return (yield from with_variance(form, column, shared.G, constant, rng))
+        R = yield from shared.reduced(column)
+        if R is not None:
+            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column, shared.edge)))
+        deflated = DeflatedGram(shared.G, constant, column)
+        yield from deflated.lead()
+        return (yield from from_all(form, column, deflated))
+    except NotPositiveDefinite:
+        return None

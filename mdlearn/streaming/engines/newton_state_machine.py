@@ -1,0 +1,303 @@
+"""Newton's method over row blocks: one pass for a step of every column, kinks rounded ever less.
+
+A pass gives value, gradient, Hessian and a dual bound at one point of each column. Steps are full ones where they gain
+what they promise; else a second pass looks along the line. Kinks are rounded on a half width h, which falls once a
+step promises less than what the rounding costs, until only so many rows are within h of a kink as may be held in
+memory. These are gathered; all others stay at the bound where they are, and the problem over the gathered rows is
+solved exactly. The next pass says what that is worth, and gathers again where rows have changed sides.
+
+What lies between two passes is in `State`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.row_blocks.source import Sums
+from mdlearn.forms.margin import Column
+from mdlearn.forms.proof import Certificate, gap_between
+from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
+from mdlearn.streaming.engines.kink_subproblem import NearRows, minimise
+from mdlearn.streaming.engines.primal_dual import DONE, GATHER, LINE, STEP, State
+from mdlearn.streaming.sums.certificate import Exact, Multipliers
+from mdlearn.streaming.sums.margins import REACH, DualSums, StreamedForm, dual_value
+from mdlearn.streaming.sums.passes import Along, Evaluate, Gather, Near
+
+LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
+ARMIJO, ROUNDING = 1e-4, 1e-14
+ENOUGH = 0.5
+"""Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
+NARROWER = 1.0 / 3.0
+"""Smallest factor of h from one round to the next: the steps from one to the next stay few."""
+CROWD, FIRM, CROWDED = 0.8, 1e-3, 0.03
+"""Share of the rows near a kink that a smaller h leaves there, from which they sit on it; what a step may then promise,
+in units of what rounding costs, for the path to be straight; and the factor of h."""
+FRUITLESS = 3
+"""Solutions over gathered rows without progress after which no more are gathered."""
+PATIENCE, SMOOTH = 8, 40
+"""Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
+hinges make many short steps before the last one meets the optimum."""
+STRICTER, STRICTEST = 1e-2, 1e-7
+"""Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
+SHORTEST = 1e-16
+"""Step, relative to the point, that is rounding."""
+FALLS = 1e-3
+"""Relative fall of the objective that is progress, whatever the gap does."""
+LOOSE, ADRIFT = 1e-15, 1e-6
+"""Shares of the largest second derivatives: below the first rows hold no intercept; then they do with the second."""
+LEAST = 1e-13
+"""h at which the rounding of margins of size 1 shows."""
+ENDLESS, VANISHED = 1e9, 1e-9
+"""Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
+negative."""
+HELD_BYTES, PER_COEFFICIENT = 16e6, 5
+"""Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+Task = Along | Evaluate | Gather
+
+
+class BlockNewton:
+    """The steps between passes.
+
+    Parameters
+    ----------
+    form : StreamedForm
+    tol : float
+    state : State
+        Where to begin; it is written to.
+    held : int, optional
+        Rows that may be gathered for one column.
+    """
+
+    def __init__(self, form: StreamedForm, tol: float, state: State, held: int | None = None) -> None:
+        self.form, self.tol, self.state, self.R = form, tol, state, form.punished
+        share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
+        self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
+
+    def work(self) -> Task | None:
+        """What the next pass has to do; None: nothing."""
+        state = self.state
+        for mode in (LINE, STEP, GATHER):
+            at = np.flatnonzero(state.mode == mode).tolist()
+            if not at:
+                continue
+            places, W, h = tuple(at), state.W[at], state.h[at]
+            if mode == LINE:
+                return Along(self.form, places, W, state.P[at], h, LENGTHS)
+            if mode == GATHER:
+                return Gather(self.form, places, W, REACH * h)
+            arrived = W + state.length[at, None] * state.P[at]
+            return Evaluate(self.form, places, arrived, h, W, state.P[at], state.before[at])
+        return None
+
+    def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
+        """Go on with what a pass found."""
+        for i, j in enumerate(work.places):
+            mine = {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
+            if isinstance(work, Along):
+                self._choose(j, mine)
+                continue
+            evaluated = isinstance(work, Evaluate)
+            step = self._arrive(j, work.W[i], mine) if evaluated else self._solve(j, work.W[i], mine, sums[f"near {i}"])
+            try:
+                yield from step
+            except NotPositiveDefinite:  # numbers beyond float64: the best point so far is the answer
+                self.state.mode[j] = DONE
+
+    def multipliers(self) -> tuple[Multipliers, ...]:
+        """Of the best bounds."""
+        state = self.state
+        return tuple(
+            Multipliers(
+                state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), float(state.lower_dh[j]), state.exact[j]
+            )
+            for j in range(len(self.form.columns))
+        )
+
+    def reported(self) -> list[tuple[float, float, np.ndarray]]:
+        """Objective, bound and coefficients of every column, as passes have found them, in units of the columns.
+
+        Without a ridge they are estimates.
+        """
+        state, p = self.state, len(self.form.columns)
+        if self.form.ridge == 0:
+            return [(math.inf, -math.inf, state.best_W[j]) for j in range(p)]
+        return [(float(state.best[j]), float(state.lower[j]), state.best_W[j]) for j in range(p)]
+
+    def reopen(self, certificates: list[Certificate]) -> bool:
+        """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
+        state, found = self.state, False
+        for j, one in enumerate(certificates):
+            if one.converged or state.strict[j] < STRICTEST or state.stalled[j] >= self._patience(j):
+                continue
+            found = True
+            state.strict[j] *= STRICTER
+            state.mode[j], state.stalled[j], state.gap[j] = STEP, 0, math.inf
+            state.lower[j] = one.lower_bound / (self.form.unit * self.form.columns[j].column.unit)
+        return found
+
+    def _patience(self, j: int) -> int:
+        return PATIENCE if self.form.columns[j].kinked else SMOOTH
+
+    def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
+        """Everything of the objective but the losses."""
+        one = self.form.columns[j]
+        column, first = one.column, float(sums["first"])
+        value = 0.5 * float(self.R @ (w * w)) - column.mean * (float(one.centre @ w) + first / column.total)
+        return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / column.total)
+
+    def _arrive(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> Generator[None, None, None]:
+        """Judge the point that a step has led to, and plan the next."""
+        state, one = self.state, self.form.columns[j]
+        column, rest = one.column, self._value(j, w, sums)
+        value, rounded = rest + float(sums["value"]), rest + float(sums["rounded"])
+        promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING * abs(state.value[j])
+        if state.slope[j] < 0 and state.length[j] == 1.0 and not rounded <= state.value[j] + promised:
+            state.mode[j] = LINE
+            return
+        if not np.isfinite(rounded):
+            state.mode[j] = DONE
+            return
+        self._check_attained(column, value)
+        H = sums["hessian"] - (column.kappa * column.total) * np.multiply.outer(one.centre, one.centre)
+        H[np.diag_indices_from(H)] += self.R
+        if self.form.bias == "free":
+            firm = column.total * max((t.steepest for t in column.terms if t.kind != "hinge"), default=0.0)
+            if not H[-1, -1] > LOOSE * firm:
+                H[-1, -1] += ADRIFT * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
+        gradient = self.R * w - sums["element"]
+        L = yield from cholesky_shifted(H)
+        step = -solve(L, gradient)
+        decline = -float(gradient @ step)
+        # What rounding costs: the losses less what their multipliers say of them at these margins.
+        cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
+        cost -= column.mean * float(one.centre @ w)
+        estimated = self.form.ridge == 0
+        lower = value - max(cost, 0.0) - decline if estimated else self._bound(j, w, sums, "")
+        if one.kinked:
+            moved = self._bound(j, state.W[j] + state.P[j], sums, "moved ")
+            if moved > max(lower, state.lower[j]):
+                self._bounded(j, moved, state.W[j], state.P[j], state.before[j], state.h[j] - state.before[j])
+        self._note(j, w, value, lower, step)
+        state.before[j] = state.h[j]
+        state.W[j], state.P[j], state.length[j], state.value[j], state.slope[j] = w, step, 1.0, rounded, -decline
+        if state.mode[j] == DONE or not one.kinked:
+            return
+        inside = float(sums["inside"])
+        crowded = inside > CROWD * state.inside[j]
+        settled = decline <= (FIRM if crowded else ENOUGH) * cost
+        if inside <= self.held and (settled or not w.any()) and not state.plain[j]:
+            state.mode[j], state.P[j] = GATHER, 0.0
+        elif settled:
+            h = state.h[j] * (CROWDED if crowded else max(NARROWER, 0.7 * self.held / max(inside, 1.0)))
+            # Along the path of optima, where rows that stay within h keep their multipliers.
+            state.P[j] += solve(L, sums["drift"]) * (h - state.h[j])
+            state.h[j], state.value[j], state.slope[j], state.inside[j] = h, math.nan, math.nan, inside
+
+    def _check_attained(self, column: Column, value: float) -> None:
+        """ValueError where an objective without a ridge falls without end, or towards 0 and never gets there."""
+        least = column.at_zero
+        if self.form.ridge > 0 or not column.terms:
+            return
+        if value < -ENDLESS * least or (column.kappa == 0 and column.mean == 0 and value < VANISHED * least):
+            raise ValueError(
+                "without a squared norm in the objective there is no optimum on these row blocks: it falls along a "
+                "direction without end; give the squared norm a positive weight"
+            )
+
+    def _bound(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], which: str) -> float:
+        """The dual's value from its sums."""
+        one = self.form.columns[j]
+        column, first = one.column, float(sums[f"{which}first"])
+        variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
+        e = sums[f"{which}element"] + column.kappa * first * one.centre
+        bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
+        return dual_value(self.form, j, w, DualSums(bound, part, variance, e, sums[f"{which}half"]))[0]
+
+    def _bounded(
+        self, j: int, lower: float, W: np.ndarray, P: np.ndarray | float, h: float, dh: float = 0.0, exact: Any = None
+    ) -> None:
+        """Keep a bound, and what its multipliers are made of."""
+        state = self.state
+        state.lower[j], state.lower_W[j], state.lower_P[j], state.lower_h[j] = lower, W, P, h
+        state.lower_dh[j], state.exact[j] = dh, exact
+
+    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: Near) -> Generator[None, None, None]:
+        """Judge a point, and solve the problem over the rows that are near a kink there."""
+        state, one = self.state, self.form.columns[j]
+        value = self._value(j, w, sums) + float(sums["value"])
+        if value < state.best[j]:
+            state.best[j], state.best_W[j] = value, w
+        self._close(j)
+        if state.mode[j] == DONE:
+            return
+        if state.stalled[j] >= FRUITLESS:  # rows on a kink are more than may be held: go on rounding
+            state.mode[j], state.plain[j], state.stalled[j], state.length[j] = STEP, True, 0, 0.0
+            state.W[j], state.value[j], state.slope[j] = state.best_W[j], math.nan, math.nan
+            return
+        Q = sums["spread"]
+        Q[np.diag_indices_from(Q)] += self.R
+        fixed = sums["element"] + one.column.mean * one.centre
+        found, beta = yield from minimise(NearRows(one, near, Q, fixed), w, float(state.h[j]))
+        alpha = near.y * (one.column.sides @ beta)
+        e = fixed + alpha @ near.X - (Q @ found - self.R * found)
+        bound, part = (
+            float(sums[name]) + sum(t.bound(b[rows], near.counts[rows]) for t, b in zip(one.column.terms, beta))
+            for name, rows in (("bound", slice(None)), ("part", near.y > 0))
+        )
+        half = sums["half"] + np.where(near.y > 0, alpha, 0.0) @ near.X
+        variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
+        lower = dual_value(self.form, j, found, DualSums(bound, part, variance, e, half))[0]
+        if lower > state.lower[j]:
+            # The multipliers of the variance belong to the new point.
+            self._bounded(j, lower, w, found - w, float(state.h[j]), exact=Exact(near.block, near.row, beta))
+        state.W[j] = found
+
+    def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
+        """Keep the best point and the best bound; say when a column is done.
+
+        Without a ridge, where multipliers have a condition to meet, they are those of the full step: moved along the
+        second derivatives, slopes meet it. Where kinks are rounded, every pass is progress, whatever the gap is, until
+        h is as small as rounding.
+        """
+        state, estimate, kinked = self.state, self.form.ridge == 0, self.form.columns[j].kinked
+        falling = value < (1.0 - FALLS) * state.best[j]
+        if value < state.best[j]:
+            state.best[j], state.best_W[j] = value, w
+        if lower > state.lower[j] or estimate:
+            self._bounded(j, lower, w, step if estimate else 0.0, float(state.h[j]))
+        self._close(j, onward=falling or (kinked and state.h[j] > LEAST))
+
+    def _close(self, j: int, onward: bool = False) -> None:
+        """Look at the gap; a column is done when it is small, or stands still though it is not on its way elsewhere."""
+        state = self.state
+        best = float(state.best[j])
+        gap = gap_between(best, min(float(state.lower[j]), best), self.form.columns[j].column.at_zero, False)
+        onward = onward or gap < 0.9 * state.gap[j]
+        state.stalled[j] = 0 if onward else state.stalled[j] + 1
+        state.gap[j] = min(gap, state.gap[j])
+        if gap <= self.tol * state.strict[j] or state.stalled[j] >= self._patience(j):
+            state.mode[j] = DONE
+
+    def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:
+        """The best length along the line; between two slopes of different signs, where their chord is 0."""
+        state, one = self.state, self.form.columns[j]
+        w, p = state.W[j], state.P[j]
+        cross, square = sums["moments"]
+        linear = float(self.R @ (w * p)) + one.column.kappa * cross - one.column.mean * float(one.centre @ p)
+        slopes = linear + LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
+        falling = np.flatnonzero(slopes < 0)
+        if not falling.shape[0]:  # too long a step by far: look along a short part of it
+            state.P[j] *= LENGTHS[0]
+            state.slope[j] *= LENGTHS[0]
+            if not np.abs(state.P[j]).max() > SHORTEST * np.abs(w).max(initial=0.0):
+                state.mode[j] = DONE
+            return
+        last = int(falling[-1])
+        length = float(LENGTHS[last])
+        if last + 1 < LENGTHS.shape[0]:
+            length += (LENGTHS[last + 1] - length) * slopes[last] / (slopes[last] - slopes[last + 1])
+        state.length[j], state.mode[j], state.slope[j], state.value[j] = length, STEP, math.nan, math.nan

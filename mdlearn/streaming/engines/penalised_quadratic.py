@@ -1,0 +1,164 @@
+"""A quadratic with an L1 or L2,1 penalty in memory: steps of a proximal Newton method, and bounds from below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from itertools import islice
+
+import numpy as np
+
+from mdlearn.forms.composite import CLEAN, Composite, Product
+from mdlearn.forms.joint.point import CompositePoint, Look, lengths
+from mdlearn.solvers.proximal_gradient.fista import Accelerated
+
+SAME = 1e-14
+"""Relative difference of two objectives that is rounding."""
+LIGHTER = 0.9
+"""Share of the penalty whose minimiser has a tangent less steep than the whole of it."""
+MOST = 10_000
+"""Steps and heartbeats of one minimisation."""
+
+
+class QuadraticModel(Composite):
+    """sum_j [ g_j . (v_j - w_j) + 1/2 (v_j - w_j)' H_j (v_j - w_j) ] + sum_i beta_i |V_i| over V of shape (n, k).
+
+    Parameters
+    ----------
+    H : ndarray of shape (k, n, n)
+    G, W : ndarray of shape (n, k)
+    beta : ndarray of shape (n,)
+    sizes : ndarray of shape (n,) or float, default 0
+        What the terms of G added up to without their signs.
+    """
+
+    def __init__(
+        self, H: np.ndarray, G: np.ndarray, W: np.ndarray, beta: np.ndarray, sizes: np.ndarray | float = 0.0
+    ) -> None:
+        super().__init__(None, "none", G.shape[1], np.zeros_like(beta), beta)  # type: ignore[arg-type]  # no rows here
+        self.H, self.G, self.W, self.first, self.sizes = H, G, W, W, sizes
+        self.at_zero = self.objective(self.at(np.zeros_like(W)))
+
+    @property
+    def needs_anchor(self) -> bool:
+        """Nobody asks for bounds of steps."""
+        return False
+
+    def bound(self, look: Look, anchor: Look | None) -> tuple[float, str]:
+        """None: see `lower_bound`."""
+        return -math.inf, "none"
+
+    def at(self, W: np.ndarray) -> Look:
+        """The quadratic and its gradient."""
+        D = W - self.W
+        HD = self._times(D)
+        sizes = lengths(self.G) + lengths(HD)
+        return Look(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
+
+    def rounding(self, W: np.ndarray) -> np.ndarray:
+        """Slopes of rows at W that rounding explains, shape (n,); its products are no part of a step."""
+        terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
+        return np.asarray(CLEAN * (self.sizes + lengths(self.G) + lengths(terms)))
+
+    def settle(self, W: np.ndarray) -> Look:
+        """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
+        look, free = self.at(W), np.flatnonzero(self.beta == 0)
+        for i in free:
+            bend = self.H[:, i, i]
+            W = np.array(W)
+            W[i] -= np.divide(look.gradient[i], bend, out=np.zeros_like(bend), where=bend > 0)
+            look = self.at(W)
+        return look
+
+    def lipschitz(self) -> float:
+        """The largest eigenvalue."""
+        return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
+
+    def product(self, look: Look) -> Product | None:
+        """Times H."""
+        return self._times
+
+    def approximation(self, look: Look, rows: np.ndarray, column: int) -> np.ndarray:
+        """A part of H itself."""
+        return self.H[column][np.ix_(rows, rows)]
+
+    def share_of(self, G: np.ndarray) -> np.ndarray:
+        """beta_i / |G_i| of every row, 1 where that is larger or G_i is 0."""
+        size = lengths(G)
+        return np.minimum(np.divide(self.beta, size, out=np.ones_like(size), where=size > 0), 1.0)
+
+    def scale(self) -> np.ndarray:
+        """Factors of the rows of V that make the diagonals of H about 1, shape (n,): steps are then of one length."""
+        diagonal = np.mean([np.diagonal(H) for H in self.H], axis=0)
+        return np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+
+    def scaled(self, by: np.ndarray) -> QuadraticModel:
+        """The same in units of V / by; the length of a row is that of the penalty's, times its factor."""
+        H = self.H * np.multiply.outer(by, by)
+        return QuadraticModel(H, by[:, None] * self.G, self.W / by[:, None], by * self.beta)
+
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        return np.column_stack([H @ v for H, v in zip(self.H, V.T, strict=True)])
+
+
+def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
+    """The minimiser of a model, as far as rounding allows.
+
+    Yields None, and returns V of shape (n, k).
+    """
+    by = model.scale()
+    scaled = model.scaled(by)
+    best, found = scaled.objective(scaled.at(scaled.W)), scaled.W
+    for report in islice(Accelerated(scaled).steps(), MOST):
+        # Later points are the better ones as long as rounding cannot tell their objectives apart.
+        if report is not None and report.objective <= best + SAME * abs(best):
+            assert isinstance(report.point, CompositePoint)
+            best, found = min(best, report.objective), report.point.W
+        yield None
+    return by[:, None] * found
+
+
+def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
+    """What a model is nowhere below.
+
+    At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
+
+        model >= h(V) - <g, V> + <r, V> - 1/2 sum_j r_j' H_j^-1 r_j
+
+    since sum_i beta_i |V'_i| >= <T, V'>. Where some H_j is singular, the tangent at V is mixed, as little as possible,
+    with one at the minimiser for a lighter penalty, so that no row is steeper than its beta_i; -inf where that fails.
+    """
+    V = yield from minimised(model)
+    look = model.at(V)
+    r = look.gradient * np.maximum(1.0 - model.share_of(look.gradient), 0.0)[:, None]
+    value = look.value - float((look.gradient * V).sum())
+    spent = 0.0
+    for H, own in zip(model.H, r.T, strict=True):
+        if own.any():
+            values, U = np.linalg.eigh(H)
+            if not values[0] > own.shape[0] * np.finfo(float).eps * values[-1]:
+                return (yield from _mixed(model, look))
+            spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
+        yield
+    return value + float((r * V).sum()) - spent
+
+
+def _mixed(model: QuadraticModel, look: Look) -> Generator[None, None, float]:
+    """The tangent at a look, less steep than the penalty everywhere by a share of that at another point."""
+    lighter = QuadraticModel(model.H, model.G, model.W, LIGHTER * model.beta, model.sizes)
+    other = model.at((yield from minimised(lighter)))
+    bare = model.beta == 0
+    for one in (look, other):
+        if (lengths(one.gradient) > model.rounding(one.W))[bare].any():
+            return -math.inf
+    steep, less = lengths(look.gradient)[~bare], lengths(other.gradient)[~bare]
+    over = steep > model.beta[~bare]
+    excess, fall = (steep - model.beta[~bare])[over], (steep - less)[over]
+    if not (fall > 0).all():
+        return -math.inf
+    share = min(1.0, float((excess / fall).max(initial=0.0)) * (1.0 + 1e-9))
+    G = (1.0 - share) * look.gradient + share * other.gradient
+    if (lengths(G)[~bare] > model.beta[~bare] * (1.0 + 1e-15)).any():
+        return -math.inf
+    tangents = [one.value - float((one.gradient * one.W).sum()) for one in (look, other)]
+    return (1.0 - share) * tangents[0] + share * tangents[1]

@@ -1,0 +1,317 @@
+"""A margin form as sums over row blocks: value, gradient, Hessian and dual bound of all columns in one pass.
+
+Multipliers are functions of the margins, so that nothing is kept per row::
+
+    beta_ti = slope of term t at z_i (of a kink: of its rounding of width h),  sigma_i = -kappa c_i (z_i - mean z)
+
+The mean margin is known before a pass, from the mean row of the class sums. With x' = (x, 1) where there is a bias,
+alpha_i = y_i (sum_t side_t beta_ti + sigma_i + a c_i / m) and e = sum_i alpha_i x'_i, the gradient of the objective is
+R w' - e (R: 1 where a coefficient is punished), and for a ridge of 1::
+
+    D = sum_ti bound_t(beta_ti) - kappa/2 sum_i c_i (z_i - mean z)^2 - 1/2 |e|^2
+
+is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a free bias's place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.rows.scratch import Piece
+from mdlearn.forms.losses import Term
+from mdlearn.forms.margin import Column
+
+REACH = 2.0
+"""Rows within this many half widths of a kink may change sides when it is rounded no more."""
+PIECE, FEW = 1 << 18, 512
+"""Entries of the rows that are worked on at once; rows that are worth eight times as many."""
+
+
+class Declared(Protocol):
+    """What an objective declares: see `mdlearn.objectives.base.Terms`."""
+
+    @property
+    def variance(self) -> float: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def loss(self) -> tuple[Term, ...]: ...
+    @property
+    def ridge(self) -> float: ...
+    @property
+    def unit(self) -> float: ...
+    @property
+    def penalty(self) -> float: ...
+
+
+def refusal(terms: Declared) -> str:
+    """Why sums over row blocks will not do for what an objective declares; empty when they do."""
+    kinds = {term.kind for term in terms.loss if term.weight > 0}
+    if "constraint" in kinds:
+        return "a loss of infinite weight is a constraint of every single row"
+    if terms.penalty > 0 and "hinge" in kinds:
+        return "a penalty on coefficients beside a hinge loss has no engine"
+    if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
+        return "a hinge loss needs the squared norm, and no other loss, beside it"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedColumn:
+    """One binary problem.
+
+    Attributes
+    ----------
+    positive : int
+        Place of the class whose sign is +1.
+    column : Column
+        Weights and terms, over two rows that stand for the two signs.
+    centre : ndarray of shape (n,)
+        sum_i c_i y_i x'_i / m: its product with coefficients is the mean margin.
+    turn : ndarray of shape (n,)
+        sum_i c_i y_i (y_i - mean y) x'_i: what multipliers c (y - mean y) of the variance add up to.
+    """
+
+    positive: int
+    column: Column
+    centre: np.ndarray
+    turn: np.ndarray
+
+    @property
+    def kinked(self) -> bool:
+        """Whether its loss has kinks, which passes round off."""
+        return any(term.kind == "hinge" for term in self.column.terms)
+
+    @property
+    def floor(self) -> float:
+        """What multipliers 0 say from below, without any pass; -inf where a mean pulls at them."""
+        return -np.inf if self.column.mean > 0 else self.column.bound_at_zero
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedForm:
+    """A margin form of which classes, weights and sums are known.
+
+    Attributes
+    ----------
+    columns : tuple of StreamedColumn
+    bias : str
+    ridge : float
+        0 or 1.
+    unit : float
+    width : int
+        Features of a row.
+    penalty : float
+        Factor of the lengths of the features' coefficients: L1, or L2,1 where columns are one problem.
+    """
+
+    columns: tuple[StreamedColumn, ...]
+    bias: str
+    ridge: float
+    unit: float
+    width: int
+    penalty: float = 0.0
+
+    @classmethod
+    def of(cls, terms: Declared, summary: Summary, bias: str) -> StreamedForm:
+        """The form of an objective's terms: one column for two classes, one per class against the rest for more."""
+        k = summary.classes.shape[0]
+        columns = []
+        for positive in [1] if k == 2 else range(k):
+            mine, total = summary.totals[positive], summary.total
+            column = Column(
+                np.array([1.0, -1.0]), np.array([mine, total - mine]), terms.variance, terms.mean, terms.loss
+            )
+            whole = summary.moments.sum(axis=0)
+            centre = (2.0 * summary.moments[positive] - whole) / total
+            if bias != "none":
+                centre, whole = np.append(centre, column.label_mean), np.append(whole, total)
+            turn = whole - (column.label_mean * total) * centre
+            columns.append(StreamedColumn(positive, column, centre, turn))
+        return cls(tuple(columns), bias, terms.ridge, terms.unit, summary.n_features, terms.penalty)
+
+    @property
+    def size(self) -> int:
+        """Coefficients of a column, with the bias where there is one."""
+        return self.width + (self.bias != "none")
+
+    @property
+    def punished(self) -> np.ndarray:
+        """R: the diagonal of the ridge, shape (size,)."""
+        R = np.full(self.size, self.ridge)
+        if self.bias == "free":
+            R[-1] = 0.0
+        return R
+
+    def sided(self, j: int) -> bool:
+        """Whether the condition of a free bias is met by multipliers of the loss: by less of one class's."""
+        return self.bias == "free" and self.ridge > 0 and self.columns[j].column.kappa == 0
+
+    @property
+    def piece(self) -> int:
+        """Rows that are worked on at once."""
+        return max(1, PIECE // self.width, min(FEW, 8 * PIECE // self.width))
+
+    def margins(self, P: Piece, W: np.ndarray) -> np.ndarray:
+        """Decision values of some rows, shape (n, columns of W)."""
+        Z = P.dot(W[:, : self.width])
+        return Z if self.bias == "none" else Z + W[:, -1]
+
+    def extended(self, X: np.ndarray) -> np.ndarray:
+        """Rows with the constant of a bias."""
+        return X if self.bias == "none" else np.hstack([X, np.ones((X.shape[0], 1))])
+
+    def adjoint(self, P: Piece, A: np.ndarray) -> np.ndarray:
+        """sum_i A_ij x'_i, shape (columns of A, size)."""
+        return self._bordered(P.adjoint(A), A)
+
+    def sizes(self, P: Piece, A: np.ndarray) -> np.ndarray:
+        """sum_i A_ij |x'_i|, shape (columns of A, size)."""
+        return self._bordered(P.sizes(A), A)
+
+    def _bordered(self, found: np.ndarray, A: np.ndarray) -> np.ndarray:
+        return found if self.bias == "none" else np.hstack([found, A.sum(axis=0)[:, None]])
+
+    def add_square(self, H: np.ndarray, P: Piece, weights: np.ndarray) -> None:
+        """Add sum_i weights_i x'_i x'_i' to H, shape (size, size)."""
+        d = self.width
+        P.add_square(H[:d, :d], weights)
+        if self.bias != "none":
+            border = P.adjoint(weights[:, None])[0]
+            H[d, :d] += border
+            H[:d, d] += border
+            H[d, d] += weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Loss terms of one column at some margins.
+
+    Attributes
+    ----------
+    rounded, bound, part : float
+        Sum of the losses with rounded kinks, and what the multipliers say from below, all and those of some rows.
+    slope, bend, drift : ndarray of shape (n,)
+        sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
+    inside : int
+        How many margins are within `REACH` h of a kink.
+    """
+
+    rounded: float
+    bound: float
+    part: float
+    slope: np.ndarray
+    bend: np.ndarray
+    drift: np.ndarray
+    inside: int
+
+
+@dataclass(frozen=True, eq=False)
+class DualSums:
+    """What the dual's value of one column is made of.
+
+    Attributes
+    ----------
+    bound, part : float
+        What multipliers of the loss say from below, of all rows and of those with y = +1.
+    variance : float
+        1/(2 kappa) sum_i sigma_i^2 / c_i.
+    element, half : ndarray of shape (size,)
+        sum_i alpha_i x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
+    """
+
+    bound: float
+    part: float
+    variance: float
+    element: np.ndarray
+    half: np.ndarray
+
+
+def dual_value(form: StreamedForm, j: int, w: np.ndarray, sums: DualSums) -> tuple[float, np.ndarray]:
+    """Return a lower bound, in units of the form, and the element that it belongs to; w has the variance's margins.
+
+    With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
+    their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
+    lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
+    """
+    one, R, e, value = form.columns[j], form.punished, sums.element, sums.bound - sums.variance
+    column, excess = one.column, float(sums.element[-1])
+    if form.bias == "free" and form.ridge > 0 and column.kappa > 0 and one.turn[-1] > 0:
+        t = excess / float(one.turn[-1])
+        value -= t * (float(w @ one.turn) + 0.5 * t * float(one.turn[-1]) / column.kappa)
+        e = e - t * one.turn
+    elif form.sided(j) and excess != 0:
+        heavy = int(excess > 0)
+        mine = sums.half if heavy else e - sums.half - column.mean * one.centre
+        less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
+        if not 0 <= less <= 1:
+            return -math.inf, e
+        zero = sum(term.bound(np.zeros(1), column.counts[[1 - heavy]]) for term in column.terms)
+        value += less * (zero - (sums.part if heavy else sums.bound - sums.part))
+        e = e - less * mine
+    return value - 0.5 * float(R @ (e * e)), e
+
+
+def total_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
+    """Sum of the losses, kinks as they are."""
+    return sum((term.value(z, counts) for term in terms), 0.0)
+
+
+def losses(
+    terms: tuple[Term, ...],
+    z: np.ndarray,
+    counts: np.ndarray,
+    h: float,
+    dz: np.ndarray | None = None,
+    dh: float = 0.0,
+    exact: tuple[np.ndarray, np.ndarray] | None = None,
+    some: np.ndarray | None = None,
+) -> Losses:
+    """Evaluate all terms.
+
+    Parameters
+    ----------
+    terms : tuple of terms
+    z, counts : ndarray of shape (n,)
+    h : float
+        Half the width of what is rounded about a kink.
+    dz : ndarray of shape (n,), optional
+        Multipliers are moved along the second derivatives by this, and kept within their bounds.
+    dh : float
+        And along their derivative in h by this.
+    exact : tuple (places, beta), optional
+        Multipliers of some rows, shape (T, len(places)), in place of slopes.
+    some : ndarray of shape (n,), bool, optional
+        The rows of `part`.
+    """
+    rounded = bound = part = 0.0
+    slope, bend, drift, inside = np.zeros_like(z), np.zeros_like(z), np.zeros_like(z), 0
+    for t, term in enumerate(terms):
+        if term.kind == "hinge":
+            s, caps = term.side * (term.threshold - z), term.weight * counts
+            near = np.abs(s) < h
+            share = np.clip((s + h) * (0.5 / h), 0.0, 1.0)
+            beta, curve = caps * share, np.where(near, caps * (0.5 / h), 0.0)
+            rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), np.maximum(s, 0.0)))
+            drift -= term.side * curve * (s / h)
+            inside += int(np.count_nonzero(np.abs(s) <= REACH * h))
+        else:
+            beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
+            rounded += term.value(z, counts)
+        if dz is not None:
+            turn = -term.side * dz
+            if dh != 0:
+                turn -= term.side * (term.threshold - z) * (dh / h)
+            beta = np.clip(beta + curve * turn, 0.0, term.caps(counts))
+        if exact is not None:
+            beta[exact[0]] = exact[1][t]
+        bound += term.bound(beta, counts)
+        part += 0.0 if some is None else term.bound(beta[some], counts[some])
+        slope += term.side * beta
+        bend += curve
+    return Losses(rounded, bound, part, slope, bend, drift, inside)

@@ -1,0 +1,66 @@
+"""Checks of objectives that bring their own gradient: their form says what the objective is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.forms.composite import Composite
+from mdlearn.model.model import Model
+from mdlearn.objectives.base import Objective
+from mdlearn.testing.reference import ROUNDING, form_of, require, sample, task_of, tight_fit
+
+
+def has_terms(objective: Any) -> bool:
+    """Whether an objective is declared by `terms`."""
+    return type(task_of(objective)).terms is not Objective.terms
+
+
+def check_own_certificate(objective: Any) -> None:
+    """Value, gradient and bound of a Composite fit together, and no other coefficients fall below the bound."""
+    found = _fitted(objective)
+    if found is None:
+        return
+    model, form, W = found
+    certificate, rng = model.certificate, np.random.default_rng(0)
+    scale = max(abs(certificate.objective), abs(form.unit * form.at_zero))
+
+    def value(V: np.ndarray) -> float:
+        return float(form.unit * form.objective(form.at(V)))
+
+    require(
+        abs(certificate.objective - value(W)) <= ROUNDING * scale,
+        f"{model.objective}: the certificate says {certificate.objective!r}, but at() and penalty() give {value(W)!r} "
+        "at the model's coefficients; let them depend on W alone",
+    )
+    require(
+        abs(value(np.zeros_like(W)) - form.unit * form.at_zero) <= ROUNDING * scale,
+        f"{model.objective}: at_zero is {form.at_zero!r}, but at() and penalty() give another value at W = 0",
+    )
+    slope, step = form.slope(form.at(W)), rng.standard_normal(W.shape)
+    ahead, behind = (form.smooth(form.at(W + sign * 1e-5 * step)) for sign in (1.0, -1.0))
+    along, rate = float((slope * step).sum()), (ahead - behind) / 2e-5
+    require(
+        abs(along - rate) <= 1e-5 * (float(np.abs(slope * step).sum()) + abs(form.smooth(form.at(W)))),
+        f"{model.objective}: along a direction the gradient of at() is {along!r}, its value changes by {rate!r}; "
+        "correct one of them",
+    )
+    for size in np.logspace(-6, 1, 100):
+        V = W + size * (float(np.abs(W).max()) or 1.0) * rng.standard_normal(W.shape)
+        require(
+            value(V) >= certificate.lower_bound - ROUNDING * scale,
+            f"{model.objective}: other coefficients reach {value(V)!r}, below the certified bound "
+            f"{certificate.lower_bound!r}; least() is too high, or the smooth part is not convex",
+        )
+
+
+def _fitted(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
+    """A model, its form and its coefficients (p, k); None for forms of other kinds."""
+    X, y, _ = sample(objective)
+    model = tight_fit(objective, X, y)
+    form = form_of(task_of(objective), X, y, model.bias, "linear")
+    if not isinstance(form, Composite):
+        return None
+    rows = model.coef_.T if model.bias == "none" else np.vstack([model.coef_.T, model.intercept_])
+    return model, form, rows

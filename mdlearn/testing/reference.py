@@ -1,0 +1,240 @@
+"""What the checks share: data, tight fits, an evaluation of declared terms in plain NumPy, and demands."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.validation import Data
+from mdlearn.errors import ConvergenceWarning
+from mdlearn.forms.given import GivenTerm
+from mdlearn.forms.losses import LogisticTerm, Term
+from mdlearn.forms.margin import MarginForm
+from mdlearn.model.model import Model
+from mdlearn.objectives.base import Objective, Terms
+from mdlearn.plugins.manager import find
+from mdlearn.plugins.resolve import instance_with
+from mdlearn.stages import READERS
+
+TOL = 1e-15
+"""Gap asked for, beyond what rounding allows: decision values differ by up to sqrt(2 (P - D)) |phi(x)|."""
+REACHED = 1e-11
+"""Gap demanded."""
+CLOSE = 1e-6
+"""Largest difference of two decision values, in units of max(1, |f|)."""
+ROUNDING = 1e-9
+"""Relative difference allowed between two evaluations of one objective value."""
+GAMMA = 0.5
+KERNELS: tuple[dict[str, Any], ...] = ({"kernel": "linear"}, {"kernel": "rbf", "gamma": GAMMA})
+
+
+class Judge:
+    """Values of the declared problems at coefficients, from `terms` alone."""
+
+    def __init__(self, objective: Any, model: Model, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> None:
+        task, linear = task_of(objective), model.kernel.name == "linear"
+        self.model, self.counts, self.total = model, counts, float(counts.sum())
+        self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
+        self.signs, self.offset = SIGNS[task.task](model, y)
+        self.F = X if linear else rbf_matrix(X, X)
+        if model._map is not None:
+            self.F = landmark_matrix(model, X) if hasattr(model, "landmarks_") else mapped_matrix(model, X)
+        self.M = np.eye(self.F.shape[1]) if linear else self.F
+        if not linear and hasattr(model, "basis_indices_"):
+            # |w| is the length of the coefficients of these rows; there are no others.
+            features = features_of(task, data_of(task, X, y, counts), "rbf")
+            self.M = np.zeros(self.F.shape)
+            at = model.basis_indices_
+            self.M[at, at] = 1.0 if getattr(features, "ridge", None) is None else features.ridge
+        self.coefs = model._coef if model._coef is not None else model.dual_coef_
+        if linear and hasattr(model, "landmarks_"):
+            self.coefs = model.coef_.reshape(self.coefs.shape[0], -1)
+        self.at_zero = self.value(0, np.zeros_like(self.coefs[0]), 0.0)
+        self.scale = max(abs(model.certificate.objective), abs(self.at_zero))
+
+    def value(self, j: int, coef: np.ndarray, b: float) -> float:
+        """The full objective of problem j at other coefficients."""
+        z = self.signs[j] * (self.F @ coef + b) - self.offset
+        mean = float(self.counts @ z) / self.total
+        value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
+        value *= self.terms.ridge
+        value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
+        for term in self.terms.loss:
+            excess = term.side * (term.threshold - z)
+            if term.kind == "constraint" and excess[self.counts > 0].max() > ROUNDING:
+                return math.inf
+            value += float(self.counts @ _losses(term, z))
+        return value * self.terms.unit
+
+    def held(self, j: int) -> float:
+        """The objective of problem j at the model's own coefficients."""
+        return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
+
+
+def _signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    k = model.classes_.shape[0]
+    return [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)], 0.0
+
+
+def _signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    return [np.ones(y.shape[0])], y
+
+
+SIGNS = {"classification": _signs_of_classes, "regression": _signs_of_numbers}
+"""Signs of each problem and the offset of margins, by the objective's task."""
+
+
+def _losses(term: Term, z: np.ndarray) -> np.ndarray:
+    """One term at all rows, straight from its formula; a constraint that holds costs nothing."""
+    if isinstance(term, GivenTerm):
+        return term.weight * term.each(z)
+    excess = term.side * (term.threshold - z)
+    short = np.maximum(0.0, excess)
+    if isinstance(term, LogisticTerm):
+        return term.weight / term.alpha * np.logaddexp(0.0, term.alpha * excess)
+    return 0.0 * short if term.hard else term.weight * short**term.power
+
+
+def task_of(objective: Any, **given: float) -> Objective:
+    """An instance, with some parameters replaced."""
+    found = find("objective", objective)
+    return instance_with(found, given)
+
+
+def kernels_of(objective: Any) -> tuple[dict[str, Any], ...]:
+    """The kernels that an objective is checked with: the linear one alone when it takes no other."""
+    return KERNELS if task_of(objective).kernels else KERNELS[:1]
+
+
+def title_of(objective: Any) -> str:
+    """Name of an objective with the parameters given to it, as pytest shows it."""
+    task = task_of(objective)
+    return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
+
+
+def sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, y for the objective's task and repetition counts 0 ... 3; one row stands there with two y.
+
+    y are labels 0 ... k-1 of overlapping classes, or numbers.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((36, 3))
+    noise = rng.standard_normal((36, k))
+    classes = np.argmax(X[:, :k] + noise, axis=1)
+    X[1], classes[1] = X[0], (classes[0] + 1) % k
+    counts = rng.integers(0, 4, 36)
+    counts[:2] = 1, 2
+    y = {"classification": classes, "regression": 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0]}[task_of(objective).task]
+    return X, y, counts
+
+
+def rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Kernel values exp(-GAMMA |a - b|^2) between the rows of A and of B, straight from the definition."""
+    K: np.ndarray = np.exp(-GAMMA * np.square(A[:, None, :] - B[None, :, :]).sum(axis=2))
+    return K
+
+
+def landmark_matrix(model: Model, X: np.ndarray) -> np.ndarray:
+    """Landmark features of rows in the blocks of their clusters, or the kernel between those; dot projections."""
+    k = np.square(X[:, None, :] - model.centers_).sum(axis=2).argmin(axis=1)
+    mu = X @ model.landmarks_.T
+    if model.kernel.name == "rbf":
+        return np.where(k[:, None] == k, rbf_matrix(mu, mu), 0.0)
+    return (np.eye(len(model.centers_))[k][:, :, None] * mu[:, None, :]).reshape(len(X), -1)
+
+
+def mapped_matrix(model: Model, X: np.ndarray) -> np.ndarray:
+    """The features that a model of explicit rows makes of its own, shape (n, width)."""
+    assert model._map is not None
+    F: np.ndarray = model._map.checked(check_rows(X)).block(slice(None))
+    return F
+
+
+def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
+    """The form that an objective writes for these rows, with the linear or the rbf kernel."""
+    data = data_of(task, X, y, None)
+    params = task.complete(task.resolve(data.total), data)
+    return task.form(data, features_of(task, data, kernel), bias, params)
+
+
+def data_of(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
+    """The training data of an objective, as fit makes them."""
+    return READERS[task.task](X, y, counts, None, square=False)
+
+
+def features_of(task: Objective, data: Data, kernel: str) -> Any:
+    """The features that an objective makes of these rows, with the linear or the rbf kernel."""
+    chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
+    params = task.complete(task.resolve(data.total), data)
+    work = task.features(data, chosen, params, np.random.default_rng(0))
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
+
+
+def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
+    """Fit to TOL; the certified gap is demanded here, whatever the caller does with warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fit(objective, X, y, tol=TOL, **settings)
+    require(
+        model.certificate.gap <= REACHED,
+        f"{model.objective}: engine {model.solver} stops at the gap {model.certificate.gap:.2g} on {X.shape[0]} rows "
+        "that can be solved to rounding; the declared terms are not what form() writes, or the engine is wrong",
+    )
+    return model
+
+
+def require(holds: bool, message: str) -> None:
+    """Raise AssertionError with `message` unless `holds`."""
+    # Not the assert statement: these checks also hold under python -O.
+    if not holds:
+        raise AssertionError(message)
+
+
+def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
+    """Two models agree on the rows that go with each."""
+    f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
+    require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
+    worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
+    require(worst <= CLOSE, f"{first[0].objective}: {message} (decision values differ by {worst:.2g})")
+
+
+def require_terms(task: Objective, where: str = "") -> None:
+    """What `terms` returns is a convex problem that the engines can read; without it there is a form of its own."""
+    if type(task).terms is Objective.terms:
+        own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
+        require(own, f"{task.name}: neither terms() nor form() is written; write one of them")
+        return
+    terms = task.terms(task.resolve(40.0), 40.0)
+    require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
+    for name in ("variance", "mean"):
+        value = getattr(terms, name)
+        right = isinstance(value, (int, float)) and 0 <= value < math.inf
+        require(right, f"{task.name}: Terms.{name} is {value!r}{where}; it needs to be finite and >= 0")
+    right = isinstance(terms.loss, tuple) and all(isinstance(term, Term) for term in terms.loss)
+    require(
+        right,
+        f"{task.name}: Terms.loss is {terms.loss!r}{where}; it needs to be a tuple of HingeTerm, "
+        "LogisticTerm, or what GivenLoss.terms returns",
+    )
+
+
+def message_of(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
+    """Text of the error that a call must raise."""
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    except Exception as error:
+        raise AssertionError(f"{told} with {kind.__name__}, not {error!r}") from error
+    raise AssertionError(told)
