@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,3 +38,23 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         return sorted({*vars(sys.modules[package]), *modules})
 
     return load, names
+
+
+def moved(old: str, new: str) -> Callable[[str], Any]:
+    """Return `__getattr__` of a module that has moved: names of the new one, with a DeprecationWarning.
+
+    Parameters
+    ----------
+    old, new : str
+        Full names of the modules.
+    """
+
+    def load(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(new), name)
+        what = f"{old} is {new} now and goes in mdlearn 1.0; import {name} from mdlearn.extend"
+        warnings.warn(what, DeprecationWarning, stacklevel=2)
+        return value
+
+    return load

@@ -11,8 +11,7 @@ weights and certificates come for nothing.
 # weights, the optimal margin distribution machine of the package mdlearn-odm.
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import HingeTerm, Parameter, Terms
 from mdlearn.plotting import cumulative_margins
 from mdlearn.testing import CHECKS
 

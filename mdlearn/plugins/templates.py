@@ -31,8 +31,7 @@ MODULE = '''\
 """The objective $objective for mdlearn: the hinge loss, and a price for margins that are far too large."""
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import HingeTerm, Parameter, Terms
 
 
 class $cls(mdlearn.Objective):

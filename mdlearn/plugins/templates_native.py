@@ -44,9 +44,7 @@ MODULE = '''\
 """The objective $objective for mdlearn: the hinge loss with a rounded corner, compiled."""
 
 import mdlearn
-from mdlearn.forms.given import GivenLoss
-from mdlearn.forms.native import NativeFunction
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import GivenLoss, NativeFunction, Parameter, Terms
 from scipy import LowLevelCallable
 
 from . import _loss

@@ -2,3 +2,7 @@
 
 May import data.rows, data.clustering and data.validation. Stages of a fit make features; forms and engines use them.
 """
+
+from mdlearn.lazy import moved
+
+__getattr__ = moved(__name__, "mdlearn.data.features.spaces")

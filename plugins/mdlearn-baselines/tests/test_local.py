@@ -13,9 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 import mdlearn
-from mdlearn.data.rows.arrays import check_rows
+from mdlearn.extend import check_rows, memory
 from mdlearn.model.file import persistence
-from mdlearn.numerics import memory
 from mdlearn.testing import parametrize_with_checks
 
 ALL = {CSVM: {"n_clusters": 3}, ClusterSVM: {"n_clusters": 3}, LLSVM: {"n_anchors": 10, "n_nearest": 3}}

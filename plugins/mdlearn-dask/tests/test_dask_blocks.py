@@ -12,8 +12,7 @@ from distributed import Client, LocalCluster
 from mdlearn_dask import DaskBlocks
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Terms
+from mdlearn.extend import HingeTerm, Terms
 
 CASES = {
     "ldm": {},

@@ -11,9 +11,7 @@ from mdlearn_odm.coordinates import Coordinates
 from mdlearn_odm.joint import JointMargins
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.data.validation import check_data
-from mdlearn.numerics import memory
+from mdlearn.extend import LinearFeatures, check_data, memory
 
 
 def sample(k=3, m=90, d=4, seed=2):

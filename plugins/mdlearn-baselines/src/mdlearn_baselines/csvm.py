@@ -3,8 +3,7 @@
 import math
 from typing import ClassVar
 
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Setting, Terms
+from mdlearn.extend import HingeTerm, Parameter, Setting, Terms
 from mdlearn_baselines.local import OFFSET, Local, LocalMap, count
 
 

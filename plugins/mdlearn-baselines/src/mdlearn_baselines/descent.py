@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.solvers.base import Report
+from mdlearn.extend import Report
 from mdlearn_baselines.sphere import SphereForm, SpherePoint
 
 WIDTHS = 10.0 ** -np.arange(1.0, 14.0)

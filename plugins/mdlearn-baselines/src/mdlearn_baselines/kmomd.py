@@ -7,13 +7,18 @@ from typing import ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.forms.certificates.float32 import to_type
-from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.problem import ColumnProblem, Several
-from mdlearn.forms.proof import judge
-from mdlearn.objectives.base import Parameter
+from mdlearn.extend import (
+    RELATIVE_MARGIN,
+    Column,
+    ColumnProblem,
+    HingeTerm,
+    MarginForm,
+    Parameter,
+    Several,
+    judge,
+    margin_bound,
+    to_type,
+)
 
 
 class HullProblem(ColumnProblem):

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.feature_map import MappedFeatures
-from mdlearn.forms.certificates.float32 import to_type
-from mdlearn.forms.problem import Problem
-from mdlearn.forms.proof import Solution, judge_residual
+from mdlearn.extend import MappedFeatures, Problem, Solution, judge_residual, to_type
 
 
 def scores_of(Z, q, eps=0.0):

@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-from mdlearn.data.rows.distinct import distinct
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Setting, Terms
+from mdlearn.extend import HingeTerm, Parameter, Setting, Terms, distinct
 from mdlearn_baselines.local import OFFSET, Local, LocalMap, count
 
 ANCHORS = 100

@@ -10,17 +10,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.data.clustering.distances import assign, squared_distances
-from mdlearn.data.features.clustered_rows import BlockRows, Layout
-from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
-from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.landmarks import choose, in_time
-from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
-from mdlearn.data.validation import Data, check_number
-from mdlearn.numerics import memory
-from mdlearn.objectives.base import Parameter
+from mdlearn.extend import (
+    BLOCK_ENTRIES,
+    BlockRows,
+    CsrRows,
+    Data,
+    DenseRows,
+    FeatureMap,
+    Kernel,
+    Layout,
+    MappedFeatures,
+    Parameter,
+    Rows,
+    array_of,
+    assign,
+    check_number,
+    choose,
+    distinct,
+    in_time,
+    memory,
+    squared_distances,
+    steps,
+)
 
 TOUCHING = 1e-12
 """Squared distance to an anchor, next to the squares it was subtracted from, that counts as none (sparse rows)."""

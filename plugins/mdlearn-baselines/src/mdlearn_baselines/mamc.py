@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.objectives.base import Terms
+from mdlearn.extend import Terms
 
 
 class MAMC(mdlearn.Objective):

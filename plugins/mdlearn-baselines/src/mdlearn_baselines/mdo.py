@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.objectives.base import Parameter
+from mdlearn.extend import Parameter
 from mdlearn_baselines.sphere import Cost, SphereForm, SphereProblem
 
 LARGEST = 500.0

@@ -7,12 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.landmarks import choose, in_time
-from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, steps
-from mdlearn.data.validation import check_number
-from mdlearn.objectives.base import Parameter, Setting
+from mdlearn.extend import BLOCK_ENTRIES, FeatureMap, Parameter, Setting, check_number, choose, distinct, in_time, steps
 from mdlearn_baselines.latent import LatentFeatures, LatentProblem, scores_of
 from mdlearn_baselines.local import OFFSET, LocalMap, count
 

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 import mdlearn
-from mdlearn.numerics import memory
-from mdlearn.solvers.base import Report
+from mdlearn.extend import Report, memory
 from mdlearn_baselines.latent import LatentProblem, Smoothed
 
 WIDEST, LESS = 0.3, 0.25

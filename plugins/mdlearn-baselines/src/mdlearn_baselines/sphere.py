@@ -6,9 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mdlearn.forms.certificates.float32 import to_type
-from mdlearn.forms.problem import Problem, Several
-from mdlearn.forms.proof import Solution, judge, judge_residual
+from mdlearn.extend import Problem, Several, Solution, judge, judge_residual, to_type
 
 
 @dataclass(frozen=True)

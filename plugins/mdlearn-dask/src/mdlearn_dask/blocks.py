@@ -12,9 +12,7 @@ from distributed import KilledWorker
 from distributed.comm import CommClosedError
 
 from mdlearn import RowBlocks
-from mdlearn.data.row_blocks.source import Portion, Tree, paired, plus
-from mdlearn.data.row_blocks.summary import Census
-from mdlearn.numerics.blas_threads import blas_threads
+from mdlearn.extend import Census, Portion, Tree, blas_threads, paired, plus
 
 from .cluster import WAIT, Connection
 from .inputs import delayed_blocks, known

@@ -3,8 +3,7 @@
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import HingeTerm, Parameter, Terms
 
 
 class LDMR(mdlearn.Objective):

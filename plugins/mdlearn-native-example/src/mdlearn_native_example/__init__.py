@@ -1,9 +1,7 @@
 """The objective native_example for mdlearn: the hinge loss with a rounded corner, compiled."""
 
 import mdlearn
-from mdlearn.forms.given import GivenLoss
-from mdlearn.forms.native import NativeFunction
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import GivenLoss, NativeFunction, Parameter, Terms
 from scipy import LowLevelCallable
 
 from . import _loss

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.numerics import memory
-from mdlearn.solvers.base import Report, Solver
+from mdlearn.extend import Report, Solver, memory
 
 from .coordinates import MATRIX, NARROW, Coordinates, by_rows
 from .joint import JointMargins, JointPoint

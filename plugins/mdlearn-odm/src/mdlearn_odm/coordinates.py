@@ -5,8 +5,7 @@ scipy is imported where it is used: finding this plugin costs nothing then.
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.data.rows.rows import DenseRows
+from mdlearn.extend import DenseRows, LinearFeatures
 
 MATRIX = 2500
 """Unknowns up to which a linear system is factored; beyond, it is solved by conjugate gradients."""

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdlearn.forms.certificates.primal import representer
-from mdlearn.forms.problem import Problem
-from mdlearn.forms.proof import Solution, judge, judge_residual
+from mdlearn.extend import Problem, Solution, judge, judge_residual, representer
 
 from .losses import Losses, Multipliers
 

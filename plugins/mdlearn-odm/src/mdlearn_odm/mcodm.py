@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.objectives.base import Terms
+from mdlearn.extend import Terms
 
 from .joint import JointMargins
 from .odm import ODM, band

@@ -6,8 +6,7 @@ from numbers import Real
 from typing import ClassVar
 
 import mdlearn
-from mdlearn.forms.losses import HingeTerm
-from mdlearn.objectives.base import Parameter, Terms
+from mdlearn.extend import HingeTerm, Parameter, Terms
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,5 @@
+"""Deprecated: `mdlearn.data.features.kernels`, whose public names `mdlearn.extend` has."""
+
+from mdlearn.lazy import moved
+
+__getattr__ = moved(__name__, "mdlearn.data.features.kernels")

@@ -1,0 +1,99 @@
+"""Everything that a plugin imports, in one place; what is not here or public elsewhere may move without notice.
+
+`API` is the number of this contract: within one number names are added, none is taken away and none changes its
+meaning. A plugin also uses `mdlearn` itself (`Objective`, `Solver`, `RowBlocks`, `hookimpl`, ...) and
+`mdlearn.testing`.
+"""
+
+from __future__ import annotations
+
+from mdlearn.data.clustering.distances import assign, squared_distances
+from mdlearn.data.features.clustered_rows import BlockRows, Layout
+from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.landmarks import choose, in_time
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.row_blocks.source import Portion, Tree, paired, plus
+from mdlearn.data.row_blocks.summary import Census
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.distinct import distinct
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
+from mdlearn.data.validation import Data, check_data, check_number
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.primal import representer
+from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
+from mdlearn.forms.composite import Composite, Look
+from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.native import NativeFunction
+from mdlearn.forms.problem import ColumnProblem, Problem, Several
+from mdlearn.forms.proof import Solution, judge, judge_residual
+from mdlearn.numerics import memory
+from mdlearn.numerics.blas_threads import blas_threads
+from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+from mdlearn.plugins.hookspecs import hookimpl
+from mdlearn.solvers.base import Report, Solver
+from mdlearn.solvers.common.primal_dual import report_of
+
+API = 1
+
+__all__ = [
+    "API",
+    "BLOCK_ENTRIES",
+    "RELATIVE_MARGIN",
+    "BlockRows",
+    "Census",
+    "Column",
+    "ColumnProblem",
+    "Composite",
+    "CsrRows",
+    "Data",
+    "DenseRows",
+    "FeatureMap",
+    "GivenLoss",
+    "HingeTerm",
+    "Kernel",
+    "Layout",
+    "LinearFeatures",
+    "LogisticTerm",
+    "Look",
+    "MappedFeatures",
+    "MarginForm",
+    "NativeFunction",
+    "Objective",
+    "Parameter",
+    "Point",
+    "Portion",
+    "Problem",
+    "Report",
+    "Rows",
+    "Setting",
+    "Several",
+    "Solution",
+    "Solver",
+    "Terms",
+    "Tree",
+    "array_of",
+    "assign",
+    "blas_threads",
+    "check_data",
+    "check_number",
+    "check_rows",
+    "choose",
+    "distinct",
+    "hookimpl",
+    "in_time",
+    "judge",
+    "judge_residual",
+    "margin_bound",
+    "memory",
+    "paired",
+    "plus",
+    "report_of",
+    "representer",
+    "squared_distances",
+    "steps",
+    "to_type",
+]
