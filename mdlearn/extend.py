@@ -23,8 +23,9 @@ from mdlearn.data.validation import Data, check_data, check_number
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
-from mdlearn.forms.composite import Composite, Look
+from mdlearn.forms.composite import Composite
 from mdlearn.forms.given import GivenLoss
+from mdlearn.forms.joint.point import CompositePoint
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.native import NativeFunction
@@ -48,6 +49,7 @@ __all__ = [
     "Column",
     "ColumnProblem",
     "Composite",
+    "CompositePoint",
     "CsrRows",
     "Data",
     "DenseRows",
@@ -58,7 +60,6 @@ __all__ = [
     "Layout",
     "LinearFeatures",
     "LogisticTerm",
-    "Look",
     "MappedFeatures",
     "MarginForm",
     "NativeFunction",

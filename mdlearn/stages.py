@@ -26,7 +26,7 @@ from mdlearn.forming import Handed, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
-from mdlearn.model.build import Held, build_model, held_values, used_rows
+from mdlearn.model.build import StoredCoefficients, build_model, held_values, used_rows
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 from mdlearn.numerics.blas_threads import product_work, threads_for
@@ -114,10 +114,10 @@ class Call:
         return task, given
 
     @worded("reading the data")
-    def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Setting:
+    def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
-        return Setting(self, data, Pieces(data, self.multiclass in PAIRWISE, self.square))
+        return CheckedCall(self, data, Pieces(data, self.multiclass in PAIRWISE, self.square))
 
     def runner(self, form: Form) -> tuple[Supervised, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
@@ -171,7 +171,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class CheckedCall:
     """A call with its data, checked.
 
     Attributes
@@ -279,7 +279,7 @@ class Builder:
         places = self.places
         return places if len(places) == len(fitted.solutions) else [places[0]] * len(fitted.solutions)
 
-    def held(self, fitted: Fitted) -> Held:
+    def held(self, fitted: Fitted) -> StoredCoefficients:
         """What decision values of a fit are made of."""
         return held_values(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 

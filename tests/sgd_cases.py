@@ -32,7 +32,7 @@ def task_of(X, y, terms, variance=0.0, mean=0.0, bias="none", counts=None):
     rows = CsrRows(X) if sparse.issparse(X) else DenseRows(X)
     counts = np.ones(len(y)) if counts is None else np.asarray(counts, dtype=float)
     column = Column(np.asarray(y, dtype=float), counts, variance, mean, terms)
-    return sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), bias), column)
+    return sgd_task.StochasticTask(MarginForm(LinearFeatures(rows), (column,), bias), column)
 
 
 def g(w, X, y, counts, terms, variance, mean):

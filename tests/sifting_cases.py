@@ -8,7 +8,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.explicit import RowSystem
 
 from .draining import drain
@@ -39,4 +39,4 @@ def whole(form, column):
     """The state of all rows, ready to be solved with."""
     system = RowSystem(form, column)
     drain(system.setup())
-    return Margins(form, column, system)
+    return PrimalDual(form, column, system)

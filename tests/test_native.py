@@ -113,7 +113,7 @@ def test_a_capsule_of_a_cython_module():
 def walked(A, y, terms):
     rows = CsrRows(A) if sparse.issparse(A) else DenseRows(A)
     column = Column(y, np.ones(len(y)), 0.6, 0.2, terms)
-    task = sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), "regularized"), column)
+    task = sgd_task.StochasticTask(MarginForm(LinearFeatures(rows), (column,), "regularized"), column)
     i, j = np.random.default_rng(3).integers(0, len(y), (2, 400))
     track = task.start(0.05, 100)
     task.run(track, i, j)

@@ -17,7 +17,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton
-from mdlearn.streaming.engines.primal_dual import State
+from mdlearn.streaming.engines.primal_dual import StreamedState
 
 MODELS = {
     "svm": {},
@@ -301,7 +301,7 @@ def test_work_and_sums_can_be_sent_to_other_processes():
     summary = finished(blocks.scan(None))
     task = LDM()
     form = task.streamed(task.resolve(summary.total), summary, "regularized")
-    work = BlockNewton(form, 1e-6, State.first(form)).work()
+    work = BlockNewton(form, 1e-6, StreamedState.first(form)).work()
     sent = pickle.loads(pickle.dumps(work))
     own, other = finished(blocks.fold(work, summary)), finished(blocks.fold(sent, summary))
     assert all(np.array_equal(own[name], pickle.loads(pickle.dumps(other))[name]) for name in own)

@@ -27,7 +27,7 @@ LOSSES = {"l2lr": (1.0, 0.0), "mlr": (5.0, 1.0), "sharp": (300.0, 0.5)}
 def task_of(X, y, terms, v, a, bias, counts):
     rows = CsrRows(X) if sparse.issparse(X) else DenseRows(X)
     column = Column(np.asarray(y, dtype=float), counts, v, a, terms)
-    return sgd_task.Task(MarginForm(LinearFeatures(rows), (column,), bias), column)
+    return sgd_task.StochasticTask(MarginForm(LinearFeatures(rows), (column,), bias), column)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

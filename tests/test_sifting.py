@@ -10,8 +10,8 @@ import mdlearn
 from mdlearn.forms.certificates.margin import certify, relative_gap
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.huber_start import Smoothed, Start
-from mdlearn.solvers.common.primal_dual import Portion
+from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
+from mdlearn.solvers.common.primal_dual import RowSubset
 from mdlearn.solvers.interior_point import sifting
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.solver import Interior
@@ -103,7 +103,7 @@ def test_a_portion_has_the_gradient_of_the_whole(shape, bias):
     rows = np.sort(rng.choice(column.y.shape[0], 90, replace=False))
     held = beta.copy()
     held[:, rows] = 0.0
-    part = Portion(state, rows, state.system.adjoint(state.multipliers(held)))
+    part = RowSubset(state, rows, state.system.adjoint(state.multipliers(held)))
     element = rng.normal(size=form.features.width + (bias != "none"))
     np.testing.assert_allclose(part.residual(element, beta[:, rows]), state.residual(element, beta), rtol=1e-10)
     np.testing.assert_allclose(part.margins(element), state.margins(element)[rows], rtol=1e-12)
@@ -161,7 +161,7 @@ def test_rows_on_the_wrong_side_join(monkeypatch):
     state = whole(form, column)
     # A poor start with a narrow band: most rows at kinks of the optimum are not in work at first.
     element = np.full(form.features.width, 0.3)
-    start = Start(element, state.margins(element), 1e-3)
+    start = HuberStart(element, state.margins(element), 1e-3)
     path = sifting.SiftedPath(state, start, sifting._near(state, start, 40))
     first, rows = proven(form, column)[0].objective, path.rows.shape[0]
     for _ in range(12):

@@ -22,7 +22,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.stochastic.task import Task
+from mdlearn.solvers.stochastic.task import StochasticTask
 
 from .references import paired_ratio
 from .workloads import gaussians, ringnorm, words
@@ -166,7 +166,7 @@ class NativeAgainstBuiltIn:
 
     def steps(self, X, y, terms):
         column = Column(y, np.ones(y.size), 0.0, 0.0, terms)
-        task = Task(MarginForm(LinearFeatures(DenseRows(X)), (column,), "none"), column)
+        task = StochasticTask(MarginForm(LinearFeatures(DenseRows(X)), (column,), "none"), column)
         i, j = np.random.default_rng(0).integers(0, y.size, (2, 400_000))
 
         def run():

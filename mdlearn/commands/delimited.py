@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands.layout import MISSING, NUMBER, SAMPLE, WIDEST, Columns, Layout, find_layout, split
+from mdlearn.commands.layout import MISSING, NUMBER, SAMPLE, WIDEST, Columns, CsvLayout, find_layout, split
 from mdlearn.commands.tables import QUOTED, Pieces
 from mdlearn.numerics import memory
 
@@ -72,7 +72,7 @@ class Reader:
                 break
         if not sample:
             raise ValueError(f"{path} is empty; a CSV file has one row per line")
-        self.layout: Layout = find_layout(path, sample, delimiter, header, known)
+        self.layout: CsvLayout = find_layout(path, sample, delimiter, header, known)
         if self.layout.names is not None:
             skipped = next(i for i, line in enumerate(lines) if line.strip(" ")) + 1
             number, lines = number + skipped, lines[skipped:]

@@ -22,7 +22,7 @@ MISSING = frozenset({"", "nan", "NaN", "NAN", "NA", "N/A", "null", "NULL", "?"})
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """What the first lines of a file tell.
 
     Attributes
@@ -79,7 +79,7 @@ def split(line: str, delimiter: str, what: str) -> list[str]:
 
 def find_layout(
     path: str, lines: Sequence[str], delimiter: str | None, header: bool | None, known: Sequence[str] | None
-) -> Layout:
+) -> CsvLayout:
     """Find delimiter and header of a file by its first lines, as far as they are not given.
 
     Parameters
@@ -111,7 +111,7 @@ def find_layout(
         if len(set(names)) < len(names):
             twice = Counter(names).most_common(1)[0][0]
             raise ValueError(f"{path} has two columns named {twice[:QUOTED]!r}; rename one of them")
-    return Layout(path, delimiter, names, len(rows[0]))
+    return CsvLayout(path, delimiter, names, len(rows[0]))
 
 
 def _delimiter(path: str, lines: Sequence[str]) -> str:
@@ -150,7 +150,7 @@ def _is_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def for_fit(layout: Layout, target: str | None) -> Columns:
+def for_fit(layout: CsvLayout, target: str | None) -> Columns:
     """Labels from the column named, else from the last one; everything else is a feature."""
     if layout.width < 2:
         raise ValueError(
@@ -162,7 +162,7 @@ def for_fit(layout: Layout, target: str | None) -> Columns:
 
 
 def for_model(
-    layout: Layout, target: str | None, width: int, names: Sequence[str] | None, notes: Mapping[str, Any]
+    layout: CsvLayout, target: str | None, width: int, names: Sequence[str] | None, notes: Mapping[str, Any]
 ) -> Columns:
     """Find the columns that a model needs: by name where both have names, else by position.
 

@@ -24,7 +24,7 @@ WRITER = "mdlearn demo"
 
 
 @dataclass(frozen=True)
-class Task:
+class DemoFit:
     """One fit of the demo: a data set of scikit-learn, an objective and a kernel."""
 
     data: str
@@ -44,17 +44,17 @@ class Task:
 
 
 TASKS = (
-    Task("breast_cancer", "svm", "linear"),
-    Task("breast_cancer", "ldm", "linear"),
-    Task("breast_cancer", "svm", "rbf"),
-    Task("breast_cancer", "ldm", "rbf"),
-    Task("digits", "svm", "rbf"),
-    Task("digits", "ldm", "rbf"),
+    DemoFit("breast_cancer", "svm", "linear"),
+    DemoFit("breast_cancer", "ldm", "linear"),
+    DemoFit("breast_cancer", "svm", "rbf"),
+    DemoFit("breast_cancer", "ldm", "rbf"),
+    DemoFit("digits", "svm", "rbf"),
+    DemoFit("digits", "ldm", "rbf"),
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class DemoSplit:
     """Training and test half of a data set."""
 
     X: np.ndarray
@@ -120,16 +120,16 @@ def _is_ours(path: str) -> bool:
     return head.startswith(b"\x89PNG") and WRITER.encode() in head
 
 
-def split(X: np.ndarray, y: np.ndarray) -> Halves:
+def split(X: np.ndarray, y: np.ndarray) -> DemoSplit:
     """A fixed random half for training; features to [0, 1] there, constant ones to 0, and the test half alike."""
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
     low, high = X[train].min(axis=0), X[train].max(axis=0)
     factor = np.divide(1.0, high - low, out=np.zeros(X.shape[1]), where=high > low)
-    return Halves((X[train] - low) * factor, y[train], (X[test] - low) * factor, y[test])
+    return DemoSplit((X[train] - low) * factor, y[train], (X[test] - low) * factor, y[test])
 
 
-def describe(task: Task, model: Model, data: Halves, seconds: float) -> dict[str, str]:
+def describe(task: DemoFit, model: Model, data: DemoSplit, seconds: float) -> dict[str, str]:
     """One row of the table: column title to text."""
     z = model.margins(data.X, data.y)
     return {

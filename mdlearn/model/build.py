@@ -120,7 +120,7 @@ def model_without_rows(
     )
 
 
-class Held(NamedTuple):
+class StoredCoefficients(NamedTuple):
     """What decision values are made of, in the type of the rows.
 
     Attributes
@@ -136,14 +136,14 @@ class Held(NamedTuple):
     intercept: np.ndarray
 
 
-def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]) -> Held:
+def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]) -> StoredCoefficients:
     """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
     coef = alpha = None
     if solutions[0].coef is not None:
         coef = joined([s.coef for s in solutions], single=1).astype(dtype)
     if all(s.alpha is not None for s in solutions):
         alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
-    return Held(coef, alpha, joined([s.intercept for s in solutions]).astype(dtype))
+    return StoredCoefficients(coef, alpha, joined([s.intercept for s in solutions]).astype(dtype))
 
 
 def joined(values: list[Any], single: int = 0) -> np.ndarray:

@@ -19,7 +19,7 @@ from mdlearn.selection.paths.grid import Asked, asked_of
 from mdlearn.selection.paths.result import Path
 from mdlearn.selection.progress import Bar
 from mdlearn.selection.scoring import Scoring, scoring_of
-from mdlearn.stages import Call, Fitted, Setting
+from mdlearn.stages import Call, CheckedCall, Fitted
 
 
 def some_rows(X: Any, index: np.ndarray) -> Any:
@@ -122,7 +122,7 @@ class Study:
         """All rows, checked."""
         return self.setting.data
 
-    def without(self, kept: np.ndarray) -> Setting:
+    def without(self, kept: np.ndarray) -> CheckedCall:
         """The same call with other weights of the caller's rows."""
         return self.call.read(self.X, self.y, kept, self.class_weight)
 

@@ -30,7 +30,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Solver, Steps
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import first_margins
 from mdlearn.solvers.systems.choice import by_rows, system_of
 from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
@@ -119,7 +119,7 @@ class SMW(Solver):
         published = self.ends_itself(options)
         alpha = options["alpha"] or LONGEST / largest_nu(column)
         walk = FixedPoint(form, column, shared, alpha)
-        state = Margins(form, column, walk.system)
+        state = PrimalDual(form, column, walk.system)
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
         k, turn, shortest, stalled, over = 0, 1, math.inf, 0, False
         try:

@@ -21,7 +21,7 @@ from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restart
 from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.streaming.beginning import Begun
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.certificate import Multipliers, Values, certified, objective_of
+from mdlearn.streaming.sums.certificate import MultiplierSource, Values, certified, objective_of
 from mdlearn.streaming.sums.margins import StreamedForm
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
@@ -45,7 +45,7 @@ def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate],
             f"solver {engine.name!r} takes rows of blocks as they are, no features made of them; leave out solver"
         )
     passes.progress.problems = len(begun.form.columns)
-    walk = Walk(engine, options, begun)
+    walk = StreamedDescent(engine, options, begun)
     found = passes.resume()
     if found:
         walk.read(found)
@@ -64,7 +64,7 @@ def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate],
         passes.progress.close()
 
 
-class Walk:
+class StreamedDescent:
     """The steps on all columns.
 
     Parameters
@@ -154,7 +154,7 @@ class Walk:
         self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
 
 
-def _judged(walk: Walk, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def _judged(walk: StreamedDescent, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of the best coefficients with the best of some multipliers, from one pass for all."""
     form, p, tol = begun.form, len(begun.form.columns), passes.limits.tol
     groups = [walk.held()] if walk.descents else []
@@ -163,7 +163,7 @@ def _judged(walk: Walk, begun: Begun, passes: Passes) -> tuple[list[Certificate]
     seen = [_known(walk, form, j) for j in range(p)]
     if groups and passes.complete:
         held = np.concatenate([np.tile(group, (len(widths), 1)) for group in groups])
-        made = tuple(Multipliers(w, np.zeros_like(w), h) for group in groups for h in widths for w in group)
+        made = tuple(MultiplierSource(w, np.zeros_like(w), h) for group in groups for h in widths for w in group)
         several = replace(form, columns=form.columns * (len(groups) * len(widths)))
         told = passes.last(certified(several, passes.blocks, begun.summary, held, made, tol)) or []
         for i, one in enumerate(told):  # none where time does not suffice
@@ -178,7 +178,7 @@ def _judged(walk: Walk, begun: Begun, passes: Passes) -> tuple[list[Certificate]
     return found, W
 
 
-def _known(walk: Walk, form: StreamedForm, j: int) -> list[tuple[float, float, np.ndarray]]:
+def _known(walk: StreamedDescent, form: StreamedForm, j: int) -> list[tuple[float, float, np.ndarray]]:
     """Objective, bound and coefficients of w = 0 and of the best epoch: what is known without a pass.
 
     With a pull on the margins, multipliers of 0 say nothing.

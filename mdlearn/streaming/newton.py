@@ -15,7 +15,7 @@ from mdlearn.forms.proof import Certificate, judge
 from mdlearn.numerics import memory
 from mdlearn.streaming.beginning import Begun
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton
-from mdlearn.streaming.engines.primal_dual import State as Steps
+from mdlearn.streaming.engines.primal_dual import StreamedState as Steps
 from mdlearn.streaming.passes import OUT_OF_TIME, Passes
 from mdlearn.streaming.sums.certificate import certified
 from mdlearn.streaming.sums.margins import StreamedForm

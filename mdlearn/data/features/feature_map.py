@@ -14,7 +14,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Held, Rows, locked
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, locked
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -200,7 +200,7 @@ class FeatureMap(ABC):
             made = made if hasattr(made, "tocsr") else np.asarray(made)
             # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
             found = check_rows(made.astype(np.float64, copy=False) if made.dtype.kind in "biuf" else made, what)
-            assert isinstance(found, Held)
+            assert isinstance(found, RowsInMemory)
             made = replace(found, model_dtype=A.dtype)
         if made.shape != (A.shape[0], self.width):
             raise ValueError(f"{what} has shape {made.shape}; it needs to be {(A.shape[0], self.width)}")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import mdlearn._solvers.csr as kernels
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Held, Rows, Selection, largest_size, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, RowsInMemory, Selection, largest_size, steps
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class CsrRows(Held):
+class CsrRows(RowsInMemory):
     """Rows of a CSR matrix of float32 or float64 with int32 or int64 indices.
 
     Attributes

@@ -171,7 +171,7 @@ class Rows(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Rows):
+class RowsInMemory(Rows):
     """Rows of an array or matrix in memory (or mapped into it).
 
     Attributes
@@ -215,7 +215,7 @@ class Held(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class DenseRows(Held):
+class DenseRows(RowsInMemory):
     """Rows of a dense array of float32 or float64, in any memory layout.
 
     Attributes

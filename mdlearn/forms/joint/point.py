@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class CompositePoint:
     """What is known of h at a point.
 
     Attributes
@@ -35,7 +35,7 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class CompositePoint:
+class CompositeIterate:
     """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
 
     W: np.ndarray
@@ -47,6 +47,6 @@ def lengths(W: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
-def at_origin(look: Look) -> float:
+def at_origin(look: CompositePoint) -> float:
     """What the tangent has at 0."""
     return look.value - look.below - float((look.gradient * look.W).sum())

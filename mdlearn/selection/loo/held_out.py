@@ -32,7 +32,7 @@ from mdlearn.selection.loo.closed_form import closed, decomposed, weights_of
 from mdlearn.selection.paths.order import grouped
 from mdlearn.selection.progress import Bar
 from mdlearn.selection.study import Judged, Study, some_rows
-from mdlearn.stages import Setting
+from mdlearn.stages import CheckedCall
 
 MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
@@ -206,7 +206,7 @@ def _refitted(
     return values
 
 
-def _begun(setting: Setting, task: Objective, kernel: Kernel, model: Model) -> Handed:
+def _begun(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> Handed:
     """Where a fit begins: at a model of all rows, unless these have made features of their own."""
     handed = Handed()
     if not model.extras:

@@ -25,7 +25,7 @@ from mdlearn.selection.paths.order import Route, grouped, place_of
 from mdlearn.selection.paths.result import Path
 from mdlearn.selection.progress import Bar
 from mdlearn.solvers.base import Solver
-from mdlearn.stages import Call, Fitted, Setting
+from mdlearn.stages import Call, CheckedCall, Fitted
 
 
 def fit_path(
@@ -118,7 +118,7 @@ def fit_path(
     return Path(points, builder, fits, time.perf_counter() - limits.started)
 
 
-def walked(setting: Setting, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
+def walked(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
     """Solve points group by group, those with the same features together; yield (position, fit) as they are done.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.

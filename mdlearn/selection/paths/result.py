@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_labels, check_targets, check_weights, places_of_labels
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.build import Held
+from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.model import Model, kernel_values
 from mdlearn.model.pairs import values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
@@ -139,7 +139,7 @@ class Path(Sequence[Model]):
             groups.setdefault((id(one.kernel), id(one.mapping)), []).append(i)
         return list(groups.values())
 
-    def _values(self, A: Rows, first: Fitted, held: list[Held]) -> np.ndarray:
+    def _values(self, A: Rows, first: Fitted, held: list[StoredCoefficients]) -> np.ndarray:
         """Decision values of several fits without intercepts, side by side."""
         if held[0].coef is not None:
             coef = np.concatenate([one.coef for one in held if one.coef is not None])

@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Reports
-from mdlearn.solvers.common.primal_dual import Margins, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 
 ROUNDS = 12
 STIFFNESS = 1e6
@@ -27,7 +27,7 @@ class ActiveSet:
     finite stiffness: the system stays positive definite when rows repeat, and the error falls by orders each step.
     """
 
-    def __init__(self, state: Margins) -> None:
+    def __init__(self, state: PrimalDual) -> None:
         self.state = state
         self.best = np.inf
 

@@ -16,7 +16,7 @@ from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
-from mdlearn.solvers.common.primal_dual import Margins, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 
 SPAN, NARROWER = 0.3, 0.3
 """Margin that the first slopes span, in units of a typical kink, and how much narrower the next ones are."""
@@ -37,7 +37,7 @@ FINISH_BELOW, FINISH_AGAIN = 1e-7, 0.03
 class Envelope:
     """One column: an element with its margins, and the multipliers that the envelopes are around."""
 
-    def __init__(self, state: Margins, element: np.ndarray, beta: np.ndarray) -> None:
+    def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:
         self.state, self.element, self.centre = state, element, beta
         column = state.column
         self.z = state.margins(element)

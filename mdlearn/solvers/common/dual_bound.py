@@ -23,7 +23,7 @@ LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class BoundMultipliers:
     """Multipliers with what the dual value needs of them.
 
     Attributes
@@ -38,10 +38,10 @@ class Multipliers:
     coef: np.ndarray
     intercept: float
 
-    def towards(self, other: Multipliers, step: float) -> Multipliers:
+    def towards(self, other: BoundMultipliers, step: float) -> BoundMultipliers:
         """Return self + step (other - self); within the box for steps in [0, 1]."""
         rest = 1.0 - step
-        return Multipliers(
+        return BoundMultipliers(
             rest * self.beta + step * other.beta,
             rest * self.sigma + step * other.sigma,
             rest * self.coef + step * other.coef,
@@ -81,7 +81,7 @@ class DualBound:
         elif slope > 0.0 and curvature > 0.0:
             self.best = best.towards(guess, min(1.0, slope / curvature))
 
-    def _length(self, best: Multipliers, guess: Multipliers, slope: float, curvature: float) -> float:
+    def _length(self, best: BoundMultipliers, guess: BoundMultipliers, slope: float, curvature: float) -> float:
         """Best of some lengths where the dual value is no quadratic; `slope` and `curvature` are those of the rest."""
 
         def value(step: float) -> float:
@@ -113,16 +113,16 @@ class DualBound:
                 own[:] = t.slopes(c.margins(z), c.counts)
         return beta
 
-    def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> Multipliers:
+    def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> BoundMultipliers:
         c = self.column
         alpha = c.y * (c.sides @ beta + sigma + c.pull)
         intercept = float(alpha.sum()) if self.form.bias == "regularized" else 0.0
-        return Multipliers(beta, sigma, self.form.features.expand(alpha), intercept)
+        return BoundMultipliers(beta, sigma, self.form.features.expand(alpha), intercept)
 
-    def _linear(self, p: Multipliers) -> float:
+    def _linear(self, p: BoundMultipliers) -> float:
         return float((self.column.sides[:, None] * self.column.kinks * p.beta).sum())
 
-    def _inner(self, p: Multipliers, q: Multipliers) -> float:
+    def _inner(self, p: BoundMultipliers, q: BoundMultipliers) -> float:
         c = self.column
         total = float((c.softness * p.beta * q.beta).sum()) + float(p.coef @ q.coef) + p.intercept * q.intercept
         if c.kappa > 0:

@@ -21,7 +21,7 @@ from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report
-from mdlearn.solvers.common.primal_dual import Margins, report_of
+from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 
 ROWS = 1 << 18
 """Rows of one call of a compiled pass: about a millisecond per term."""
@@ -35,7 +35,7 @@ MOST_STEPS = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class HuberStart:
     """An element with its margins, and the band within which rows may still change sides."""
 
     element: np.ndarray
@@ -46,7 +46,7 @@ class Start:
 class Smoothed:
     """The problem of `state` with rounded hinges; its terms all have power 1 and finite weights."""
 
-    def __init__(self, state: Margins) -> None:
+    def __init__(self, state: PrimalDual) -> None:
         self.state = state
         column = state.column
         self.sides, self.caps = column.sides, column.caps
@@ -57,7 +57,7 @@ class Smoothed:
             np.empty_like(column.y),
         )
 
-    def minimise(self, element: np.ndarray, enough: int) -> Generator[Offer | None, None, Start | None]:
+    def minimise(self, element: np.ndarray, enough: int) -> Generator[Offer | None, None, HuberStart | None]:
         """Go down in ever narrower bands until one with at most `enough` rows is reached; None where that fails."""
         z = self.state.margins(element)
         width = float(np.quantile(self.state.distances(z), FIRST))
@@ -74,7 +74,7 @@ class Smoothed:
             worth = 0.25 * width * width * float(self.weight.sum())
             if gain <= GOOD * worth or not inside:
                 if inside <= enough:
-                    return Start(element, z, width)
+                    return HuberStart(element, z, width)
                 width *= max(NARROWER, enough / inside)
         return None
 

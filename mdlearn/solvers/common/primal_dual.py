@@ -19,7 +19,7 @@ BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""
 
 
-class Margins:
+class PrimalDual:
     """A column together with the system that solves its quadratic part."""
 
     def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | PortionSystem) -> None:
@@ -71,7 +71,7 @@ class Margins:
         return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
 
 
-class Portion(Margins):
+class RowSubset(PrimalDual):
     """Chosen rows of `state`: the gradient of all that is not theirs, at any element, is Q element - fixed.
 
     Parameters
@@ -86,7 +86,7 @@ class Portion(Margins):
         How many rows each of the chosen ones stands for.
     """
 
-    def __init__(self, state: Margins, rows: np.ndarray, fixed: np.ndarray, share: float = 1.0) -> None:
+    def __init__(self, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray, share: float = 1.0) -> None:
         column = state.column
         offset = None if column.offset is None else column.offset[rows]
         chosen = replace(column, y=column.y[rows], counts=share * column.counts[rows], offset=offset)
@@ -101,7 +101,7 @@ class Portion(Margins):
         return self.system.quadratic(element) - self.fixed - pushed
 
 
-def make_report(state: Margins, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
+def make_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
     """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""
     coef, intercept = state.coefficients(element)
     return report_of(state.form, state.column, Point(beta, state.column.spread(z), coef, intercept), z)
@@ -115,7 +115,7 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
 
 
 def report_without_pass(
-    state: Margins, element: np.ndarray, z: np.ndarray, beta: np.ndarray, sigma: np.ndarray, stand_for: np.ndarray
+    state: PrimalDual, element: np.ndarray, z: np.ndarray, beta: np.ndarray, sigma: np.ndarray, stand_for: np.ndarray
 ) -> Report:
     """Estimate objective and bound where it is known for which element multipliers within their boxes stand.
 

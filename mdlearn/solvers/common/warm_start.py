@@ -21,7 +21,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.warm_start import Start
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.explicit import GramSystem
 
 CLEARLY = 0.05
@@ -30,7 +30,7 @@ ROUNDS = 2
 """Turns between multipliers of loss and of variance, each at the best place between two guesses."""
 
 
-def first_element(state: Margins) -> np.ndarray:
+def first_element(state: PrimalDual) -> np.ndarray:
     """The start as an element of the system; zeros where there is none, or where w = 0 has the smaller objective."""
     system, column = state.system, state.column
     zero = np.zeros(system.size)
@@ -165,7 +165,7 @@ def begin(ascent: Ascent) -> Report | None:
     return None
 
 
-def first_guess(state: Margins) -> tuple[np.ndarray, np.ndarray] | None:
+def first_guess(state: PrimalDual) -> tuple[np.ndarray, np.ndarray] | None:
     """An element and multipliers (T, m) for Newton steps over few rows; None where these cannot begin well.
 
     That is: without a start, where w = 0 is better, with constraints, whose multipliers no box holds, and with a

@@ -21,7 +21,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
-from mdlearn.solvers.common.primal_dual import Margins, report_of
+from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 from mdlearn.solvers.coordinate_descent.gram import problem_of
 from mdlearn.solvers.systems.explicit import RowSystem
 
@@ -46,7 +46,7 @@ class RowDual:
         self.rows = compiled.DenseRows(X.X, self.kept)
         diagonal = X.squares() + self.border
         self.problem = problem_of(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
-        self.finish = ActiveSet(Margins(form, column, system))
+        self.finish = ActiveSet(PrimalDual(form, column, system))
         self.gap, self.next_finish = np.inf, FINISH_BELOW
         self._restart()
 

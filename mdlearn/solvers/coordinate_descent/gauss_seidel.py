@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
-from mdlearn.solvers.common.primal_dual import Margins, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_element
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
@@ -36,7 +36,7 @@ def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps
     """Yield a report after 1, 1, 2, ... sweeps, at most MOST at once; end when nothing moves any more."""
     system = RowSystem(form, column)
     yield from system.setup()
-    state = Margins(form, column, system)
+    state = PrimalDual(form, column, system)
     nothing = np.zeros((0, column.y.shape[0]))
     A, g = system.Q, system.adjoint(state.multipliers(nothing))
     w = first_element(state)

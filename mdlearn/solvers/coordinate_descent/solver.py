@@ -24,7 +24,7 @@ from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.constant_column import Folded, folded
 from mdlearn.solvers.common.matrix_free_augmented_lagrangian import Proximal
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import begin
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDual
@@ -50,7 +50,7 @@ ROUNDED = 1e-8
 """Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
 
 
-class Dual(Protocol):
+class DualAscent(Protocol):
     """What the rounds need of a Gram matrix or of rows."""
 
     beta: np.ndarray
@@ -180,7 +180,7 @@ class CoordinateDescent(Solver):
         if _centred(form):
             yield from _sparse(form, column, shared, rng)
             return
-        dual: Dual
+        dual: DualAscent
         if shared is not None:
             work = None
             if by_working_sets(form, column):
@@ -275,10 +275,10 @@ def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
     assert point.coef is not None
     element = np.append(point.coef, point.intercept) if system.bias else point.coef
     free = (point.beta > 0) & (point.beta < column.caps)
-    yield from ActiveSet(Margins(form, column, system)).attempt(element, point.beta, free)
+    yield from ActiveSet(PrimalDual(form, column, system)).attempt(element, point.beta, free)
 
 
-def _can_move(dual: Dual) -> np.ndarray:
+def _can_move(dual: DualAscent) -> np.ndarray:
     """Coordinates inside their box, or at a bound with a gradient that points inside."""
     inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))

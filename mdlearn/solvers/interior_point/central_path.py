@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.choice import STIFF
 
 Changes = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -22,7 +22,7 @@ RUNAWAY = 1e60
 class CentralPath:
     """Iterates of the predictor-corrector: element, multipliers, slacks of both bounds."""
 
-    def __init__(self, state: Margins) -> None:
+    def __init__(self, state: PrimalDual) -> None:
         self.state = state
         column = state.column
         self.caps, self.kinks = column.caps, np.broadcast_to(column.kinks, column.caps.shape)

@@ -14,8 +14,8 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer
-from mdlearn.solvers.common.huber_start import Smoothed, Start
-from mdlearn.solvers.common.primal_dual import Margins, Portion
+from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
+from mdlearn.solvers.common.primal_dual import PrimalDual, RowSubset
 from mdlearn.solvers.interior_point.central_path import CentralPath
 
 FEW, PER_COLUMN = 2000, 2.5
@@ -34,7 +34,7 @@ MOST = 0.5
 """Share of all rows in work from which the detour no longer pays."""
 
 
-def sifted(state: Margins) -> Generator[Offer | None, None, SiftedPath | None]:
+def sifted(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:
     """A path that starts near the optimum; None where there are too few rows, or terms without a box."""
     column, features = state.column, state.form.features
     enough = max(FEW, int(PER_COLUMN * features.width))
@@ -54,17 +54,17 @@ def sifted(state: Margins) -> Generator[Offer | None, None, SiftedPath | None]:
     return SiftedPath(state, start, rows) if rows.shape[0] <= _most(state) else None
 
 
-def _near(state: Margins, start: Start, enough: int) -> np.ndarray:
+def _near(state: PrimalDual, start: HuberStart, enough: int) -> np.ndarray:
     """Rows within some widths of a kink, at least `enough`."""
     away = state.distances(start.z)
     return np.flatnonzero(away <= max(WIDER * start.width, float(np.partition(away, enough)[enough])))
 
 
-def _most(state: Margins) -> float:
+def _most(state: PrimalDual) -> float:
     return min(MOST * state.column.y.shape[0], float(state.system.most_restricted))
 
 
-def _guess(state: Margins) -> Generator[None, None, np.ndarray]:
+def _guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
     """Least squares towards the kinks, over some of the rows."""
     column = state.column
     every = max(1, column.y.shape[0] // SAMPLE)
@@ -78,7 +78,7 @@ def _guess(state: Margins) -> Generator[None, None, np.ndarray]:
 class SiftedPath:
     """Steps over some rows, with the same calls as a `CentralPath` over all of them."""
 
-    def __init__(self, state: Margins, start: Start, rows: np.ndarray) -> None:
+    def __init__(self, state: PrimalDual, start: HuberStart, rows: np.ndarray) -> None:
         self.state, self.alive, self.falling = state, True, True
         self.element, self.z, self.rows = start.element, start.z, rows
         caps = state.column.caps
@@ -90,7 +90,7 @@ class SiftedPath:
         held = self.beta.copy()
         held[:, rows] = 0.0
         fixed = state.system.adjoint(state.multipliers(held))
-        path = CentralPath(Portion(state, rows, fixed))
+        path = CentralPath(RowSubset(state, rows, fixed))
         path.place(self.element, self.z[rows], mu)
         return path
 

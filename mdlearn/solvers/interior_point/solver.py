@@ -18,7 +18,7 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import Envelope
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.primal_dual import Margins, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_guess
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
@@ -49,7 +49,7 @@ class Interior(Factoring):
         """Yield a report per interior point step, then those of the active-set finish."""
         system = system_of(form, column, shared, float(column.caps.max(initial=0.0)))
         yield from system.setup()
-        state = Margins(form, column, system)
+        state = PrimalDual(form, column, system)
         if not column.caps.any():
             yield from _without_loss(state)
             return
@@ -68,7 +68,7 @@ class Interior(Factoring):
         yield from _follow(state, CentralPath(state), finish)
 
 
-def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
+def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
     """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
     best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
     while path.alive and stalled < PATIENCE:
@@ -95,7 +95,7 @@ def _follow(state: Margins, path: CentralPath | SiftedPath, finish: ActiveSet) -
     yield from finish.attempt(path.element, path.beta, path.free())
 
 
-def _without_loss(state: Margins) -> Steps:
+def _without_loss(state: PrimalDual) -> Steps:
     """C = 0: one linear system, refined twice."""
     m = state.column.y.shape[0]
     yield from state.system.factor(np.zeros(m))

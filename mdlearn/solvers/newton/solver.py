@@ -24,9 +24,9 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.primal_dual import Margins, report_without_pass
+from mdlearn.solvers.common.primal_dual import PrimalDual, report_without_pass
+from mdlearn.solvers.common.smooth_losses import SmoothTerms
 from mdlearn.solvers.common.warm_start import first_element
-from mdlearn.solvers.newton.smooth import SmoothTerms
 from mdlearn.solvers.newton.squared import SquaredTerms
 from mdlearn.solvers.systems.choice import by_rows, common_start, system_of
 
@@ -76,9 +76,9 @@ class Newton(Factoring):
         loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
         system = system_of(form, column, shared, loss.steepest)
         yield from system.setup()
-        state = Margins(form, column, system)
+        state = PrimalDual(form, column, system)
         attainment, finish = Attainment(form, column), squared and form.ridge > 0
-        walk = Walk(state, loss, first_element(state), own=finish)
+        walk = NewtonIterate(state, loss, first_element(state), own=finish)
         held, stalled, moved = None, 0, np.inf
         best, lowest = np.inf, np.inf
         while True:
@@ -110,7 +110,7 @@ class Newton(Factoring):
         attainment.conclude(best)
 
 
-class Walk:
+class NewtonIterate:
     """The present element with its margins, and multipliers for its bound.
 
     Attributes
@@ -122,7 +122,7 @@ class Walk:
         The element that these stand for: the sum of their rows.
     """
 
-    def __init__(self, state: Margins, loss: SquaredTerms | SmoothTerms, element: np.ndarray, own: bool) -> None:
+    def __init__(self, state: PrimalDual, loss: SquaredTerms | SmoothTerms, element: np.ndarray, own: bool) -> None:
         self.state, self.loss, self.element, self.own = state, loss, element, own
         self.z = state.margins(element) if element.any() else np.zeros_like(state.column.y)
         self._settle()
@@ -177,7 +177,7 @@ def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
     return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE * firm
 
 
-def _step(state: Margins, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
+def _step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
     """Newton step for a gradient, with the last factor; refined once where that holds directions by a trace."""
     system, column = state.system, state.column
     step: np.ndarray = -system.solve(residual)
@@ -187,6 +187,6 @@ def _step(state: Margins, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
     return step
 
 
-def _bend(state: Margins, step: np.ndarray, dz: np.ndarray) -> float:
+def _bend(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
     """Second derivative along a step of everything but the loss."""
     return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))

@@ -2,8 +2,9 @@
 
 A logistic term is flat far from its threshold, and a step that believes its second derivative there goes much too far.
 So averages are taken over the distance that decision values still move, as for the engine `newton`
-(`mdlearn.solvers.newton.smooth`), and the length of a step is the minimiser along it: passes over decision values, none
-over the rows. With few coefficients, second derivatives are one matrix; else conjugate gradients solve by products.
+(`mdlearn.solvers.common.smooth_losses`), and the length of a step is the minimiser along it: passes over decision
+values, none over the rows. With few coefficients, second derivatives are one matrix; else conjugate gradients solve by
+products.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.joint.decision_values import Scores
-from mdlearn.forms.joint.point import Look
+from mdlearn.forms.joint.point import CompositePoint
 from mdlearn.numerics.line_search import FAR, TRIALS
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.newton.smooth import CLOSE, LONG
+from mdlearn.solvers.common.smooth_losses import CLOSE, LONG
 from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, conjugate
 from mdlearn.solvers.proximal_gradient.preconditioner import Preconditioner
 
@@ -29,7 +30,7 @@ PATIENCE = 3
 
 
 def descend(
-    problem: Scores, W: np.ndarray, report: Callable[[Look], Report]
+    problem: Scores, W: np.ndarray, report: Callable[[CompositePoint], Report]
 ) -> Generator[Report | None, None, np.ndarray]:
     """Yield a report per step from W; return where rounding allows no better one."""
     look, reach = problem.settle(W), problem.reach
@@ -97,7 +98,7 @@ def _by_products(
     return (yield from conjugate(times, preconditioner.solve(means), target, goal))
 
 
-def _length(problem: Scores, look: Look, V: np.ndarray, U: np.ndarray) -> float:
+def _length(problem: Scores, look: CompositePoint, V: np.ndarray, U: np.ndarray) -> float:
     """Length at which the derivative along V, with decision values U, is a hundredth of what it was; inf without end.
 
     False position, with the older end's value halved where it stays (Illinois).

@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import Scores
-from mdlearn.solvers.quadratic.orthogonal import Reflections
+from mdlearn.solvers.common.orthogonal import Reflections
 
 AFFORDABLE = 4e9
 """Operations of the factorisation up to which it is worth its price: some tenths of a second."""

@@ -12,11 +12,11 @@ from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
+from mdlearn.solvers.common.orthogonal import STIFF
 from mdlearn.solvers.dual_hessian.eigen import decompose
 from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
 from mdlearn.solvers.quadratic.columns import steepness
 from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
-from mdlearn.solvers.quadratic.orthogonal import STIFF
 from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, unsuited
 
 LARGEST = 3000

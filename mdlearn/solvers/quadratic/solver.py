@@ -12,10 +12,10 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.primal_dual import Margins, make_report, report_without_pass
+from mdlearn.solvers.common.orthogonal import solve_stacked, worthwhile
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report, report_without_pass
 from mdlearn.solvers.quadratic.columns import quadratic, steepness
 from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.orthogonal import solve_stacked, worthwhile
 from mdlearn.solvers.systems.choice import by_rows, system_of
 from mdlearn.solvers.systems.explicit import RowSystem
 
@@ -86,7 +86,7 @@ class Direct(Factoring):
         if isinstance(system, RowSystem) and worthwhile(system):
             yield from solve_stacked(system)
             return
-        state = Margins(form, column, system)
+        state = PrimalDual(form, column, system)
         try:
             yield from system.factor(D)
         except NotPositiveDefinite:

@@ -22,8 +22,8 @@ from scipy.linalg import qr, svd
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.solvers.common.orthogonal import LARGEST, STIFF
 from mdlearn.solvers.quadratic.columns import along_margins, quadratic, steepness
-from mdlearn.solvers.quadratic.orthogonal import LARGEST, STIFF
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.systems.weighted_gram import add_outer, mirror

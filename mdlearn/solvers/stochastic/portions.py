@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.stochastic.solver import LARGEST, SGD
-from mdlearn.solvers.stochastic.task import Stream, Task, Track, calibrate
+from mdlearn.solvers.stochastic.task import StochasticTask, Stream, Track, calibrate
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def begin(
 
     `steps` is what a pass over the whole stream takes, as far as that is known.
     """
-    task, n = Task(form, column), form.features.n_rows
+    task, n = StochasticTask(form, column), form.features.n_rows
     eta0 = options["eta0"]
     work = calibrate(task, Stream(column.counts, rng), n, max(n, steps) * options["epochs"])
     while eta0 is None:
@@ -66,7 +66,7 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
     ValueError
         When the steps diverge.
     """
-    task = Task(form, column)
+    task = StochasticTask(form, column)
     own = np.zeros(form.features.n_rows)  # coefficients of rows, which nobody asks for here
     u, total = np.append(state.w, own), np.append(state.total, own)
     track = Track(Walk(state.eta0, state.t0, u, total, state.t), u, total)
@@ -86,7 +86,7 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
 
 def restarted(state: Descent, form: MarginForm, column: Column) -> Descent:
     """The same beginning with a step size that no row of the portion makes diverge."""
-    return replace(state, eta0=Task(form, column).safe_step())
+    return replace(state, eta0=StochasticTask(form, column).safe_step())
 
 
 def visits(counts: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:

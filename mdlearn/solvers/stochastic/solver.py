@@ -20,7 +20,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.common.primal_dual import report_of
-from mdlearn.solvers.stochastic.task import Stream, Task, calibrate
+from mdlearn.solvers.stochastic.task import StochasticTask, Stream, calibrate
 
 FINITE = float(np.finfo(float).max)
 LARGEST = 1e200
@@ -78,7 +78,7 @@ class SGD(Solver):
     ) -> Steps:
         """Yield a report per epoch of as many steps as there are rows; the published end is the last epoch."""
         yield from form.features.rows.written()
-        task = Task(form, column)
+        task = StochasticTask(form, column)
         draw = Stream(column.counts, rng)
         n = int(np.count_nonzero(column.counts))
         t0 = self.start_of_average(n, options)

@@ -58,7 +58,7 @@ def _entries(term: Term, per_row: float) -> list[float]:
     return [term.side, term.threshold, *slope]
 
 
-class Task:
+class StochasticTask:
     """A column divided by m C, with the rows that the kernel runs over."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
@@ -154,7 +154,7 @@ class Stream:
         return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
 
-def calibrate(task: Task, draw: Stream, n: int, steps: int) -> Generator[None, None, float]:
+def calibrate(task: StochasticTask, draw: Stream, n: int, steps: int) -> Generator[None, None, float]:
     """Choose eta0 by factors of 2 from 1: the least objective on a sample after one short pass over it.
 
     The objective is taken at the average of the pass's second half, since that of the last iterate is mostly noise.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, Held, steps
+from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, RowsInMemory, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import TINY
 from mdlearn.numerics import cholesky
@@ -98,7 +98,7 @@ class RowSystem:
     def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
         """`adjoint` of what `change` makes of `decision`, range by range."""
         rows = self.features.rows
-        if not isinstance(rows, Held):
+        if not isinstance(rows, RowsInMemory):
             return (yield from two_passes(self, element, change))
         coef, intercept = self.split(element)
         total = 0.0

@@ -73,7 +73,7 @@ def suits(form: MarginForm, column: Column) -> bool:
     return form.bias != "free" or column.kappa > 0 or not column.pull.any()
 
 
-class Quadratic:
+class SignedDual:
     """A column in signed multipliers u."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
@@ -145,7 +145,7 @@ class Quadratic:
         return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
 
 
-class WorkingSets(Quadratic):
+class WorkingSets(SignedDual):
     """Rounds of working sets on a Hessian."""
 
     def __init__(self, form: MarginForm, column: Column, hessian: Hessian) -> None:

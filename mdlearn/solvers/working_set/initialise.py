@@ -16,7 +16,7 @@ from mdlearn.solvers.dual_hessian.hessian import DeflatedGram, KnownGram, PlainG
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
 from mdlearn.solvers.working_set.block_ascent import WorkingSets, suits
 from mdlearn.solvers.working_set.path_newton import begun_near
-from mdlearn.solvers.working_set.subsample_start import Sample
+from mdlearn.solvers.working_set.subsample_start import SubsampleStart
 
 FEW = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
@@ -48,7 +48,7 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
         work = WorkingSets(form, column, KnownGram(features, constant))
         if from_start(work):
             return work
-    gradient = yield from Sample(form, column, rng).solve(features, constant)
+    gradient = yield from SubsampleStart(form, column, rng).solve(features, constant)
     work = WorkingSets(form, column, KnownGram(features, constant))
     band = BAND * work.scale
     reach = np.where(work.signs > 0, gradient, -gradient)
@@ -112,7 +112,7 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
         return (yield from from_all(form, column, deflated))
     features = form.features
     assert isinstance(features, KernelFeatures)
-    gradient = yield from Sample(form, column, rng).solve(features, constant)
+    gradient = yield from SubsampleStart(form, column, rng).solve(features, constant)
     factored = FactoredGram(G, constant, column)
     work = WorkingSets(form, column, factored)
     band = BAND * work.scale

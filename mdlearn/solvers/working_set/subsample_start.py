@@ -12,13 +12,13 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
 from mdlearn.solvers.dual_hessian.hessian import SharedGram
 from mdlearn.solvers.dual_hessian.variance_reduced import reduce_gram
-from mdlearn.solvers.working_set.block_ascent import FIRST, Quadratic
+from mdlearn.solvers.working_set.block_ascent import FIRST, SignedDual
 
 SHARE, LEAST, MOST = 4, 200, 800
 """One row in SHARE, but no fewer than LEAST and no more than MOST."""
 
 
-class Sample:
+class SubsampleStart:
     """Some rows of a column, and what their solution says about the others.
 
     Attributes
@@ -39,7 +39,7 @@ class Sample:
         counts = counts * (column.total / float(counts.sum()))
         offset = None if column.offset is None else column.offset[rows]
         part = replace(column, y=column.y[rows], counts=counts, offset=offset)
-        quadratic = Quadratic(self.form, part)
+        quadratic = SignedDual(self.form, part)
         K = yield from features.corner(rows)
         hessian: SharedGram | BorderedGram | None = None
         H, border, omega = K, np.ones(rows.shape[0]), constant

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.rows.rows import SPAN_ENTRIES, steps
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.common.primal_dual import Margins
+from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.systems.weighted_gram import Work
 from mdlearn.streaming.sums.margins import StreamedColumn
@@ -62,7 +62,7 @@ class NearSystem:
         return cholesky.finite(cholesky.solve(self.L, rhs))
 
 
-class NearRows(Margins):
+class NearRows(PrimalDual):
     """A column over near rows; `fixed` is what all others add to the gradient: it is Q element - fixed - X' alpha."""
 
     typical_kink = 1.0

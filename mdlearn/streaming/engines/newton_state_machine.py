@@ -6,7 +6,7 @@ step promises less than what the rounding costs, until only so many rows are wit
 memory. These are gathered; all others stay at the bound where they are, and the problem over the gathered rows is
 solved exactly. The next pass says what that is worth, and gathers again where rows have changed sides.
 
-What lies between two passes is in `State`, and nothing else.
+What lies between two passes is in `StreamedState`, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from mdlearn.forms.margin import Column
 from mdlearn.forms.proof import Certificate, gap_between
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
 from mdlearn.streaming.engines.kink_subproblem import NearRows, minimise
-from mdlearn.streaming.engines.primal_dual import DONE, GATHER, LINE, STEP, State
-from mdlearn.streaming.sums.certificate import Exact, Multipliers
+from mdlearn.streaming.engines.primal_dual import DONE, GATHER, LINE, STEP, StreamedState
+from mdlearn.streaming.sums.certificate import Exact, MultiplierSource
 from mdlearn.streaming.sums.margins import REACH, DualSums, StreamedForm, dual_value
 from mdlearn.streaming.sums.passes import Along, Evaluate, Gather, Near
 
@@ -72,7 +72,7 @@ class BlockNewton:
         Rows that may be gathered for one column.
     """
 
-    def __init__(self, form: StreamedForm, tol: float, state: State, held: int | None = None) -> None:
+    def __init__(self, form: StreamedForm, tol: float, state: StreamedState, held: int | None = None) -> None:
         self.form, self.tol, self.state, self.R = form, tol, state, form.punished
         share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
         self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
@@ -107,11 +107,11 @@ class BlockNewton:
             except NotPositiveDefinite:  # numbers beyond float64: the best point so far is the answer
                 self.state.mode[j] = DONE
 
-    def multipliers(self) -> tuple[Multipliers, ...]:
+    def multipliers(self) -> tuple[MultiplierSource, ...]:
         """Of the best bounds."""
         state = self.state
         return tuple(
-            Multipliers(
+            MultiplierSource(
                 state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), float(state.lower_dh[j]), state.exact[j]
             )
             for j in range(len(self.form.columns))

@@ -15,7 +15,7 @@ STEP, LINE, GATHER, DONE = 0, 1, 2, 3
 
 
 @dataclass(eq=False)
-class State:
+class StreamedState:
     """Everything that goes from pass to pass, for columns j = 0 ... p - 1.
 
     Attributes
@@ -34,7 +34,7 @@ class State:
     best, best_W : ndarray of shape (p,), (p, n)
         Smallest objective so far, and where.
     lower, lower_W, lower_P, lower_h, lower_dh : ndarray
-        Largest bound so far, and where the multipliers are from: see `Multipliers`.
+        Largest bound so far, and where the multipliers are from: see `MultiplierSource`.
     plain : ndarray of shape (p,), bool
         Whether rows are no longer gathered.
     gap : ndarray of shape (p,)
@@ -68,7 +68,7 @@ class State:
     exact: list[Exact | None] = field(default_factory=list)
 
     @classmethod
-    def first(cls, form: StreamedForm) -> State:
+    def first(cls, form: StreamedForm) -> StreamedState:
         """At w = 0, with kinks rounded so that all rows are within."""
         p, n = len(form.columns), form.size
         h = [2.0 * max((abs(t.threshold) for t in one.column.terms), default=0.0) or 2.0 for one in form.columns]
@@ -90,7 +90,7 @@ class State:
         return found
 
     @classmethod
-    def read(cls, found: dict[str, np.ndarray]) -> State:
+    def read(cls, found: dict[str, np.ndarray]) -> StreamedState:
         """What `arrays` gave."""
         plain = {name: values for name, values in found.items() if " " not in name}
         p = plain["mode"].shape[0]

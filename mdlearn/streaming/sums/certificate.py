@@ -42,7 +42,7 @@ class Exact:
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class MultiplierSource:
     """From what the multipliers of one column are made.
 
     Attributes
@@ -77,7 +77,7 @@ class Certify:
 
     form: StreamedForm
     held: np.ndarray
-    multipliers: tuple[Multipliers, ...]
+    multipliers: tuple[MultiplierSource, ...]
 
     def __call__(self, block: Block) -> Sums:
         """Value and moments at `held`; what the dual's value at the multipliers is made of."""
@@ -155,7 +155,7 @@ def certified(
     blocks: RowBlocks,
     summary: Summary,
     held: np.ndarray,
-    multipliers: tuple[Multipliers, ...],
+    multipliers: tuple[MultiplierSource, ...],
     tol: float,
 ) -> Generator[None, None, list[Certificate]]:
     """Certificates of all columns, from one pass.
@@ -174,7 +174,7 @@ def certified(
     return [_judged(form, j, held[j], multipliers[j], sums, tol) for j in range(len(form.columns))]
 
 
-def _judged(form: StreamedForm, j: int, w: np.ndarray, made: Multipliers, sums: Sums, tol: float) -> Certificate:
+def _judged(form: StreamedForm, j: int, w: np.ndarray, made: MultiplierSource, sums: Sums, tol: float) -> Certificate:
     """Certificate of one column."""
     one, R = form.columns[j], form.punished
     column, mass, variance = one.column, float(sums["mass"][j]), 0.0

@@ -1,0 +1,62 @@
+"""The rules of the layout: small folders, one meaning per class name, engines that do not know each other."""
+
+import ast
+import re
+from collections import defaultdict
+
+from documents import PACKAGE
+
+FILES = 14
+"""In a folder at most; the compiled kernels, one file per .pyx with its annotations, are not counted."""
+ENGINES = (
+    "coordinate_descent",
+    "fixed_point",
+    "interior_point",
+    "linear_program",
+    "newton",
+    "proximal_gradient",
+    "quadratic",
+    "stochastic",
+)
+
+
+def sources():
+    """Modules of the library; the papers' studies use it and are no part of it."""
+    found = [path for path in sorted(PACKAGE.rglob("*.py")) if "papers" not in path.parts]
+    assert len(found) > 200
+    return found
+
+
+def test_folders_are_small():
+    count = defaultdict(int)
+    for path in sources():
+        count[path.parent.relative_to(PACKAGE).as_posix()] += 1
+    large = {folder: files for folder, files in count.items() if files > FILES}
+    assert not large
+
+
+def test_folders_say_what_lives_in_them():
+    for path in (path for path in sources() if path.name == "__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert text and text.split("\n")[0].endswith("."), path
+
+
+def test_a_class_name_has_one_meaning():
+    places = defaultdict(list)
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(PACKAGE).as_posix())
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert not twice
+
+
+def test_engines_do_not_import_each_other():
+    """But for one: coordinate descent goes on by interior point steps where its rounds crawl."""
+    asked = set()
+    for path in (PACKAGE / "solvers").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "solvers").parts[0].removesuffix(".py")
+        names = re.findall(r"^\s*from mdlearn\.solvers\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if own not in ("__init__", "auto"):
+            asked |= {(own, name) for name in names if name in ENGINES and name != own}
+    assert asked == {("coordinate_descent", "interior_point")}
