@@ -9,7 +9,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forming import Turns
 from mdlearn.forms import margin
 from mdlearn.forms.certificates import margin as certificate
-from mdlearn.forms.joint import margins
+from mdlearn.forms.joint import decision_values, margins
 from mdlearn.forms.problem import ColumnProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
@@ -260,3 +260,18 @@ def test_points_of_a_path_after_the_deadline_take_no_passes_over_the_rows(object
         assert all(not one.coef_.any() and np.isfinite(one.certificate.objective) for one in path[1:])
         counted.append(len(passes))
     assert counted[0] == counted[1]
+
+
+@pytest.mark.parametrize("objective", ["mmlr", "mdlm"])
+def test_points_of_a_path_after_the_deadline_move_no_intercepts(monkeypatch, objective):
+    X, y = rows(k=5)
+    settled, settle = [], decision_values.Scores.settle
+    monkeypatch.setattr(decision_values.Scores, "settle", lambda self, W: settled.append(W) or settle(self, W))
+    values = [1e-3, 1e-2, 1e-1, 1.0]
+    grid = {"lam": values} if objective == "mmlr" else {"ridge": values}
+    path = mdlearn.fit_path(objective, X, y, grid, time_limit=0.0)
+    assert len(settled) <= 2
+    for model, value in zip(path, values):
+        whole = mdlearn.fit(objective, X, y, **{next(iter(grid)): value}).certificate
+        early = model.certificate
+        assert early.lower_bound <= whole.objective and whole.lower_bound <= early.objective and not early.converged

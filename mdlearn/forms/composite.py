@@ -300,9 +300,9 @@ class Composite(Problem):
         return self.objective(self.at(to_type(point.W, dtype).astype(np.float64)))
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
-        """Return W = 0, with what h is nowhere below as its bound, where rows would have to be made first."""
+        """Return W = 0, with what h is nowhere below as its bound; better ones take passes over the rows."""
         features, (p, k) = self.features, self.shape
-        if self.first is not None or features.ready:
+        if self.first is not None or (bounded and features.ready):
             return None
         W = np.zeros(self.shape)
         look = CompositePoint(W, self.at_zero, W, np.zeros(p), np.zeros((features.n_rows, k)))
