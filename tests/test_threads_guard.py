@@ -145,6 +145,21 @@ def test_ctrl_c_inside_the_guard(kind, when, made_up):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_libraries_are_listed_where_no_signal_comes(monkeypatch):
+    """Signals come to the main thread: in a callback from C, Python swallows what their handlers raise."""
+    where, plain = [], threadpoolctl.ThreadpoolController._load_libraries
+
+    def listed(self):
+        where.append(threading.current_thread())
+        return plain(self)
+
+    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "_load_libraries", listed)
+    monkeypatch.setattr(GUARD, "n_modules", -1)
+    with blas_threads(1):
+        assert len(where) == 1
+    assert where[0] is not threading.main_thread() and not where[0].is_alive()
+
+
 def test_a_fork_while_the_guard_is_at_work(tmp_path):
     script = (
         "import os, signal, warnings\n"

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,14 +152,16 @@ class BlasGuard:
     def _look(self) -> None:
         """List the loaded libraries and find their kinds, where modules were imported since the last time.
 
-        Listing takes a millisecond, as long as a small fit.
+        Listing takes a millisecond, as long as a small fit. It calls back from C, where a KeyboardInterrupt would be
+        swallowed: another thread does it, as signals come to the main thread alone.
         """
         from threadpoolctl import ThreadpoolController
 
         n_modules = len(sys.modules)
         if n_modules == self.n_modules:
             return
-        loaded = ThreadpoolController().select(user_api="blas").lib_controllers
+        with ThreadPoolExecutor(1) as other:
+            loaded = other.submit(ThreadpoolController).result().select(user_api="blas").lib_controllers
         self.libraries = [library for library in loaded if library.get_num_threads() is not None]
         for library in self.libraries:
             if library.filepath not in self.kinds:
