@@ -192,3 +192,12 @@ def test_pairs_of_which_some_have_more_columns_than_rows(tmp_path):
     assert [len(rows) for rows in model.basis_indices_] == [0, 0, 6]
     model.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(mdlearn.load(tmp_path / "m.npz").predict(X), model.predict(X))
+
+
+def test_an_intercept_that_nothing_holds_stays_at_0():
+    """Features that underflow, no variance, balanced classes: the mean pulls at the intercept by rounding alone."""
+    rng = np.random.default_rng(5)
+    X, y = 1e-299 * rng.standard_normal((72, 5)), rng.integers(0, 5, 72)
+    settings = {"kernel": "poly", "degree": 4, "gamma": 0.01, "bias": "free", "class_weight": "balanced", "C": 1e-4}
+    model = mdlearn.fit("uldm", X, y, multiclass="ovo", lambda0=0.0, basis="all", solver="direct", **settings)
+    assert not model.intercept_.any() and model.certificate.objective == 0.0 == model.certificate.lower_bound

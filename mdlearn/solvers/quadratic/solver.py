@@ -23,6 +23,8 @@ REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
 SEVERAL = 4
 """Problems of a path for which one decomposition pays."""
+ROUNDED = 1e-15
+"""Share of the multipliers' sizes within which their sum is 0 but for rounding."""
 BLURRED = 1e-7
 """Gap above which slopes at rounded margins are taken to lack digits."""
 
@@ -99,6 +101,8 @@ class Direct(Factoring):
         element, z = np.zeros(system.size), np.zeros_like(column.y)
         beta = column.slopes(z)
         residual = state.residual(element, beta)
+        if form.bias == "free" and abs(residual[-1]) <= ROUNDED * float(np.abs(state.multipliers(beta)).sum()):
+            residual[-1] = 0.0  # nothing but rounding would move an intercept that the loss hardly holds
         size = np.inf
         for _ in range(1 + REFINEMENTS):
             now = float(np.abs(residual).max())
