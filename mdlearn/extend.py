@@ -25,7 +25,7 @@ from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.given import GivenLoss
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.native import NativeFunction
@@ -49,6 +49,7 @@ __all__ = [
     "Column",
     "ColumnProblem",
     "Composite",
+    "CompositeEvaluation",
     "CompositePoint",
     "CsrRows",
     "Data",

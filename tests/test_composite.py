@@ -8,7 +8,7 @@ from mdlm_paper import sample
 
 import mdlearn
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.objectives.base import Objective, Parameter
 from mdlearn.solvers.proximal_gradient.solver import APG
 
@@ -25,7 +25,7 @@ class LeastSquares(Composite):
     def at(self, W):
         R = self.X @ W - self.E
         n = R.shape[0]
-        return CompositePoint(W, 0.5 * (R**2).sum() / n, self.X.T @ R / n, np.ones(self.shape[0]))
+        return CompositeEvaluation(W, 0.5 * (R**2).sum() / n, self.X.T @ R / n, np.ones(self.shape[0]))
 
     def lipschitz(self):
         return np.linalg.norm(self.X, 2) ** 2 / self.X.shape[0]

@@ -23,7 +23,7 @@ FOR_PLUGINS = {
     "mdlearn.forms.native": ("NativeFunction",),
     "mdlearn.forms.progress": ("State",),
     "mdlearn.forms.composite": ("Composite",),
-    "mdlearn.forms.joint.point": ("CompositePoint",),
+    "mdlearn.forms.joint.point": ("CompositeEvaluation",),
     "mdlearn.forms.margin": ("Point",),
     "mdlearn.data.features.feature_map": ("FeatureMap",),
     "mdlearn.solvers.base": ("Report",),

@@ -214,6 +214,12 @@ def test_deprecated_paths_warn_and_work(path):
         _ = importlib.import_module(path).no_such_name
 
 
+def test_the_name_of_before_of_what_a_composite_evaluates():
+    with pytest.warns(DeprecationWarning, match="Look is CompositeEvaluation now"):
+        found = importlib.import_module("mdlearn.forms.composite").Look
+    assert found is mdlearn.extend.CompositeEvaluation
+
+
 KEPT = ("forms.losses", "forms.given", "forms.native", "forms.margin", "forms.problem", "forms.proof")
 KEPT += ("forms.composite", "objectives.base", "solvers.base")
 

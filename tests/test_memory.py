@@ -268,7 +268,7 @@ def test_products_of_rows(kind, monkeypatch):
     A = sp.csr_matrix(filled.astype(kind))
     X, w, v = A.toarray().astype(F64), rng.standard_normal((300, 3)), rng.standard_normal(700)
     for module in ("rows", "csr_rows"):
-        monkeypatch.setattr(f"mdlearn.data.{module}.BLOCK_ENTRIES", 1000)
+        monkeypatch.setattr(f"mdlearn.data.rows.{module}.BLOCK_ENTRIES", 1000)
     monkeypatch.setattr("mdlearn.data.rows.rows.SPAN_ENTRIES", 2000)
     scale = rng.random(300) + 0.5
     for source in (DenseRows(A.toarray()), CsrRows(sp.csr_matrix(A)), DenseRows(A.toarray()[:, ::-1][:, ::-1])):

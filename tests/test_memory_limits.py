@@ -69,7 +69,7 @@ def test_an_exhausted_group(root):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_the_address_space():
     code = (
-        "import resource, mdlearn\nfrom mdlearn.data import memory\n"
+        "import resource, mdlearn\nfrom mdlearn.numerics import memory\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 200_000_000, resource.RLIM_INFINITY))\n"
         "assert 150e6 < memory.available_bytes() <= 200e6, memory.available_bytes()\n"

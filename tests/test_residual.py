@@ -10,7 +10,7 @@ import pytest
 
 import mdlearn
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, combine, judge_residual
 from mdlearn.objectives.base import Parameter
@@ -215,7 +215,7 @@ class SmoothSigmoid(Composite):
         z = np.tanh(self.y * (self.X @ W[:, 0]))
         terms = self.C * self.counts * self.y * (1.0 - z**2)
         value = self.C * float(self.counts @ (1.0 - z))
-        return CompositePoint(W, value, -(self.X.T @ terms)[:, None], np.abs(self.X).T @ np.abs(terms))
+        return CompositeEvaluation(W, value, -(self.X.T @ terms)[:, None], np.abs(self.X).T @ np.abs(terms))
 
     def lipschitz(self):
         return 1.0 + 0.77 * self.C * float(np.linalg.norm(np.sqrt(self.counts)[:, None] * self.X, 2) ** 2)

@@ -14,10 +14,12 @@ For an h that is not convex there is no bound: `Composite.residual` says what ta
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from mdlearn._solvers.apg import shrink
 from mdlearn.data.features.kernel_rounding import OWN, UNIT
 from mdlearn.data.features.spaces import Features
 from mdlearn.forms.certificates.float32 import to_type
-from mdlearn.forms.joint.point import CompositeIterate, CompositePoint, at_origin, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
 from mdlearn.forms.point_arrays import array_fault
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
@@ -78,16 +80,16 @@ class Composite(Problem):
         W = np.array([np.append(one.coef, one.intercept) if last else one.coef for one in starts]).T
         self.first = W if W.shape == self.shape else None
 
-    def starting_point(self) -> CompositeIterate | None:
+    def starting_point(self) -> CompositePoint | None:
         """Return the first coefficients as a point."""
-        return None if self.first is None else CompositeIterate(self.first)
+        return None if self.first is None else CompositePoint(self.first)
 
     def known(self) -> tuple[float, float]:
         """Return the value at W = 0."""
         return self.at_zero, -math.inf
 
     @abstractmethod
-    def at(self, W: np.ndarray) -> CompositePoint:
+    def at(self, W: np.ndarray) -> CompositeEvaluation:
         """Return h and its gradient at W.
 
         Parameters
@@ -96,7 +98,7 @@ class Composite(Problem):
 
         Returns
         -------
-        CompositePoint
+        CompositeEvaluation
         """
 
     @abstractmethod
@@ -113,26 +115,26 @@ class Composite(Problem):
         return
         yield  # what makes this a generator
 
-    def settle(self, W: np.ndarray) -> CompositePoint:
+    def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """Return the look at W after moving rows without ridge and penalty to where their slope vanishes, if it can."""
         return self.at(W)
 
-    def product(self, look: CompositePoint) -> Product | None:
+    def product(self, look: CompositeEvaluation) -> Product | None:
         """Return V -> H V with the second derivative of h and ridge, or None."""
         return None
 
-    def approximation(self, look: CompositePoint, rows: np.ndarray, column: int) -> np.ndarray:
+    def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """Second derivative of h and ridge for some rows of one column, roughly: a matrix, or its diagonal.
 
         Newton steps use it to precondition; ones will do.
         """
         return np.ones(rows.shape[0])
 
-    def point(self, W: np.ndarray, anchor: np.ndarray | None, look: CompositePoint) -> object:
+    def point(self, W: np.ndarray, anchor: np.ndarray | None, look: CompositeEvaluation) -> object:
         """Return what the certificate takes, for coefficients W with the look at them."""
-        return CompositeIterate(W, anchor)
+        return CompositePoint(W, anchor)
 
-    def multipliers(self, look: CompositePoint) -> np.ndarray:
+    def multipliers(self, look: CompositeEvaluation) -> np.ndarray:
         """Return the multipliers that a model shows, shape (k, T, m); none by default."""
         return np.zeros((self.shape[1], 1, self.features.n_rows))
 
@@ -173,7 +175,7 @@ class Composite(Problem):
         G : ndarray of shape (p, k)
             A slope.
         sizes : ndarray of shape (p,)
-            As in `CompositePoint`.
+            As in `CompositeEvaluation`.
 
         Returns
         -------
@@ -187,19 +189,19 @@ class Composite(Problem):
         excess = np.maximum(lengths(G) + self.roundings * sizes - self.beta, 0.0)
         return -0.5 * float((excess[~bare] ** 2 / self.ridge[~bare]).sum())
 
-    def smooth(self, look: CompositePoint) -> float:
+    def smooth(self, look: CompositeEvaluation) -> float:
         """h and ridge."""
         return look.value + 0.5 * float(self.ridge @ np.square(look.W).sum(axis=1))
 
-    def slope(self, look: CompositePoint) -> np.ndarray:
+    def slope(self, look: CompositeEvaluation) -> np.ndarray:
         """Gradient of h and ridge."""
         return look.gradient + self.ridge[:, None] * look.W
 
-    def objective(self, look: CompositePoint) -> float:
+    def objective(self, look: CompositeEvaluation) -> float:
         """Value in units of the form."""
         return self.smooth(look) + self.penalty(look.W)
 
-    def subgradient(self, look: CompositePoint) -> np.ndarray:
+    def subgradient(self, look: CompositeEvaluation) -> np.ndarray:
         """Shortest subgradient of the whole objective."""
         gradient, size = self.slope(look), lengths(look.W)
         inside = size > 0
@@ -225,12 +227,12 @@ class Composite(Problem):
         other.beta = share * self.beta
         return other
 
-    def steepness(self, look: CompositePoint) -> float:
+    def steepness(self, look: CompositeEvaluation) -> float:
         """Largest |G_j| / beta_j of the rows with a penalty and no ridge; 0 where there is none."""
         bare = (self.ridge == 0) & (self.beta > 0)
         return float((lengths(look.gradient[bare]) / self.beta[bare]).max(initial=0.0))
 
-    def bound(self, look: CompositePoint, anchor: CompositePoint | None) -> tuple[float, str]:
+    def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
         """Return a lower bound in units of the form, and what kind of proof it is.
 
         Here: the minimum of a tangent, mixed with that of the anchor, or what h is nowhere below.
@@ -252,7 +254,7 @@ class Composite(Problem):
             lower = max(lower, self.floor + self.least(np.zeros_like(G), np.zeros_like(sizes)))
         return lower, "duality gap"
 
-    def tilt(self, G: np.ndarray, look: CompositePoint) -> float:
+    def tilt(self, G: np.ndarray, look: CompositeEvaluation) -> float:
         """Return what slopes G of rows without ridge and penalty, which are to be 0, may take from a bound.
 
         They count as often as coefficients of the optimum differ from 0: taken to be as long as those of the look.
@@ -268,14 +270,14 @@ class Composite(Problem):
         share = np.max((steep[over] - beta[over]) / np.maximum(steep[over] - less[over], 1e-300))
         return min(1.0, float(share) * (1.0 + 1e-9) + 1e-15)
 
-    def residual(self, look: CompositePoint) -> float | None:
+    def residual(self, look: CompositeEvaluation) -> float | None:
         """Return None where h is convex; else what first-order conditions leave open, in units of the form.
 
         The certificate is then `mdlearn.forms.proof.judge_residual`, and `bound` is not asked for.
 
         Parameters
         ----------
-        look : CompositePoint
+        look : CompositeEvaluation
 
         Returns
         -------
@@ -283,16 +285,16 @@ class Composite(Problem):
         """
         return None
 
-    def estimate(self, look: CompositePoint, anchor: CompositePoint | None) -> tuple[float, float | None]:
+    def estimate(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, float | None]:
         """Return lower bound and residual at a look, as engines report them."""
         residual = self.residual(look)
         return (self.bound(look, anchor)[0], None) if residual is None else (-math.inf, residual)
 
-    def start(self) -> CompositeIterate:
+    def start(self) -> CompositePoint:
         """Return W = 0."""
-        return CompositeIterate(np.zeros(self.shape))
+        return CompositePoint(np.zeros(self.shape))
 
-    def held(self, point: CompositeIterate, objective: float) -> float:
+    def held(self, point: CompositePoint, objective: float) -> float:
         """Objective of a point as a model of the rows' type holds it: a pass for float32 rows."""
         dtype = self.features.dtype
         if dtype == np.float64 or not math.isfinite(objective):
@@ -305,27 +307,29 @@ class Composite(Problem):
         if self.first is not None or (bounded and features.ready):
             return None
         W = np.zeros(self.shape)
-        look = CompositePoint(W, self.at_zero, W, np.zeros(p), np.zeros((features.n_rows, k)))
+        look = CompositeEvaluation(W, self.at_zero, W, np.zeros(p), np.zeros((features.n_rows, k)))
         certificate = judge(self.unit * self.at_zero, self.unit * self.floor, self.unit * self.at_zero, False, tol)
         coef, none = np.zeros((k, features.width)), np.zeros(k)
         return Solution(coef, none, None, self.multipliers(look), none, certificate)
 
-    def certify(self, point: CompositeIterate, tol: float) -> Solution:
+    def certify(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""
         with overflowing():
             look = self.settle(point.W)
             return self._solution(look, look, point.anchor, tol)
 
-    def certify_best(self, point: CompositeIterate, tol: float) -> Solution:
+    def certify_best(self, point: CompositePoint, tol: float) -> Solution:
         """The same: there is no other candidate."""
         return self.certify(point, tol)
 
-    def certify_as_is(self, point: CompositeIterate, tol: float) -> Solution:
+    def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point as they stand."""
         with overflowing():
             return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
 
-    def _solution(self, look: CompositePoint, proof: CompositePoint, anchor: np.ndarray | None, tol: float) -> Solution:
+    def _solution(
+        self, look: CompositeEvaluation, proof: CompositeEvaluation, anchor: np.ndarray | None, tol: float
+    ) -> Solution:
         dtype = self.features.dtype
         held = look
         if dtype != np.float64:
@@ -346,27 +350,38 @@ class Composite(Problem):
         norm = np.sqrt([self.features.squared_norm(w) for w in coef])
         return Solution(coef, intercept, self.combination(held), self.multipliers(held), norm, certificate, at_limit)
 
-    def _bounded(self, look: CompositePoint, lower: float, kind: str, tol: float) -> Certificate:
+    def _bounded(self, look: CompositeEvaluation, lower: float, kind: str, tol: float) -> Certificate:
         values = self.unit * self.objective(look), self.unit * lower
         certificate = judge(*values, self.unit * self.at_zero, False, tol)
         return certificate if certificate.kind == "none" else replace(certificate, kind=kind)
 
-    def _stationary(self, look: CompositePoint, residual: float, tol: float) -> Certificate:
+    def _stationary(self, look: CompositeEvaluation, residual: float, tol: float) -> Certificate:
         return judge_residual(self.unit * self.objective(look), self.unit * residual, self.unit * self.at_zero, tol)
 
-    def combination(self, look: CompositePoint) -> np.ndarray | None:
+    def combination(self, look: CompositeEvaluation) -> np.ndarray | None:
         """Return alpha (k, 1, m) with w_k = sum_i alpha_ki x_i, where coefficients are such combinations."""
         return None
 
     def fault(self, point: object) -> str | None:
         """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
-        if not isinstance(point, CompositeIterate):
+        if not isinstance(point, CompositePoint):
             return f"it yielded {type(point).__name__} as a point, a CompositePoint is needed"
         anchor = None if point.anchor is None else array_fault("anchor", point.anchor, self.shape)
         return array_fault("W", point.W, self.shape) or anchor
 
-    def examine(self, point: CompositeIterate) -> None:
+    def examine(self, point: CompositePoint) -> None:
         """Nothing to examine."""
 
     def explain(self) -> None:
         """Nothing to explain: the objective is finite everywhere."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Look":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "Look is CompositeEvaluation now and goes in mdlearn 1.0; import it from mdlearn.extend",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return CompositeEvaluation

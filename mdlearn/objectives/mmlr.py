@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unboundedness import check_existence
 from mdlearn.forms.joint.decision_values import EVERY, Bend, Scores
-from mdlearn.forms.joint.point import CompositeIterate, CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.loss_kernels import PIECE
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -108,7 +108,7 @@ class PairLogistic(Scores):
         codes, share = self.codes[chosen], self.share[chosen]
         return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in pieces(F))
 
-    def settle(self, W: np.ndarray) -> CompositePoint:
+    def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The look at the best intercepts, and at coefficients that add up to 0: only the ridge sees a common shift."""
         return super().settle(W - W.mean(axis=1, keepdims=True))
 
@@ -188,7 +188,7 @@ class PairLogistic(Scores):
         column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, THRESHOLD),))
         return MarginForm(LinearFeatures(rows), (column,), "none", 0.0)
 
-    def examine(self, point: CompositeIterate) -> None:
+    def examine(self, point: CompositePoint) -> None:
         """Raise ValueError when, without a ridge, coefficients win every comparison: longer ones are always better."""
         if self.ridge.any():
             return
@@ -201,7 +201,7 @@ class PairLogistic(Scores):
                 "be separated from every other; give lam > 0"
             )
 
-    def multipliers(self, look: CompositePoint) -> np.ndarray:
+    def multipliers(self, look: CompositeEvaluation) -> np.ndarray:
         """Minus the slope of every psi, (k, 1, m); 0 in the row's own class."""
         assert look.scores is not None
         A = look.scores.copy()

@@ -19,7 +19,7 @@ from mdlearn.data.rows.rows import Rows, Selection
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import nearest, representer
 from mdlearn.forms.composite import CLEAN, Composite, Product
-from mdlearn.forms.joint.point import CompositePoint, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, lengths
 from mdlearn.numerics.lazy_property import kept
 
 NARROW = 1500
@@ -124,20 +124,22 @@ class Scores(Composite):
         G = self.rows.adjoint(A)
         return G if self.bias == "none" else np.vstack([G, A.sum(axis=0)])
 
-    def at(self, W: np.ndarray) -> CompositePoint:
+    def at(self, W: np.ndarray) -> CompositeEvaluation:
         """Return h and its gradient at W: two passes over the rows."""
         F = self.scores(W)
         A = F.copy()
         return self._look(W, F, A, self.slopes(W, A))
 
-    def settle(self, W: np.ndarray) -> CompositePoint:
+    def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The same at the best intercepts, where they are free."""
         if self.bias != "free":
             return self.at(W)
         W, F = W.copy(), self.scores(W)
         return self._look(W, F, *self._balance(W, F))
 
-    def _look(self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float, below: float = 0.0) -> CompositePoint:
+    def _look(
+        self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float, below: float = 0.0
+    ) -> CompositeEvaluation:
         sizes = self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A)))
         # Sums over columns are rounded in decision values as those over rows are in the gradient.
         below += self.roundings * float(sizes @ lengths(W))
@@ -146,7 +148,7 @@ class Scores(Composite):
             values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
             bare = (self.ridge == 0) & (self.beta == 0)
             sizes[bare] += self._sizes[bare] * ROUNDED * self.steepest * float(self.counts.max()) * float(values)
-        return CompositePoint(W, value, self.adjoint(A), sizes, F, below)
+        return CompositeEvaluation(W, value, self.adjoint(A), sizes, F, below)
 
     @kept
     def _sizes(self) -> np.ndarray:
@@ -154,7 +156,7 @@ class Scores(Composite):
         found = self.features.lengths
         return found if self.bias == "none" else np.append(found, math.sqrt(self.rows.shape[0]))
 
-    def tilt(self, G: np.ndarray, look: CompositePoint) -> float:
+    def tilt(self, G: np.ndarray, look: CompositeEvaluation) -> float:
         """The same; free intercepts of the optimum are no farther from 0 than decision values without them."""
         if self.bias != "free" or look.scores is None:
             return super().tilt(G, look)
@@ -164,7 +166,7 @@ class Scores(Composite):
 
     def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Move the intercepts, in W and F, to where their slope is rounding; return derivatives, h,
-        `CompositePoint.below`.
+        `CompositeEvaluation.below`.
 
         Newton steps. Far from the thresholds there is next to no second derivative, and such a step would go astray:
         a share of the largest one is added, as much as it takes for h to fall. All of it always does.
@@ -211,7 +213,7 @@ class Scores(Composite):
             return np.diag(along(np.ones(k)))
         return np.array([along(unit) for unit in np.eye(k)])
 
-    def product(self, look: CompositePoint) -> Product:
+    def product(self, look: CompositeEvaluation) -> Product:
         """Return V -> H V; each costs two passes over the rows."""
         assert look.scores is not None
         bend, _ = self.bend(look.W, look.scores)
@@ -264,7 +266,7 @@ class Scores(Composite):
 
         return self.steepest * largest(times, self.shape[0]) + float(self.ridge.max())
 
-    def approximation(self, look: CompositePoint, rows: np.ndarray, column: int) -> np.ndarray:
+    def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """The moments times the mean second derivative, or their diagonal."""
         assert look.scores is not None
         mean = float(self.bend(look.W, look.scores)[1][column])
@@ -275,7 +277,7 @@ class Scores(Composite):
         A[np.diag_indices_from(A)] += self.ridge[rows]
         return A
 
-    def combination(self, look: CompositePoint) -> np.ndarray | None:
+    def combination(self, look: CompositeEvaluation) -> np.ndarray | None:
         """alpha_k = -slopes / ridge, corrected to give the very coefficients; None with a penalty or without ridge."""
         d = self.rows.shape[1]
         if self.beta.any() or not self.ridge[:d].all():

@@ -15,7 +15,7 @@ from mdlearn.data.rows.rows import Rows, Selection, steps
 from mdlearn.forms.certificates.margin import value_at_zero
 from mdlearn.forms.composite import CLEAN
 from mdlearn.forms.joint.decision_values import EVERY, FLAT, Bend, Scores
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.forms.loss_kernels import PIECE, pass_of
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
@@ -167,7 +167,7 @@ class MarginComposite(Scores):
         self.losses.bends(D, self.signs, self.each)
         return np.diag(D.sum(axis=0) + self.kappa * self.totals * np.maximum(1.0 - self.means[-1] ** 2, 0.0))
 
-    def approximation(self, look: CompositePoint, rows: np.ndarray, column: int) -> np.ndarray:
+    def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """The moments times the mean second derivative, those of the variance about the mean."""
         A = super().approximation(look, rows, column)
         kappa = self.kappa[column]
@@ -196,7 +196,7 @@ class MarginComposite(Scores):
         """Whether the variance leaves directions without curvature."""
         return super().needs_anchor and self.least_curvature is None
 
-    def bound(self, look: CompositePoint, anchor: CompositePoint | None) -> tuple[float, str]:
+    def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
         """Or F - 1/2 R' H^-1 R, R a subgradient, if larger: variance and ridge bend the objective by H at least."""
         if not look.value < math.inf:
             return -math.inf, "duality gap"
@@ -233,7 +233,7 @@ class MarginComposite(Scores):
                 "(of a free bias, too) a positive one"
             )
 
-    def multipliers(self, look: CompositePoint) -> np.ndarray:
+    def multipliers(self, look: CompositeEvaluation) -> np.ndarray:
         """Multipliers of the terms, (k, T, m)."""
         assert look.scores is not None
         Z = (self.signs * look.scores).T
@@ -294,11 +294,11 @@ class ColumnComposite(MarginComposite):
         """None under a ridge: the certificate of a column knows no bound but that of its multipliers."""
         return None if self.form.ridge > 0 else super().least_curvature
 
-    def tilt(self, G: np.ndarray, look: CompositePoint) -> float:
+    def tilt(self, G: np.ndarray, look: CompositeEvaluation) -> float:
         """Nothing: the certificate balances multipliers."""
         return 0.0
 
-    def point(self, W: np.ndarray, anchor: np.ndarray | None, look: CompositePoint) -> Point:
+    def point(self, W: np.ndarray, anchor: np.ndarray | None, look: CompositeEvaluation) -> Point:
         """Return multipliers and coefficients."""
         assert look.scores is not None
         (column,) = self.columns

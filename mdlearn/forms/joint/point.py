@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class CompositePoint:
+class CompositeEvaluation:
     """What is known of h at a point.
 
     Attributes
@@ -35,7 +35,7 @@ class CompositePoint:
 
 
 @dataclass(frozen=True, eq=False)
-class CompositeIterate:
+class CompositePoint:
     """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
 
     W: np.ndarray
@@ -47,6 +47,6 @@ def lengths(W: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
-def at_origin(look: CompositePoint) -> float:
+def at_origin(look: CompositeEvaluation) -> float:
     """What the tangent has at 0."""
     return look.value - look.below - float((look.gradient * look.W).sum())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.joint.decision_values import Scores
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.numerics.line_search import FAR, TRIALS
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import CLOSE, LONG
@@ -30,7 +30,7 @@ PATIENCE = 3
 
 
 def descend(
-    problem: Scores, W: np.ndarray, report: Callable[[CompositePoint], Report]
+    problem: Scores, W: np.ndarray, report: Callable[[CompositeEvaluation], Report]
 ) -> Generator[Report | None, None, np.ndarray]:
     """Yield a report per step from W; return where rounding allows no better one."""
     look, reach = problem.settle(W), problem.reach
@@ -98,7 +98,7 @@ def _by_products(
     return (yield from conjugate(times, preconditioner.solve(means), target, goal))
 
 
-def _length(problem: Scores, look: CompositePoint, V: np.ndarray, U: np.ndarray) -> float:
+def _length(problem: Scores, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
     """Length at which the derivative along V, with decision values U, is a hundredth of what it was; inf without end.
 
     False position, with the older end's value halved where it stays (Illinois).

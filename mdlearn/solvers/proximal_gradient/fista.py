@@ -15,7 +15,7 @@ import numpy as np
 
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import Scores
-from mdlearn.forms.joint.point import CompositePoint
+from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.proximal_gradient.averaged import descend
 from mdlearn.solvers.proximal_gradient.newton_steps import Finish
@@ -56,15 +56,15 @@ class Accelerated:
     ----------
     whole, problem : Composite
         The problem of reports, and that of steps: along other axes, where `axes` has them.
-    anchor : CompositePoint or None
+    anchor : CompositeEvaluation or None
         A tangent less steep than the penalty.
     """
 
     def __init__(self, problem: Composite) -> None:
         self.whole = self.problem = problem
         self.axes: Axes | None = None
-        self.anchor: CompositePoint | None = None
-        self.last: CompositePoint | None = None
+        self.anchor: CompositeEvaluation | None = None
+        self.last: CompositeEvaluation | None = None
         self.state = Step(np.zeros(problem.shape), np.zeros(problem.shape))
 
     def steps(self) -> Reports:
@@ -150,7 +150,7 @@ class Accelerated:
                     return
                 state.W, state.Q, state.t, next_try = better, better, 1.0, FORGET
 
-    def report(self, look: CompositePoint) -> Report:
+    def report(self, look: CompositeEvaluation) -> Report:
         """Objective, bound and point of a look."""
         problem, anchor, self.last = self.problem, self.anchor, look
         W = look.W if self.axes is None else self.axes.back(look.W)
@@ -158,7 +158,7 @@ class Accelerated:
         lower, residual = problem.estimate(look, anchor)
         return Report.estimated(problem.objective(look), lower, point, residual)
 
-    def _advance(self, look: CompositePoint) -> None:
+    def _advance(self, look: CompositeEvaluation) -> None:
         """Take a step from a look at Q (its intercepts settled)."""
         problem, state = self.problem, self.state
         W = problem.prox(look.W - problem.slope(look) / state.L, 1.0 / state.L)
@@ -168,7 +168,7 @@ class Accelerated:
         state.Q = W + ((state.t - 1.0) / t) * (W - state.W)
         state.W, state.t = W, t
 
-    def _astray(self, look: CompositePoint) -> bool:
+    def _astray(self, look: CompositeEvaluation) -> bool:
         """Go back where a step led far above W = 0, or to no finite objective: h bends more there than L allows.
 
         No single L serves a loss that bends ever more; one that two gradients far out tell would be too large for good.
@@ -180,7 +180,7 @@ class Accelerated:
         state.t, state.L = 1.0, STEEPER * state.L
         return True
 
-    def _raise(self, look: CompositePoint) -> None:
+    def _raise(self, look: CompositeEvaluation) -> None:
         """Raise L to what two gradients in a row show, beyond rounding: |dG|^2 <= L dG.dW for a smooth convex f."""
         if self.last is not None:
             change = self.problem.slope(look) - self.problem.slope(self.last)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositePoint, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, lengths
 from mdlearn.solvers.base import Report
 
 FORCING, FINEST = 0.01, 1e-8
@@ -32,7 +32,7 @@ class Finish:
         self.problem, self.largest = problem, 0.0
 
     def improve(
-        self, look: CompositePoint, L: float, report: Callable[[CompositePoint], Report]
+        self, look: CompositeEvaluation, L: float, report: Callable[[CompositeEvaluation], Report]
     ) -> Generator[Report | None, None, np.ndarray | None]:
         """Yield reports of Newton steps; return where first-order steps go on, or None at the end of rounding."""
         problem = self.problem
@@ -63,16 +63,16 @@ class Finish:
             if told:
                 yield report(look)
 
-    def _size(self, look: CompositePoint) -> float:
+    def _size(self, look: CompositeEvaluation) -> float:
         """What the largest subgradient so far was made of; it tells rounding from slope."""
         self.largest = max(self.largest, float(np.linalg.norm(look.gradient) + np.linalg.norm(self.problem.beta)))
         return self.largest
 
-    def _residual(self, look: CompositePoint) -> float:
+    def _residual(self, look: CompositeEvaluation) -> float:
         """Length of the shortest subgradient."""
         return float(np.linalg.norm(self.problem.subgradient(look)))
 
-    def _direction(self, look: CompositePoint) -> Generator[None, None, np.ndarray | None]:
+    def _direction(self, look: CompositeEvaluation) -> Generator[None, None, np.ndarray | None]:
         """Newton step of the rows that are not 0, by preconditioned conjugate gradients; None where there is none."""
         problem = self.problem
         product = problem.product(look)
@@ -101,7 +101,9 @@ class Finish:
         step[rows] = yield from conjugate(times, solve, target, goal)
         return step
 
-    def _preconditioner(self, look: CompositePoint, rows: np.ndarray, over: np.ndarray) -> Generator[None, None, Solve]:
+    def _preconditioner(
+        self, look: CompositeEvaluation, rows: np.ndarray, over: np.ndarray
+    ) -> Generator[None, None, Solve]:
         """Solve by column with the problem's own approximation, the penalty's part added."""
         solves: list[Solve] = []
         for j in range(self.problem.shape[1]):
@@ -114,7 +116,9 @@ class Finish:
             yield None
         return lambda R: np.column_stack([solve(r) for solve, r in zip(solves, R.T)])
 
-    def _along(self, look: CompositePoint, step: np.ndarray, L: float) -> Generator[None, None, CompositePoint | None]:
+    def _along(
+        self, look: CompositeEvaluation, step: np.ndarray, L: float
+    ) -> Generator[None, None, CompositeEvaluation | None]:
         """Halve the step until the objective falls as a descent direction lets it; None where it does not.
 
         The end is a step as short as that of the first-order method: where losses are straight lines up to a kink, the

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from mdlearn.forms.composite import CLEAN, Composite, Product
-from mdlearn.forms.joint.point import CompositeIterate, CompositePoint, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, lengths
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
 SAME = 1e-14
@@ -44,23 +44,23 @@ class QuadraticModel(Composite):
         """Nobody asks for bounds of steps."""
         return False
 
-    def bound(self, look: CompositePoint, anchor: CompositePoint | None) -> tuple[float, str]:
+    def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
         """None: see `lower_bound`."""
         return -math.inf, "none"
 
-    def at(self, W: np.ndarray) -> CompositePoint:
+    def at(self, W: np.ndarray) -> CompositeEvaluation:
         """The quadratic and its gradient."""
         D = W - self.W
         HD = self._times(D)
         sizes = lengths(self.G) + lengths(HD)
-        return CompositePoint(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
+        return CompositeEvaluation(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
 
     def rounding(self, W: np.ndarray) -> np.ndarray:
         """Slopes of rows at W that rounding explains, shape (n,); its products are no part of a step."""
         terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
         return np.asarray(CLEAN * (self.sizes + lengths(self.G) + lengths(terms)))
 
-    def settle(self, W: np.ndarray) -> CompositePoint:
+    def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
         look, free = self.at(W), np.flatnonzero(self.beta == 0)
         for i in free:
@@ -74,11 +74,11 @@ class QuadraticModel(Composite):
         """The largest eigenvalue."""
         return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
 
-    def product(self, look: CompositePoint) -> Product | None:
+    def product(self, look: CompositeEvaluation) -> Product | None:
         """Times H."""
         return self._times
 
-    def approximation(self, look: CompositePoint, rows: np.ndarray, column: int) -> np.ndarray:
+    def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """A part of H itself."""
         return self.H[column][np.ix_(rows, rows)]
 
@@ -112,7 +112,7 @@ def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
     for report in islice(Accelerated(scaled).steps(), MOST):
         # Later points are the better ones as long as rounding cannot tell their objectives apart.
         if report is not None and report.objective <= best + SAME * abs(best):
-            assert isinstance(report.point, CompositeIterate)
+            assert isinstance(report.point, CompositePoint)
             best, found = min(best, report.objective), report.point.W
         yield None
     return by[:, None] * found
@@ -143,7 +143,7 @@ def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
     return value + float((r * V).sum()) - spent
 
 
-def _mixed(model: QuadraticModel, look: CompositePoint) -> Generator[None, None, float]:
+def _mixed(model: QuadraticModel, look: CompositeEvaluation) -> Generator[None, None, float]:
     """The tangent at a look, less steep than the penalty everywhere by a share of that at another point."""
     lighter = QuadraticModel(model.H, model.G, model.W, LIGHTER * model.beta, model.sizes)
     other = model.at((yield from minimised(lighter)))
