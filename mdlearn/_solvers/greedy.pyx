@@ -150,8 +150,8 @@ cdef Py_ssize_t pair_steps(Box p, Py_ssize_t most, double enough) noexcept nogil
         for k in range(n):
             d = (p.e[i] - p.e[k]) * p.down[k]
             if d > 0.0:
-                a = top + p.length[k] - 2.0 * rise[k]
-                score = d * d / max(a, 1e-12 * top)
+                a = max(top + p.length[k] - 2.0 * rise[k], 1e-12 * top)
+                score = d * d / a if a > 0.0 else INFINITY
                 if score > best:
                     best, partner = score, k
         if partner < 0:
