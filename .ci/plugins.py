@@ -28,7 +28,7 @@ def main(room, wheel=None):
     wheel = wheel and Path(wheel).resolve()
     os.chdir(room)  # `python -m` looks for modules in the current folder first
     python = environment(room / "clean")
-    run(python, "-m", "pip", "install", "-q", f"{wheel or core_wheel(python, room)}[sklearn]")
+    run(python, "-m", "pip", "install", "-q", f"{wheel or core_wheel(python, room)}[sklearn,plot]")
     tell("mdlearn installed")
     packages = shipped(room / "packages") + fresh(python, room / "packages")
     wheels = [wheel_of(python, package, room / "wheels") for package in packages]
@@ -44,8 +44,9 @@ def main(room, wheel=None):
         shutil.rmtree(package / "src")  # what remains is the installed package
         told = run(python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=package)
         tell(f"tests of {package.name}: {told.splitlines()[-1]}")
-        if not re.fullmatch(r"\d+ passed in .*", told.splitlines()[-1]):
-            sys.exit("every test needs to run and to pass")
+        # Real data sets are not part of any package: what needs them is skipped where they are absent.
+        if not re.fullmatch(r"\d+ passed(, \d+ skipped)? in .*", told.splitlines()[-1]):
+            sys.exit("every test needs to pass")
     tell("conformance and real data:")
     print(run(python, ROOT / ".ci" / "plugin_fits.py"), end="")
 
@@ -98,7 +99,7 @@ def run(*command, folder=None):
     done = subprocess.run(
         list(map(str, command)),
         cwd=folder,
-        env={**kept, "PYTHONNOUSERSITE": "1"},
+        env={"MDLEARN_SHARED": str(ROOT.parent / "shared"), **kept, "PYTHONNOUSERSITE": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mdlearn import datasets, margins, plotting, selection, sources, testing
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
+    from mdlearn.commands.command import Command
     from mdlearn.data.features.kernels import KernelFunction
     from mdlearn.data.row_blocks.source import RowBlocks
     from mdlearn.forms.proof import Certificate
@@ -47,6 +48,7 @@ _LAZY = {
     "load": "mdlearn.plugins.files",
     "Objective": "mdlearn.objectives.base",
     "relative": "mdlearn.objectives.declaration.relative_weights",
+    "Command": "mdlearn.commands.command",
     "KernelFunction": "mdlearn.data.features.kernels",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",
@@ -60,6 +62,7 @@ _SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "sourc
 
 __all__ = [
     "Certificate",
+    "Command",
     "ConvergenceWarning",
     "CrossValidation",
     "InsufficientMemory",

@@ -7,6 +7,8 @@ meaning. A plugin also uses `mdlearn` itself (`Objective`, `Solver`, `RowBlocks`
 
 from __future__ import annotations
 
+from mdlearn.commands.arguments import add_force, positive_integer, seed
+from mdlearn.commands.command import Command, UsageError
 from mdlearn.data.clustering.distances import assign, squared_distances
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
@@ -20,6 +22,10 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_data, check_number
+from mdlearn.experiments.archives import matrix_in
+from mdlearn.experiments.processes import worker_pool
+from mdlearn.files.reading import ReadingOptions, read_for_fit
+from mdlearn.files.tables import PACKED_ENDINGS
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
@@ -34,7 +40,11 @@ from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+from mdlearn.outputs import check_folder, replace_file
+from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.hookspecs import hookimpl
+from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.solvers.base import Report, Solver
 from mdlearn.solvers.common.primal_dual import report_of
 
@@ -43,11 +53,14 @@ API = 1
 __all__ = [
     "API",
     "BLOCK_ENTRIES",
+    "MARKERS",
+    "PACKED_ENDINGS",
     "RELATIVE_MARGIN",
     "BlockRows",
     "Census",
     "Column",
     "ColumnProblem",
+    "Command",
     "Composite",
     "CompositeEvaluation",
     "CompositePoint",
@@ -69,6 +82,8 @@ __all__ = [
     "Point",
     "Portion",
     "Problem",
+    "ProgressBar",
+    "ReadingOptions",
     "Report",
     "Rows",
     "Setting",
@@ -77,25 +92,41 @@ __all__ = [
     "Solver",
     "Terms",
     "Tree",
+    "UsageError",
+    "accuracy",
+    "add_force",
+    "add_legend",
     "array_of",
     "assign",
+    "auc",
+    "average_ranks",
     "blas_threads",
     "check_data",
+    "check_folder",
     "check_number",
     "check_rows",
     "choose",
+    "curve_style",
     "distinct",
+    "f1_macro",
+    "f1_micro",
     "hookimpl",
     "in_time",
     "judge",
     "judge_residual",
     "margin_bound",
+    "matrix_in",
     "memory",
     "paired",
     "plus",
+    "positive_integer",
+    "read_for_fit",
+    "replace_file",
     "report_of",
     "representer",
+    "seed",
     "squared_distances",
     "steps",
     "to_type",
+    "worker_pool",
 ]

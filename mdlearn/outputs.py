@@ -72,7 +72,7 @@ class Output:
             with open(self.path, "wb") as file:
                 _fill(file, content)
         else:
-            replace(check_target(self.path), content)
+            replace_file(check_target(self.path), content)
 
 
 def check_folder(path: Path, instead: str, own: bool = False, force: bool = False) -> None:
@@ -102,7 +102,7 @@ def check_target(path: Path) -> str:
     return target
 
 
-def replace(target: str, content: Content) -> None:
+def replace_file(target: str, content: Content) -> None:
     """Put a file in place that is complete or not there: an older one of that name is left as it was by a crash."""
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")

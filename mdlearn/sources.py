@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands.delimited import Reader
-from mdlearn.commands.layout import Columns
-from mdlearn.commands.packed import blocks, opened
-from mdlearn.commands.svmlight import read_svmlight, with_columns
-from mdlearn.commands.tables import Frame, Pieces
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
+from mdlearn.files.delimited import Reader
+from mdlearn.files.layout import Columns
+from mdlearn.files.packed import blocks, opened
+from mdlearn.files.svmlight import read_svmlight, with_columns
+from mdlearn.files.tables import Frame, Pieces
 
 ROWS = 100_000
 Source = Callable[[], Iterator[tuple[Any, ...]]]

@@ -177,10 +177,10 @@ def run(main, *arguments):
 def judge(path, content, model, fitted):
     """Outcome of one file; AssertionError where it is neither refused by a sentence nor read correctly."""
     from mdlearn.cli import main
-    from mdlearn.commands.reading import Options, read_for_fit
+    from mdlearn.files.reading import ReadingOptions, read_for_fit
 
     try:
-        found = read_for_fit(str(path), Options())
+        found = read_for_fit(str(path), ReadingOptions())
     except (ValueError, OSError, MemoryError) as error:
         text = str(error)
         assert path.name in text and len(text) < 700 and not isinstance(error, (UnicodeError, zlib.error)), text[:900]

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import mdlearn
-from mdlearn.plugins import manager
+from mdlearn.plugins import discovery, manager
 from mdlearn.plugins.discovery import DISABLE
 
 GOOD = """
@@ -63,7 +63,7 @@ def offering(*names):
     return returning(f"[{classes}]")
 
 
-HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels, mdlearn_sources"
+HOOKS = "mdlearn_objectives, mdlearn_solvers, mdlearn_kernels, mdlearn_sources, mdlearn_commands"
 BARE = "def mdlearn_objectives():\n    return []\n"
 SOLVER = """
     import mdlearn
@@ -216,6 +216,10 @@ class Site:
         self.folder, self.monkeypatch = folder, monkeypatch
         monkeypatch.delenv(DISABLE, raising=False)
         monkeypatch.syspath_prepend(folder)
+        distributions = discovery._distributions
+        # What is installed where the tests run is no part of them.
+        here = lambda found: Path(found.locate_file("")).is_relative_to(folder.parent)  # noqa: E731
+        monkeypatch.setattr(discovery, "_distributions", lambda: filter(here, distributions()))
         self.forget()
 
     def forget(self):

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from documents import PROJECT
+from plugin_cases import Site
 
 import mdlearn
-from mdlearn.cli import main
+from mdlearn.cli import CLASSES, main
+from mdlearn.commands.command import BUILT_IN
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.auto import RULES
 
@@ -140,3 +142,15 @@ def test_demo_without_an_extra(missing, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, missing, None)
     assert main(["demo"]) == 1
     assert 'pip install "mdlearn[demo]"' in capsys.readouterr().err
+
+
+def test_a_command_of_a_package_that_is_not_installed(tmp_path, monkeypatch, capsys):
+    Site(tmp_path, monkeypatch)
+    with pytest.raises(SystemExit) as stopped:
+        main(["reproduce", "uldm-table1"])
+    assert stopped.value.code == 2
+    assert "run: pip install mdlearn-papers" in capsys.readouterr().err
+
+
+def test_the_names_that_plugins_cannot_have():
+    assert tuple(CLASSES) == BUILT_IN

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from command_cases import fails
 
-from mdlearn.commands import packed
+from mdlearn.files import packed
 
 place, run = command_cases.place, command_cases.run
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mdlearn.commands import packed
-from mdlearn.commands.reading import Options, read_for_fit
+from mdlearn.files import packed
+from mdlearn.files.reading import ReadingOptions, read_for_fit
 
 X = np.array([[5.1, 3.5], [-4.9e-3, 3.0], [0.0, 7e300]])
 Y = ["setosa", "virginica", "setosa"]
@@ -23,7 +23,7 @@ def read(tmp_path):
     def read(content, name="a.csv", dtype=np.float64, **options):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_for_fit(str(path), Options(**options), dtype)
+        return read_for_fit(str(path), ReadingOptions(**options), dtype)
 
     return read
 
@@ -163,7 +163,7 @@ def test_reading_keeps_no_second_copy_of_the_data(tmp_path, monkeypatch):
     path = Path(tmp_path, "a.csv")
     path.write_text("1.5,2.5,3.5,4.5,5.5,6.5,7.5,8.5,a\n" * 60_000)
     tracemalloc.start()
-    table = read_for_fit(str(path), Options())
+    table = read_for_fit(str(path), ReadingOptions())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # The data; labels and codes; a piece as lines of text.

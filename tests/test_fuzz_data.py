@@ -29,7 +29,7 @@ def test_a_run_is_the_same_again():
     ],
 )
 def test_a_wrong_load_is_a_fault(name, content, spoil, tmp_path, monkeypatch):
-    from mdlearn.commands import reading
+    from mdlearn.files import reading
 
     sound = reading.read_for_fit
 

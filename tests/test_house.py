@@ -21,8 +21,7 @@ ENGINES = (
 
 
 def sources():
-    """Modules of the library; the papers' studies use it and are no part of it."""
-    found = [path for path in sorted(PACKAGE.rglob("*.py")) if "papers" not in path.parts]
+    found = sorted(PACKAGE.rglob("*.py"))
     assert len(found) > 200
     return found
 

@@ -111,8 +111,8 @@ def test_the_command_line_leaves_the_caller_as_it_was(place):
 
 def test_while_a_label_is_read(place, monkeypatch):
     """NumPy's reader of text makes a ValueError of every exception in a converter, which is no reason to read on."""
-    from mdlearn.commands import delimited
-    from mdlearn.commands.reading import Options, read_for_fit
+    from mdlearn.files import delimited
+    from mdlearn.files.reading import ReadingOptions, read_for_fit
 
     plain = delimited.Labels.code
 
@@ -123,4 +123,4 @@ def test_while_a_label_is_read(place, monkeypatch):
     monkeypatch.setattr(delimited.Labels, "code", code)
     (place[0] / "a.csv").write_text("1,2,x\n3,4,y\n")
     with pytest.raises(KeyboardInterrupt):
-        read_for_fit("a.csv", Options())
+        read_for_fit("a.csv", ReadingOptions())

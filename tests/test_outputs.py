@@ -136,18 +136,6 @@ def test_the_demo_replaces_its_own_picture_only(tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--force"]) == 0 and path.read_bytes() == drawn
 
 
-def test_reports_go_to_a_folder_of_their_own(tmp_path, capsys):
-    folder = tmp_path / "lsvm-ndc-quick"
-    folder.mkdir()
-    (folder / "lsvm-ndc.md").write_text("mine")
-    arguments = ["reproduce", "lsvm-ndc", "--quick", "--output", str(tmp_path)]
-    assert main(arguments) == 1
-    assert "is not empty" in capsys.readouterr().err and [p.name for p in folder.iterdir()] == ["lsvm-ndc.md"]
-    assert main([*arguments, "--force"]) == 0
-    assert (folder / "lsvm-ndc.md").read_text() != "mine"
-    assert main(arguments) == 0, "records of an earlier run are there"
-
-
 def test_folders_and_places(tmp_path):
     check_folder(tmp_path / "new", "")
     check_folder(tmp_path, "")
@@ -170,6 +158,6 @@ def test_columns_count_from_one(command, place, run):
 
 
 def test_help_tells_the_rule(run):
-    for command in ("demo", "fit", "predict", "compare", "reproduce"):
+    for command in ("demo", "fit", "predict", "compare"):
         _, out, _ = run(command, "--help")
         assert "--force" in out and "never what the command reads" in " ".join(out.split())

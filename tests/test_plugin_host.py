@@ -203,6 +203,7 @@ def test_plugins_as_json(site, capsys):
             "sources": [],
             "state": "ok",
             "error": None,
+            "commands": [],
         }
     ]
     assert printed.err == "hello\n"

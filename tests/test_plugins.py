@@ -31,7 +31,7 @@ def site(tmp_path, monkeypatch):
 
 def test_the_specification_has_four_hooks():
     hooks = [name for name in vars(hookspecs) if name.startswith("mdlearn_")]
-    assert hooks == ["mdlearn_objectives", "mdlearn_solvers", "mdlearn_kernels", "mdlearn_sources"]
+    assert hooks == ["mdlearn_objectives", "mdlearn_solvers", "mdlearn_kernels", "mdlearn_sources", "mdlearn_commands"]
     assert all(getattr(hookspecs, name).__doc__ for name in hooks)
 
 

@@ -1,4 +1,4 @@
-"""``python -m mdlearn fit``: a model from a file of rows."""
+"""The command `fit`: a model from a file of rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,96 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.commands.reading import Options, read_for_fit
-from mdlearn.commands.tables import Table
+from mdlearn.commands.arguments import add_file_options, add_force, folds, kernel_name, setting
+from mdlearn.commands.command import Command, UsageError
+from mdlearn.data.features.kernels import ARGUMENTS, DEFAULTS
+from mdlearn.files.reading import ReadingOptions, read_for_fit
+from mdlearn.files.tables import Table
 from mdlearn.model.file.persistence import is_model, save
 from mdlearn.model.model import Model
+from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.outputs import Output
 from mdlearn.selection.validation import cross_validate
+
+
+class Fit(Command):
+    """Fit a model on a file of rows and save it."""
+
+    name = "fit"
+    summary = "fit a model on a CSV or svmlight file and save it"
+    description = "Fit a model on a CSV or svmlight file, print its certificate and save it."
+    epilog = """\
+examples:
+  %(prog)s heart.csv -o heart.npz --target disease
+  %(prog)s a9a.svm.bz2 -o a9a.npz --objective svm --param C=0.1 --kernel rbf --param gamma=0.05
+
+exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage, 130 Ctrl-C"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "data",
+            metavar="DATA",
+            help="CSV file, or svmlight file (its columns count from 1, or from 0 if index 0 occurs)",
+        )
+        parser.add_argument(
+            "-o", "--output", required=True, metavar="MODEL", help="file of the model, for example m.npz"
+        )
+        add_force(parser, "MODEL even if it exists and is no model of mdlearn")
+        parser.add_argument("--objective", default="ldm", help="see `objectives` (default: %(default)s)")
+        parser.add_argument(
+            "--param",
+            action="append",
+            default=[],
+            type=setting,
+            metavar="NAME=VALUE",
+            help="hyper-parameter of the objective or the kernel, such as C=10 or gamma=0.5; may be repeated",
+        )
+        parser.add_argument("--kernel", default="linear", type=kernel_name, help="see `kernels` (default: %(default)s)")
+        parser.add_argument("--bias", choices=("none", "regularized", "free"), help="default: the objective's own")
+        parser.add_argument("--solver", default="auto", help="see `solvers` (default: %(default)s)")
+        parser.add_argument(
+            "--solver-option",
+            action="append",
+            default=[],
+            type=setting,
+            metavar="NAME=VALUE",
+            help="setting of the engine; may be repeated",
+        )
+        parser.add_argument("--class-weight", choices=("balanced",), help="give every class the same total weight")
+        parser.add_argument("--tol", type=float, default=1e-6, help="relative gap to reach (default: %(default)g)")
+        parser.add_argument("--max-iter", type=int, metavar="N", help="most reports of the engine per problem")
+        parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop then with the best model so far")
+        parser.add_argument("--seed", type=int, help="seed of random choices (default: 0)")
+        parser.add_argument("--threads", type=int, metavar="N", help="threads of BLAS and of classes side by side")
+        parser.add_argument("--float32", action="store_true", help="keep values as 32-bit floats: half the memory")
+        parser.add_argument(
+            "--features", type=int, metavar="N", help="columns of a svmlight file (default: the largest in it)"
+        )
+        add_file_options(parser, "default: the last column")
+        parser.add_argument("--cv", type=folds, metavar="K", help="print the cross-validated score of K folds, too")
+        parser.add_argument(
+            "-v", "--verbose", action="count", default=0, help="progress on standard error; -vv: every report"
+        )
+
+    def run(self, given: argparse.Namespace) -> int:
+        for option in ("param", "solver_option"):
+            names = [name for name, _ in getattr(given, option)]
+            for name in names:
+                if names.count(name) > 1:
+                    raise UsageError(f"--{option.replace('_', '-')} gives {name} more than once")
+                if option == "param" and name in FIT_ARGUMENTS.difference(DEFAULTS, ARGUMENTS):
+                    raise UsageError(f"{name} is not a hyper-parameter; see the options of fit")
+        if given.features is not None and given.features < 1:
+            raise UsageError(f"--features needs to be at least 1; got {given.features}")
+        """Fit a model on a file, print what it is worth, save it."""
+        return run_fit(given)
 
 
 def run_fit(given: argparse.Namespace) -> int:
     """Fit a model on a file, print what it is worth, save it."""
     # Before the work, not after.
     Output(given.output, reads=[given.data], replaces=is_model, force=given.force)
-    options = Options(given.data_format, given.delimiter, given.header, given.target, given.features)
+    options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
     table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
     if given.verbose:
         print(f"read {given.data}: {_size(table)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``python -m mdlearn predict``: labels for the rows of a file."""
+"""The command `predict`: labels for the rows of a file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,42 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands.reading import Options, read_for_model
+from mdlearn.commands.arguments import add_file_options, add_force
+from mdlearn.commands.command import Command
+from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
 from mdlearn.outputs import Output
 from mdlearn.plugins.files import load_with_notes
+
+
+class Predict(Command):
+    """Predict the rows of a file with a saved model."""
+
+    name = "predict"
+    summary = "predict the rows of a CSV or svmlight file with a saved model"
+    description = """\
+Write one label per row of a file. Where the file has labels, too, accuracy goes to standard
+output with -o, else to standard error. Columns of a CSV file are found by the names in its
+header, if the model was fitted on a file with a header; else by position. Columns that a
+svmlight file lacks are empty."""
+    epilog = """\
+examples:
+  %(prog)s heart.npz patients.csv -o diagnoses.txt
+  %(prog)s a9a.npz a9a.t --data-format svmlight --scores"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", metavar="MODEL", help="file that `fit` or Model.save wrote")
+        parser.add_argument("data", metavar="DATA", help="CSV or svmlight file, with labels or (CSV) without")
+        parser.add_argument("-o", "--output", metavar="FILE", help="file of the predictions (default: standard output)")
+        add_force(parser, "FILE if it exists")
+        parser.add_argument(
+            "--scores", action="store_true", help="write decision values instead: one, or one per class in sorted order"
+        )
+        add_file_options(parser, "default: as at fit; without labels, there is no accuracy")
+
+    def run(self, given: argparse.Namespace) -> int:
+        """Predict the rows of a file; one line per row."""
+        return run_predict(given)
 
 
 def run_predict(given: argparse.Namespace) -> int:
@@ -20,7 +52,7 @@ def run_predict(given: argparse.Namespace) -> int:
     if given.output is not None:
         out = Output(given.output, reads, force=given.force, streams=True)
     model, notes = load_with_notes(given.model)
-    options = Options(given.data_format, given.delimiter, given.header, given.target)
+    options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target)
     table = read_for_model(given.data, options, model, notes)
     X = table.X
     predicted = model.predict(X)

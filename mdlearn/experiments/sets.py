@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.commands.reading import Options, read_for_fit
-from mdlearn.commands.tables import ENDINGS, PACKED
 from mdlearn.experiments.archives import matrix_in
+from mdlearn.files.reading import ReadingOptions, read_for_fit
+from mdlearn.files.tables import ENDINGS, PACKED_ENDINGS
 
 TEXT = tuple(ENDINGS)
 """Ends of the names of CSV and svmlight files, packed or not."""
@@ -66,7 +66,7 @@ def find_sets(folder: str) -> dict[str, Path]:
     root = Path(folder)
     if not root.is_dir():
         raise ValueError(f"there is no folder {folder}; give the one with the data sets")
-    ends = (".npz", *(text + packed for text in TEXT for packed in ("", *PACKED)))
+    ends = (".npz", *(text + packed for text in TEXT for packed in ("", *PACKED_ENDINGS)))
     found: dict[str, Path] = {}
     for path in sorted(root.iterdir()):
         end = max((end for end in ends if path.name.endswith(end)), key=len, default="")
@@ -94,7 +94,7 @@ def load(path: Path) -> DataSet:
         When the file is not of this kind.
     """
     if path.suffix != ".npz":
-        table = read_for_fit(str(path), Options())
+        table = read_for_fit(str(path), ReadingOptions())
         return DataSet(table.X, np.asarray(table.y))
     try:
         with np.load(path, allow_pickle=False) as file:

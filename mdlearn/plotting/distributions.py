@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.validation import check_labels
 from mdlearn.margins import cumulative_curve
-from mdlearn.plotting.style import add_legend, named, new_axes, style
+from mdlearn.plotting.style import add_legend, curve_style, named, new_axes
 
 SCALE_RATIO = 2.0
 """Ratio of mean absolute margins above which curves do not share an axis as they are."""
@@ -184,7 +184,7 @@ def _drawn(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequ
             np.concatenate([[0.0], share[seen]]),
             drawstyle="steps-post",
             label=name,
-            **style(i),
+            **curve_style(i),
         )
     ax.set_ylabel("cumulative share of rows")
     ax.set_ylim(-0.02, 1.02)

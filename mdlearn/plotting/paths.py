@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import MARKERS, add_legend, new_axes, short, style
+from mdlearn.plotting.style import MARKERS, add_legend, curve_style, new_axes, short
 from mdlearn.plotting.support import support_rows
 
 VALUES = ("score", "objective", "coefficients", "n_support")
@@ -98,10 +98,12 @@ def path(
     for i, line in enumerate(lines):
         order = sorted(line.points, key=places.__getitem__)
         at = [places[j] for j in order]
-        ax.plot(at, line.heights[order], label=line.label, marker=MARKERS[i % len(MARKERS)], markersize=4, **style(i))
+        ax.plot(
+            at, line.heights[order], label=line.label, marker=MARKERS[i % len(MARKERS)], markersize=4, **curve_style(i)
+        )
         if line.spread is not None and len(lines) == 1:
             low, high = line.heights[order] - line.spread[order], line.heights[order] + line.spread[order]
-            ax.fill_between(at, low, high, color=style(i)["color"], alpha=0.12, linewidth=0)
+            ax.fill_between(at, low, high, color=curve_style(i)["color"], alpha=0.12, linewidth=0)
     if best is not None:
         _star(ax, places[best], next(line for line in lines + rest if best in line.points), best)
     finish(ax)

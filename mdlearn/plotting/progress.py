@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.plotting.style import MARKERS, add_legend, named, new_axes, style
+from mdlearn.plotting.style import MARKERS, add_legend, curve_style, named, new_axes
 
 FAR = 5.0
 """Ratio of the largest value to the last objective beyond which a linear axis shows nothing of the end."""
@@ -82,7 +82,7 @@ def gap_history(
                 marker=MARKERS[i % len(MARKERS)],
                 markevery=[len(when) - 1],
                 markersize=5,
-                **{**style(i), **thin},
+                **{**curve_style(i), **thin},
             )
     if ax.get_xscale() == "linear":
         ax.locator_params(axis="x", nbins=6)  # labels such as 0.0125 are long
@@ -96,7 +96,7 @@ def _bounds(ax: Any, models: Sequence[Any], against: str, names: Sequence[str]) 
     """Objective and lower bound of every problem; logarithmic beyond the ends where beginnings are far from them."""
     values, ends = list[float](), list[float]()
     for i, (model, name) in enumerate(zip(models, names)):
-        look = {"color": style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
+        look = {"color": curve_style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
         for j, problem in enumerate(sorted({state.problem for state in model.history})):
             states = [state for state in model.history if state.problem == problem and np.isfinite(state.gap)]
             if not states:

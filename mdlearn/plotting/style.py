@@ -19,7 +19,7 @@ LINE = 0.17
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 
 
-def style(i: int) -> dict[str, Any]:
+def curve_style(i: int) -> dict[str, Any]:
     """Colour and dashes of curve number i."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
 

@@ -1,4 +1,4 @@
-"""The hooks through which objectives and solvers arrive, built-in ones included, kernels, and sources of rows."""
+"""The hooks through which objectives, solvers and commands arrive, built-in ones included, kernels, and sources."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def mdlearn_kernels() -> Iterable[type]:  # type: ignore[empty-body]
 @hookspec
 def mdlearn_sources() -> Iterable[type]:  # type: ignore[empty-body]
     """Return subclasses of `mdlearn.RowBlocks`."""
+
+
+@hookspec
+def mdlearn_commands() -> Iterable[type]:  # type: ignore[empty-body]
+    """Return subclasses of `mdlearn.Command`."""

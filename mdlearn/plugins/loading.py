@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 import pluggy
 
+from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
@@ -17,7 +19,13 @@ from mdlearn.plugins.discovery import Source
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
-KINDS: dict[str, type] = {"objective": Objective, "solver": Solver, "kernel": KernelFunction, "source": RowBlocks}
+KINDS: dict[str, type] = {
+    "objective": Objective,
+    "solver": Solver,
+    "kernel": KernelFunction,
+    "source": RowBlocks,
+    "command": Command,
+}
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 LONGEST = 300
@@ -61,6 +69,7 @@ class Plugin:
             self._served("source", known),
             state,
             "; ".join([*self.faults, *self.clashes]) or None,
+            self._served("command", known),
         )
 
     def _served(self, kind: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -225,9 +234,23 @@ def _source_fault(cls: Any) -> str | None:
     return "needs a class method given(X, y, weight) of its own" if same else None
 
 
+def _command_fault(cls: Any) -> str | None:
+    texts = [name for name in ("summary", "description", "epilog") if not isinstance(getattr(cls, name, None), str)]
+    if texts:
+        return f"needs a text as {texts[0]}"
+    try:
+        cls().add_arguments(argparse.ArgumentParser(exit_on_error=False))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"cannot declare its arguments ({told(error)})"
+    return None
+
+
 OWN_FAULTS = {
     "objective": _objective_fault,
     "solver": _solver_fault,
     "kernel": _kernel_fault,
     "source": _source_fault,
+    "command": _command_fault,
 }

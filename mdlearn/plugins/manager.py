@@ -10,6 +10,7 @@ from typing import Any
 
 import pluggy
 
+from mdlearn.commands.command import BUILT_IN
 from mdlearn.data.features.kernels import PARAMETERS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.errors import PluginWarning, did_you_mean
@@ -33,6 +34,8 @@ class Registry:
         The same; a built-in name stands for itself, because those kernels are no classes.
     sources : dict
         The same of what makes row blocks of an X; none is built in.
+    commands : dict
+        The same of subcommands of ``python -m mdlearn``; a built-in name stands for itself.
     records : list of PluginRecord
         One per entry point, built-in ones not included.
     conflicts : dict
@@ -49,6 +52,7 @@ class Registry:
         self.solvers = self._builtins("solver")
         self.kernels: dict[str, Any] = dict(zip(PARAMETERS, PARAMETERS))
         self.sources: dict[str, Any] = {}
+        self.commands: dict[str, Any] = dict(zip(BUILT_IN, BUILT_IN))
         self.conflicts: dict[tuple[str, str], str] = {}
         off = disabled()
         plugins = [Plugin(source, off(source.distribution)) for source in sources()]
@@ -165,14 +169,19 @@ def registry() -> Registry:
     return found
 
 
+def known_commands() -> dict[str, Any]:
+    """Subcommands by name; faults of plugins wait until a command asks for something else."""
+    return _once().commands
+
+
 def list_plugins() -> list[PluginRecord]:
     """Installed plugins, one record per entry point, sorted by distribution: what each provides and what is wrong.
 
     Returns
     -------
     list of PluginRecord
-        distribution, version, entry, objectives, solvers, kernels, state ("ok", "error", "conflict", "disabled"),
-        error. What is built in is not among them.
+        distribution, version, entry, objectives, solvers, kernels, sources, state ("ok", "error", "conflict",
+        "disabled"), error, commands. What is built in is not among them.
     """
     return list(registry().records)
 

@@ -29,6 +29,8 @@ class PluginRecord:
         off by MDLEARN_DISABLE_PLUGINS and not imported.
     error : str or None
         What is wrong; None for the states "ok" and "disabled".
+    commands : tuple of str
+        Names of subcommands, as for objectives.
     """
 
     distribution: str
@@ -40,6 +42,7 @@ class PluginRecord:
     sources: tuple[str, ...] = ()
     state: str = "ok"
     error: str | None = None
+    commands: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         entry = f" (entry {self.entry})" if self.entry else ""
@@ -57,7 +60,7 @@ def as_json(records: Iterable[PluginRecord]) -> str:
 
 
 def _line(records: list[PluginRecord]) -> str:
-    kinds = ("objectives", "solvers", "kernels", "sources")
+    kinds = ("objectives", "solvers", "kernels", "sources", "commands")
     names = {kind: [name for one in records for name in getattr(one, kind)] for kind in kinds}
     provides = [f"{kind} {', '.join(found)}" for kind, found in names.items() if found]
     state = min((one.state for one in records), key=STATES.index)

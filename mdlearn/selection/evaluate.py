@@ -8,7 +8,7 @@ from typing import Any
 from mdlearn.selection.folds import make_folds, units_of
 from mdlearn.selection.loo.bound import by_bound
 from mdlearn.selection.loo.held_out import by_rows
-from mdlearn.selection.progress import Bar
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study
 
 
@@ -18,14 +18,14 @@ def judge(study: Study, cv: Any, title: str) -> Judged:
     weights, square = study.weights[data.rows], study.call.square
     if isinstance(cv, str) and cv == "loo":
         units = units_of(data, weights, square)
-        with Bar(verbose, title, n * units.weights.shape[0]) as bar:
+        with ProgressBar(verbose, title, n * units.weights.shape[0]) as bar:
             return by_rows(study, units, bar)
     if isinstance(cv, str) and cv == "pseudo-loo":
-        with Bar(verbose, title, n) as bar:
+        with ProgressBar(verbose, title, n) as bar:
             return by_bound(study, bar)
     folds = make_folds(cv, study.X, study.y, data, weights, square, study.call.seed)
     study.check_folds(folds)
-    with Bar(verbose, title, n * len(folds)) as bar:
+    with ProgressBar(verbose, title, n * len(folds)) as bar:
         return study.by_folds(folds, bar)
 
 

@@ -11,7 +11,7 @@ PAUSE = 0.5
 """Seconds between two lines."""
 
 
-class Bar:
+class ProgressBar:
     """Counts fits and estimates the time that the others will take; a context manager.
 
     Parameters
@@ -53,7 +53,7 @@ class Bar:
                 file=sys.stderr,
             )
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

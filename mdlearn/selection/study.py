@@ -17,7 +17,7 @@ from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import walked
 from mdlearn.selection.paths.grid import Asked, asked_of
 from mdlearn.selection.paths.result import Path
-from mdlearn.selection.progress import Bar
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.scoring import Scoring, scoring_of
 from mdlearn.stages import Call, CheckedCall, Fitted
 
@@ -145,7 +145,7 @@ class Study:
                     f"{missing.tolist()[0]!r}; give fewer folds, other folds or another scoring"
                 )
 
-    def by_folds(self, folds: tuple[Fold, ...], bar: Bar) -> Judged:
+    def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> Judged:
         """Fit every point to the training rows of every fold."""
         judged = Judged(np.full((len(self.points), len(folds)), np.nan), folds)
         for j, (train, test) in enumerate(folds):

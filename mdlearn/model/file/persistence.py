@@ -22,7 +22,7 @@ from mdlearn.model.file.decoding import Lookup, decode
 from mdlearn.model.file.encoding import FORMAT, VERSION, encode
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
-from mdlearn.outputs import check_target, replace
+from mdlearn.outputs import check_target, replace_file
 
 HEADER_BYTES_LIMIT = 1 << 26
 """Numbers in the header take up to some thirty times as much in memory; a million columns have their names in 64 MB."""
@@ -68,7 +68,7 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
             f"({HEADER_BYTES_LIMIT / 1e6:.3g} MB at most); fit with shorter column names or fewer reports (max_iter)"
         )
     members = {"header": text, "digest": _digest(text, arrays), **arrays}
-    replace(target, lambda file: archive.write(file, members))
+    replace_file(target, lambda file: archive.write(file, members))
 
 
 def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:

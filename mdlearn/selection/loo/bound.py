@@ -11,12 +11,12 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.paths.fits import walked
 from mdlearn.selection.paths.order import same
-from mdlearn.selection.progress import Bar
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study
 from mdlearn.stages import Fitted
 
 
-def by_bound(study: Study, bar: Bar) -> Judged:
+def by_bound(study: Study, bar: ProgressBar) -> Judged:
     """Judge every point by 1 less the bound, which may be negative; one fit per point, to all rows.
 
     Raises

@@ -30,7 +30,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import Units
 from mdlearn.selection.loo.closed_form import closed, decomposed, weights_of
 from mdlearn.selection.paths.order import grouped
-from mdlearn.selection.progress import Bar
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study, some_rows
 from mdlearn.stages import CheckedCall
 
@@ -38,7 +38,7 @@ MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
 
 
-def by_rows(study: Study, units: Units, bar: Bar) -> Judged:
+def by_rows(study: Study, units: Units, bar: ProgressBar) -> Judged:
     """Judge every point by leave-one-out; one score of all rows together.
 
     Raises
@@ -181,7 +181,7 @@ class _Answers:
 
 
 def _refitted(
-    study: Study, judged: Judged, i: int, filled: dict[str, Any], kernel: Kernel, units: Units, bar: Bar
+    study: Study, judged: Judged, i: int, filled: dict[str, Any], kernel: Kernel, units: Units, bar: ProgressBar
 ) -> np.ndarray:
     """Values of every row under a fit without one repetition of it."""
     task, data = study.asked[i][0], study.data

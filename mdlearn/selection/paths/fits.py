@@ -23,7 +23,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.selection.paths.grid import asked_of
 from mdlearn.selection.paths.order import Route, grouped, place_of
 from mdlearn.selection.paths.result import Path
-from mdlearn.selection.progress import Bar
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call, CheckedCall, Fitted
 
@@ -108,7 +108,7 @@ def fit_path(
             points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
         assert points is not None
         found: dict[int, Fitted] = {}
-        with Bar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
+        with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
             for i, fitted in walked(setting, asked):
                 found[i] = fitted
                 bar.advance(note=f"gap {fitted.outcome.certificate.gap:.1e}")

@@ -1,0 +1,117 @@
+"""The commands that list what there is, and `new-plugin`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from typing import Any
+
+from mdlearn.commands.command import Command
+from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
+from mdlearn.errors import PluginWarning
+from mdlearn.plugins.manager import list_plugins, registry
+
+
+class Objectives(Command):
+    """List objectives."""
+
+    name = "objectives"
+    summary = "list objectives with their formulas and parameters"
+
+    def run(self, given: argparse.Namespace) -> int:
+        for name, cls in registry().objectives.items():
+            note = "" if cls.task == "classification" else f" ({cls.task})"
+            print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
+            _parameters(cls)
+        return 0
+
+
+class Kernels(Command):
+    """List kernels."""
+
+    name = "kernels"
+    summary = "list kernels with their formulas and parameters"
+
+    def run(self, given: argparse.Namespace) -> int:
+        for name, found in registry().kernels.items():
+            if name in FORMULAS:
+                told = ", ".join(f"{parameter} (default {DEFAULTS[parameter]})" for parameter in PARAMETERS[name])
+                print(f"{name}: {FORMULAS[name]}" + (f"\n    {told}" if told else ""))
+            else:
+                print(f"{name}: {found.summary}")
+                _parameters(found)
+        return 0
+
+
+class Solvers(Command):
+    """List engines."""
+
+    name = "solvers"
+    summary = "list engines and the table behind solver='auto'"
+
+    def run(self, given: argparse.Namespace) -> int:
+        from mdlearn.solvers.auto import RULES
+
+        for name, cls in registry().solvers.items():
+            options = ", ".join(f"{key}={value!r}" for key, value in cls.options.items())
+            print(f"{name}: {cls.purpose}" + (f"\n    options: {options}" if options else ""))
+        print("solver='auto' takes the first line that fits:")
+        for rule in RULES:
+            print(f"    {rule.solver:<10}{rule.reason}")
+        return 0
+
+
+class Plugins(Command):
+    """List installed plugins."""
+
+    name = "plugins"
+    summary = "list installed plugins: version, what they provide, what is wrong"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
+
+    def run(self, given: argparse.Namespace) -> int:
+        from mdlearn.plugins.records import as_json, as_lines
+
+        with warnings.catch_warnings():  # the list says what they would
+            warnings.simplefilter("ignore", PluginWarning)
+            records = list_plugins()
+        lines = [as_json(records)] if given.json else as_lines(records)
+        print(*lines, sep="\n", end="\n" if lines else "")
+        if not records:
+            print("no plugins are installed", file=sys.stderr)
+        return 0
+
+
+class NewPlugin(Command):
+    """Write the package of a new plugin."""
+
+    name = "new-plugin"
+    summary = "write a package with an objective of your own"
+    description = "Write a small package: an objective, its entry point, tests and a README, ready for pip."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="name of the package and of its folder")
+        parser.add_argument(
+            "--dir", default=".", metavar="DIR", help="where that folder goes (default: the current one)"
+        )
+        parser.add_argument(
+            "--native", action="store_true", help="with a compiled loss (needs Cython and a C compiler)"
+        )
+
+    def run(self, given: argparse.Namespace) -> int:
+        from mdlearn.plugins.scaffold import new_plugin
+
+        target = new_plugin(given.name, given.dir, given.native)
+        how = "'.[test]'" if given.native else "-e '.[test]'"
+        print(f"{target} written; in that folder run: pip install {how} && pytest")
+        return 0
+
+
+def _parameters(cls: Any) -> None:
+    for parameter, declared in cls.parameters.items():
+        told = declared.default
+        told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
+        default = "" if callable(declared.default) else f" (default {told})"
+        print(f"    {parameter}: {declared.doc}{default}")

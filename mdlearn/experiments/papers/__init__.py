@@ -1,1 +1,0 @@
-"""The papers' tables and figures again: ``python -m mdlearn reproduce NAME``."""

@@ -1,0 +1,98 @@
+"""Subcommands that plugins bring: they run, their errors are one line, and faulty ones leave the others alone."""
+
+from __future__ import annotations
+
+import warnings
+from textwrap import dedent
+
+import pytest
+from plugin_cases import Site
+
+import mdlearn
+from mdlearn.cli import main
+
+PLUGIN = """
+    import mdlearn
+    from mdlearn.extend import UsageError
+
+    class Count(mdlearn.Command):
+        name = "count"
+        summary = "count words"
+        epilog = "example: %(prog)s a b"
+
+        def add_arguments(self, parser):
+            parser.add_argument("words", nargs="*")
+            parser.add_argument("--fail", choices=("usage", "value", "file", "memory", "interrupt"))
+
+        def run(self, given):
+            if given.fail == "usage":
+                raise UsageError("too many")
+            if given.fail == "file":
+                open(given.words[0])
+            if given.fail:
+                kinds = {"value": ValueError, "memory": MemoryError, "interrupt": KeyboardInterrupt}
+                raise kinds[given.fail]("of two\\nlines")
+            print(len(given.words))
+            return 0 if given.words else 1
+
+    @mdlearn.hookimpl
+    def mdlearn_commands():
+        return [Count]
+"""
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    return Site(tmp_path, monkeypatch)
+
+
+def test_a_command_runs(site, capsys):
+    site.add("words", "print('imported')\n" + dedent(PLUGIN))
+    assert main(["count", "a", "b"]) == 0
+    assert capsys.readouterr() == ("2\n", "imported\n")
+    assert main(["count"]) == 1
+    assert mdlearn.list_plugins()[0].commands == ("count",)
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    assert "count words" in " ".join(capsys.readouterr().out.split())
+    assert main(["plugins"]) == 0
+    assert capsys.readouterr().out == "words 1.0: commands count; ok\n"
+
+
+def test_its_errors_are_one_line(site, capsys):
+    site.add("words", dedent(PLUGIN))
+    expected = {"value": (1, "error: of two lines\n"), "memory": (1, "error: of two lines\n")}
+    expected |= {"file": (1, "error: nowhere: No such file or directory\n"), "interrupt": (130, "interrupted\n")}
+    for kind, (code, line) in expected.items():
+        assert main(["count", "nowhere", "--fail", kind]) == code
+        assert capsys.readouterr() == ("", line)
+    with pytest.raises(SystemExit) as stopped:
+        main(["count", "--fail", "usage"])
+    assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("usage: ") and lines[-1].endswith("count: error: too many")
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("name, summary = 'fit', ''", "the command name 'fit' is built in; give yours another name"),
+        ("name = 'other'", "command class Other needs a text as summary"),
+        (
+            "name, summary = 'other', ''\n    def add_arguments(self, parser): parser.add('x')",
+            "command class Other cannot declare its arguments (AttributeError: 'ArgumentParser' object",
+        ),
+        ("summary = ''", "command class Other has no name"),
+    ],
+)
+def test_a_faulty_command_is_left_out(site, capsys, body, fault):
+    hook = "@mdlearn.hookimpl\ndef mdlearn_commands():\n    return [Other]\n"
+    site.add("faulty", f"import mdlearn\nclass Other(mdlearn.Command):\n    {body}\n{hook}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdlearn.PluginWarning)
+        assert main(["kernels"]) == 0
+    assert capsys.readouterr().out.startswith("linear")
+    assert fault in mdlearn.list_plugins()[0].error
+    with pytest.raises(SystemExit):
+        main(["other"])
