@@ -1,6 +1,7 @@
-"""Test options. The helper modules beside this file (reference, data, cases) are imported by their plain names."""
+"""Test options. The helper modules in support/ (reference, data, cases) are imported by their plain names."""
 
 import gc
+import importlib.util
 import signal
 import sys
 import time
@@ -9,9 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "support"))
+# The package tests/fuzz by its name. The folder of tests itself stays off the path, where sklearn/ or data/ would be
+# namespace packages in the place of what is not installed.
+_fuzz = importlib.util.spec_from_file_location("fuzz", HERE / "fuzz" / "__init__.py")
+sys.modules["fuzz"] = importlib.util.module_from_spec(_fuzz)
+_fuzz.loader.exec_module(sys.modules["fuzz"])
 
-from process_settings import FILTERS, Settings
+from process_settings import FILTERS, Settings  # noqa: E402
 
 # A shell starts jobs in the background with Ctrl-C ignored, and so do all their children: the tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

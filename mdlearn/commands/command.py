@@ -37,15 +37,26 @@ class Command:
     epilog: str = ""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments; a command without any leaves this out."""
+        """Declare the arguments; a command without any leaves this out.
+
+        Parameters
+        ----------
+        parser : argparse.ArgumentParser
+            That of this command alone.
+        """
 
     def run(self, given: argparse.Namespace) -> int:
-        """Do the work and return the exit code: 0, or 1 where there is no result.
+        """Do the work.
 
         Parameters
         ----------
         given : argparse.Namespace
             The arguments that `add_arguments` declared.
+
+        Returns
+        -------
+        int
+            The exit code: 0, or 1 where there is no result.
 
         Raises
         ------

@@ -1,0 +1,234 @@
+"""Every compiled function, called with arrays of exactly the size it needs, and with each of them one entry too short.
+
+The first must do, the second raise ValueError before any loop or use the shorter array as it is. On the build with
+sanitizers (`.ci/sanitize`) nothing may be read or written outside of the arrays. Column indices of CSR rows are looked
+at once, at the door: vectors over columns are left out here (`VOUCHED`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.linalg import cython_blas
+
+import mdlearn._solvers as package
+from mdlearn._solvers import (
+    apg,
+    blocks,
+    cd,
+    centred,
+    csr,
+    faces,
+    greedy,
+    hinges,
+    interior,
+    lloyd,
+    products,
+    rows,
+    sgd,
+    smw,
+)
+
+SYRK = cython_blas.__pyx_capi__["dsyrk"]
+M, D, T, K = 9, 5, 2, 3
+VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights", "centred.sweep": "u", "sgd.walk_csr": "u",
+           "products.add_sparse": "M"}  # fmt: skip
+
+
+SMALLER = {
+    "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
+    "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep_gram order 0",
+    "cd.sweep_dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0",
+}  # fmt: skip
+"""What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
+
+
+def one(*shape):
+    """Positive numbers in an array of their own."""
+    return np.random.default_rng(sum(shape)).uniform(0.5, 1.5, shape)
+
+
+def integers(n, below):
+    return np.arange(n, dtype=np.int64) % below
+
+
+def filled(kind=np.float64, index=np.int32):
+    """A CSR matrix (M, D) with two entries in every row, as three arrays."""
+    indices = np.sort(np.array([[i % D, (i + 2) % D] for i in range(M)]), axis=1).ravel().astype(index)
+    return {"data": one(2 * M).astype(kind), "indices": indices, "indptr": np.arange(0, 2 * M + 1, 2, dtype=index)}
+
+
+PATH = {name: one(T, M) for name in ("caps", "beta", "upper", "s", "xi")}
+CHANGE = {name: one(T, M) for name in ("db", "ds", "dxi")}
+BLOCKS = {"starts": np.array([0, 4, 4, M]), "places": np.array([0, 16, 16, 41])}
+TERMS = {"signs": np.ones((M, K), dtype=np.int8), "counts": one(M, K), "terms": one(T, K, 5)}
+PAIRS = {"F": one(M, K), "codes": integers(M, K), "share": one(M)}
+PIECE = {"start": 0, "stop": M}
+RANGE = {"first": 0, "last": M}
+HINGES = {"kinks": one(T, M), "sides": np.ones(T), "caps": one(T, M), "z": one(M)}
+QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+             "high": one(M), "u": np.zeros(M), "e": one(M), "work": one(4, M)}  # fmt: skip
+FACE = {"R": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+        "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
+FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}
+COLUMN = {"y": np.ones(M), "sides": np.ones(T), "kinks": one(T, M), "caps": one(T, M), "softness": one(T, M),
+          "diagonal": one(M), "border": one(M), "omega": 0.5, "beta": np.zeros((T, M)), "S": np.zeros(1)}  # fmt: skip
+CENTRED = {"records": one(T, M, 8), "norm": 0.5, "label_mean": 0.1, "kappa": 0.3, "beta": np.zeros((T, M)),
+           "s": np.zeros(M), "u": np.zeros(D), "keep": np.zeros((T, M), dtype=np.uint8)}  # fmt: skip
+WALK = {"y": np.ones(M), "offset": np.zeros(M), "terms": one(6, T), "u": np.zeros(D + 1 + M),
+        "total": np.zeros(D + 1 + M),
+        "i": integers(20, M), "j": integers(20, M)}  # fmt: skip
+
+
+def sweep_gram(matrix, kept, order, **column):
+    cd.sweep_gram(rows.GramRows(matrix, kept), cd.Problem(**column), order)
+
+
+def sweep_dense(matrix, kept, order, **column):
+    cd.sweep_dense(rows.DenseRows(matrix, kept), cd.Problem(**column), order)
+
+
+def sweep(data, indices, indptr, order, **state):
+    centred.sweep(data, indices, indptr, centred.Centred(**state), order)
+
+
+def sweep_blocks(F, place, blocks, couplings, order, **state):
+    centred.sweep_blocks(F, place, blocks, couplings, centred.Centred(**state), order)
+
+
+def steps(function):
+    return lambda **box: function(greedy.Box(**box), 30, 1e-12)
+
+
+def moving(function):
+    """A call with a face on which all rows move."""
+
+    def call(A=None, sides=None, solved=None, **face):
+        given = faces.Face(**face)
+        assert faces.rows(given) == M
+        if A is not None:
+            function(given, A, sides, 0.0)
+        elif solved is not None:
+            function(given, solved)
+
+    return call
+
+
+def walk(y, offset, terms, u, total):
+    return sgd.Problem(y, offset, terms, 0.1, 0.1, 0.01, 1.0), sgd.Walk(0.1, 3, u, total)
+
+
+def walk_dense(X, i, j, **state):
+    sgd.walk_dense(X, *walk(**state), i, j)
+
+
+def walk_csr(data, indices, indptr, i, j, **state):
+    sgd.walk_csr(data, indices, indptr, *walk(**state), i, j)
+
+
+CASES = {
+    "apg.slopes": (apg.slopes, {"F": one(M, K), **TERMS, "rest": one(3, K)}),
+    "apg.bends": (apg.bends, {"F": one(M, K), **TERMS}),
+    "apg.pair_slopes": (apg.pair_slopes, {**PAIRS, "alpha": 1.0, "threshold": 2.0}),
+    "apg.pair_bends": (apg.pair_bends, {**PAIRS, "alpha": 1.0, "threshold": 2.0, "reach": 0.5}),
+    "apg.shrink": (apg.shrink, {"V": one(M, K), "by": one(M)}),
+    "blocks.dot": (blocks.dot, {"F": one(M, D), "starts": BLOCKS["starts"], "W": one(K, D), "out": one(M), **RANGE}),
+    "blocks.adjoint": (blocks.adjoint, {"F": one(M, D), "starts": BLOCKS["starts"], "owner": integers(M, M),
+                                        "v": one(M),
+                                        "out": one(K, D), **RANGE}),
+    "blocks.factor": (blocks.factor, {"B": one(M, D), **BLOCKS, "N": np.zeros(41), "first": 0, "last": K}),
+    "blocks.solve": (blocks.solve, {"N": one(41), **BLOCKS, "v": one(M)}),
+    "cd.sweep_gram": (sweep_gram, {"matrix": one(M, M), "kept": one(M), "order": integers(30, T * M), **COLUMN}),
+    "cd.sweep_dense": (sweep_dense, {"matrix": one(M, D), "kept": one(D), "order": integers(30, T * M), **COLUMN}),
+    "centred.sweep": (sweep, {**filled(), "order": integers(30, T * M), **CENTRED}),
+    "centred.sweep_blocks": (sweep_blocks, {"F": one(M, D), "place": integers(M, M)[:, None],
+                                            "order": integers(30, T * M),
+                                            "blocks": integers(M, K)[:, None], "couplings": one(K, K), **CENTRED,
+                                            "u": np.zeros(K * D)}),
+    "csr.dot": (csr.dot, {**filled(), "w": one(D), "out": one(M), **RANGE}),
+    "csr.adjoint": (csr.adjoint, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
+    "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
+    "faces.rows": (moving(faces.rows), FACE),
+    "faces.system": (moving(faces.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
+    "faces.step": (moving(faces.step), {**FACE, "solved": one(2, M)}),
+    "greedy.doubles": (steps(greedy.doubles), QUADRATIC),
+    "greedy.pairs": (steps(greedy.pairs), QUADRATIC),
+    "greedy.gather": (greedy.gather, {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3,
+                                      D) + 2, "out": one(4, 3),
+                                      "start": 0, "stop": 4}),
+    "hinges.along": (hinges.along, {"z": one(M), "dz": one(M), "counts": one(M), "offset": one(M), "terms": one(3, T),
+                                    "t": 0.5}),
+    "interior.smoothed": (interior.smoothed, {**HINGES, "width": 0.5, "beta": one(T, M), "force": one(M),
+                                              "weight": one(M),
+                                              **PIECE}),
+    "interior.along": (interior.along, {**HINGES, "change": one(M), "step": 0.5, "width": 0.5, **PIECE}),
+    "interior.weigh": (interior.weigh, {**PATH, "softness": one(T, M), "d": one(T, M), "weight": one(M), **PIECE}),
+    "interior.forces": (interior.forces, {**HINGES, "softness": one(T, M), "beta": one(T, M), "upper": one(T, M),
+                                          **CHANGE,
+                                          "centring": 0.1, "d": one(T, M), "h": one(T, M), "force": one(M), **PIECE}),
+    "interior.slacks": (interior.slacks, {**PATH, "centring": 0.1, "change": one(T, M), **CHANGE, **PIECE}),
+    "interior.ahead": (interior.ahead, {**PATH, **CHANGE, "step": 0.5, **PIECE}),
+    "interior.advance": (interior.advance, {**PATH, **CHANGE, "step": 0.5, **PIECE}),
+    "lloyd.assign": (lloyd.assign, {"X": one(M, D), "centers": one(K, D), "rows": integers(M, M), "products": one(M, K),
+                                    "halves": one(K), "unit": 1.0, "margin": 1e-9, "counts": one(M), "upper": one(M),
+                                    "lower": one(M), "labels": integers(M, K), "sums": one(K, D)}),
+    "lloyd.add": (lloyd.add, {"X": one(M, D), "counts": one(M), "labels": integers(M, K),
+                              "wanted": np.ones(K, dtype=np.uint8), "sums": one(K, D), **RANGE}),
+    "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
+    "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
+                                                  "bias": True}),
+    "sgd.walk_dense": (walk_dense, {"X": one(M, D), **WALK}),
+    "sgd.walk_csr": (walk_csr, {**filled(), **WALK}),
+    "smw.advance": (smw.advance, {**FIXED, "alpha": 0.5, "z": one(T, M), "u": one(T, M), "f": one(M)}),
+    "smw.multipliers": (smw.multipliers, {**FIXED, "u": one(T, M), "beta": one(T, M), "alpha": one(M)}),
+}  # fmt: skip
+
+
+def exactly(value):
+    """An array in a block of memory of its own, as long as it is."""
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def shorter():
+    for case, (_, given) in CASES.items():
+        for name, value in given.items():
+            if isinstance(value, np.ndarray) and VOUCHED.get(case) != name:
+                for axis in range(value.ndim):
+                    yield case, name, axis
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_arrays_of_the_right_size(case):
+    function, given = CASES[case]
+    given = {name: exactly(value) for name, value in given.items()}
+    function(**given)
+    floats = [value for value in given.values() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
+    assert all(np.isfinite(value).all() for value in floats)
+
+
+@pytest.mark.parametrize("case, name, axis", list(shorter()), ids=str)
+def test_an_array_that_is_too_short(case, name, axis):
+    """Refused, or the shorter array is a smaller problem of its own."""
+    function, given = CASES[case]
+    given = {key: exactly(value) for key, value in given.items()}
+    whole = given[name]
+    given[name] = exactly(np.ascontiguousarray(whole.take(range(whole.shape[axis] - 1), axis=axis)))
+    try:
+        function(**given)
+    except ValueError as error:
+        assert "\n" not in str(error) and "buffer" not in str(error).lower(), error
+    else:
+        assert f"{case} {name} {axis}" in SMALLER, "it was not missed"
+
+
+def test_every_compiled_function_is_here():
+    modules = sorted(path.stem for path in Path(package.__file__).parent.glob("*.pyi"))
+    public = set()
+    for stem in modules:
+        module = importlib.import_module(f"mdlearn._solvers.{stem}")
+        public |= {f"{stem}.{name}" for name, one in vars(module).items() if inspect.isroutine(one) and name[0] != "_"}
+    assert public - set(CASES) == {"callbacks.evaluate"}, "tests/forms/test_native.py has that one"

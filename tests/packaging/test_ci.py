@@ -1,0 +1,64 @@
+"""The checks of a commit run what a user runs, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from documents import README, ROOT
+
+CI = ROOT / ".ci"
+TESTS = ROOT / "tests"
+pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="the scripts are in a clone, not in the sdist")
+
+
+def commands(name):
+    """The lines of a script that are no comments."""
+    lines = (CI / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.lstrip().startswith("#")]
+
+
+def test_one_stage_alone_sets_a_number_of_threads():
+    found = [line for name in ("run", "docs", "plugins.py") for line in commands(name) if "_THREADS" in line]
+    (only,) = found
+    assert 'env -i "${kept[@]}" OMP_NUM_THREADS=1 .venv/bin/pytest -m threads' in only
+
+
+def test_the_command_of_the_readme_is_run_as_it_stands(tmp_path):
+    """What .ci/run reads from README.md is the command there, and nothing is added to it."""
+    program = re.search(r"README\.md <<'PY'\n(.*?)\nPY\n", (CI / "run").read_text(encoding="utf-8"), re.DOTALL)[1]
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "README.md")], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert f"\n{told.stdout}" in README and told.stdout.count("\n") == 1 and "pytest" in told.stdout
+    (line,) = [line for line in commands("run") if '-c "$command"' in line]
+    assert line.lstrip().startswith('env -i "${kept[@]}" bash -euo pipefail -c "$command"')
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    ("codes", "last"),
+    [((0, 0, 0), "readme"), ((1, 0, 0), "threads"), ((0, 2, 0), "safe"), ((0, 0, 1), "readme"), ((1, 1, 0), "safe")],
+)
+def test_the_last_line_counts_failures_where_there_are_any(codes, last, tmp_path):
+    text = (CI / "run").read_text(encoding="utf-8")
+    end = text[text.index("# The logs of what failed") :]
+    names = ("threads", "safe", "readme")
+    for name, code in zip(names, codes):
+        (tmp_path / f"{name}.log").write_text(f"1 of {name} in 1.0s\n")
+        (tmp_path / f"{name}.status").write_text(f"{code}\n")
+    script = f"set -euo pipefail\nroom={tmp_path}\nlog=$room/log\n{end}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, env=dict(os.environ))
+    assert done.returncode == int(any(codes))
+    assert done.stdout.splitlines()[-1] == (tmp_path / "log").read_text().strip() == f"1 of {last} in 1.0s"
+
+
+def test_what_is_about_threads_is_marked():
+    """The stage with one thread of BLAS has the tests of n_threads, of processes and of equal bits."""
+    marked = {path.name for path in TESTS.rglob("test_*.py") if "mark.threads" in path.read_text()}
+    named = {path.name for path in TESTS.rglob("test_*threads*.py")}
+    assert marked >= named | {"test_determinism.py", "test_processes.py", "test_first_calls.py"}

@@ -1,0 +1,52 @@
+"""docs/plugins.md says what the plugin host does."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from plugin_cases import FAULTS, GOOD, Site, offering
+
+import mdlearn
+from mdlearn.cli import main
+from mdlearn.plugins import discovery, hookspecs, records
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+def table(head):
+    """Cells of the table under a line."""
+    lines = TEXT.split(head, 1)[1].splitlines()[2:]
+    end = next(i for i, line in enumerate(lines) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:end]]
+
+
+def test_the_listing(tmp_path, monkeypatch, capsys):
+    site = Site(tmp_path, monkeypatch)
+    site.add("yours", offering("odd"), version="3.1")
+    site.add("Mine", offering("band", "odd"), version="0.2")
+    site.add("broken", FAULTS["import error"][0])
+    site.add("switched.off", GOOD)
+    site.add("good-plugin", GOOD)
+    monkeypatch.setenv(discovery.DISABLE, "switched.off")
+    assert main(["plugins"]) == 0
+    told = re.search(r"<!-- listing -->\n```\n(.*?)```\n", TEXT, re.DOTALL).group(1)
+    assert capsys.readouterr().out == told
+
+
+def test_hooks_states_and_fields():
+    hooks = [name for name in vars(hookspecs) if name.startswith("mdlearn_")]
+    assert [row[0] for row in table("| hook | returns |")] == [f"`{name}()`" for name in hooks]
+    assert {row[0] for row in table("| state | meaning |")} == {f"`{state}`" for state in records.STATES}
+    listed = re.search(r"returns:\n(.*?)\.\n", TEXT, re.DOTALL).group(1)
+    fields = [field.name for field in dataclasses.fields(records.PluginRecord)]
+    assert re.findall(r"`(\w+)`", listed) == fields
+    assert callable(mdlearn.list_plugins) and f"`{discovery.DISABLE}=mdlearn-odm,other`" in TEXT
+
+
+@pytest.mark.parametrize("row", table("| a plugin | is told |"))
+def test_what_is_refused(row):
+    # The texts themselves are tested in test_plugin_host.
+    assert row[1].strip("`") in {fault for _, fault in FAULTS.values()}

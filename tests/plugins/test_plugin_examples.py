@@ -1,0 +1,153 @@
+"""The examples of docs/plugins.md: each runs as it stands, and makes what its formula says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from documents import EXAMPLES
+from scipy.optimize import minimize
+from smooth_reference import overlapping
+
+import mdlearn
+from mdlearn.solvers.stochastic.solver import SGD
+from mdlearn.testing import CHECKS
+from mdlearn.testing.reference import form_of, task_of
+
+LOSSES = {
+    "declared": ("Band", lambda z: np.maximum(0, 0.8 - z) ** 2 + np.maximum(0, z - 1.2) ** 2),
+    "given": ("Spring", lambda z: np.sqrt(1 + (z - 1) ** 2) - 1),
+    "native": ("SmoothHinge", lambda z: np.where(z < 0.5, 0.75 - z, np.maximum(0, 1 - z) ** 2)),
+}
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    """From the name of an example to what it defines."""
+
+    def run(name):
+        monkeypatch.chdir(tmp_path)
+        if name == "native":
+            source = EXAMPLES["smooth.c"]
+            (tmp_path / "smooth.c").write_text(source)
+            command = re.match(r"/\* (cc .*) \*/", source).group(1).split()
+            compiler = shutil.which("cc") or shutil.which((sysconfig.get_config_var("CC") or "gcc").split()[0])
+            if compiler is None:
+                pytest.skip("no C compiler")
+            subprocess.run([compiler, *command[1:]], check=True)
+        space = {}
+        exec(compile(EXAMPLES[name], name, "exec"), space)
+        return space
+
+    return run
+
+
+def test_all_are_here():
+    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "kernel"}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_ways_to_bring_a_loss(name, example):
+    cls, loss = LOSSES[name]
+    objective = example(name)[cls]
+    for check in CHECKS:
+        check(objective)
+    X, y = overlapping(60, 3)
+    model = mdlearn.fit(objective, X, y, C=0.7, bias="none", tol=1e-10)
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+
+    def value(w):
+        return 0.5 * w @ w + 0.7 * loss(signs * (X @ w)).sum()
+
+    best = minimize(value, np.zeros(3), method="BFGS", options={"gtol": 1e-8}).fun
+    assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
+    assert model.certificate.objective == pytest.approx(best, rel=1e-9)
+    form = form_of(task_of(objective), X, y, "none", "linear")
+    assert (SGD().refusal(form) is None) == (name != "given")
+
+
+def test_numbers_instead_of_classes(example):
+    objective = example("regression")["TubeRegression"]
+    for check in CHECKS:
+        check(objective)
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(60)
+    settings = {"C": 0.5, "epsilon": 0.2, "lambda1": 4.0}
+    model = mdlearn.fit(objective, X, y, bias="none", tol=1e-12, **settings)
+
+    def value(w):
+        z = X @ w - y
+        return 0.5 * w @ w + 4.0 * z.var() + 0.5 * np.maximum(0, np.abs(z) - 0.2).sum()
+
+    assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
+    start = minimize(value, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+    assert model.certificate.objective <= start.fun
+    assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_composite(k, example):
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((60, 5)), rng.integers(0, 4, 60)
+    y = np.argmax(X[:, :k] + rng.standard_normal((60, k)), axis=1)
+    objective = example("composite")["ElasticNet"]
+    for check in CHECKS if k == 2 else ():
+        check(objective)
+    model = mdlearn.fit(objective, X, y, lam=0.05, ridge=0.02, sample_weight=weight, tol=1e-12)
+    targets = np.eye(3)[y] if k == 3 else 2.0 * y[:, None] - 1.0
+    W = model.coef_.T
+    G = X.T @ (weight[:, None] * (X @ W - targets)) / weight.sum() + 0.02 * W
+    assert model.solver == "apg" and model.certificate.converged and model.certificate.kind == "duality gap"
+    assert (W == 0).any() and (W != 0).any()
+    np.testing.assert_allclose(G[W != 0], -0.05 * np.sign(W[W != 0]), atol=1e-5)
+    assert (np.abs(G[W == 0]) <= 0.05).all()
+    square = 0.5 * (weight[:, None] * (X @ W - targets) ** 2).sum() / weight.sum()
+    value = square + 0.01 * (W**2).sum() + 0.05 * np.abs(W).sum()
+    assert model.certificate.objective == pytest.approx(value, rel=1e-12)
+    twice = mdlearn.fit(objective, np.repeat(X, weight, axis=0), np.repeat(y, weight), lam=0.05, ridge=0.02, tol=1e-12)
+    np.testing.assert_allclose(twice.coef_, model.coef_, atol=1e-6)
+    assert np.array_equal(model.predict(X), (X @ W).argmax(axis=1) if k == 3 else (X @ W[:, 0] >= 0).astype(int))
+
+
+def tilted(look):
+    return replace(look, gradient=look.gradient + 1e-3)
+
+
+FAULTS = {
+    "it gives a value at 0 that is not there": "at_zero is 9.0",
+    "its bound is too high": "below the certified bound",
+    "its gradient is wrong": "its value changes by",
+    "it writes neither": r"neither terms\(\) nor form\(\) is written",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_with_a_composite_is_told(fault, example):
+    space = example("composite")
+    Squares, ElasticNet = space["Squares"], space["ElasticNet"]
+
+    class Wrong(Squares):
+        def __init__(self, *given):
+            super().__init__(*given)
+            if fault == "it gives a value at 0 that is not there":
+                self.at_zero = 9.0
+
+        def at(self, W):
+            return tilted(super().at(W)) if fault == "its gradient is wrong" else super().at(W)
+
+        def least(self, G, sizes):
+            return 0.0 if fault == "its bound is too high" else super().least(G, sizes)
+
+    space["Squares"] = Wrong
+    if fault == "it writes neither":
+        del ElasticNet.form
+    with pytest.raises(AssertionError, match=FAULTS[fault]):
+        for check in CHECKS:
+            check(ElasticNet)
