@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import DenseRows, Rows, steps
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.lazy_property import kept
 
-PIECE = 1 << 16
+SORTED_LABELS = 1 << 16
 """Labels that are sorted at once: texts take a second per million."""
 LARGEST_TARGET = 1e150
 """Targets beyond this have squares near the largest number."""
@@ -119,7 +119,7 @@ def _missing(label: Any) -> bool:
         return True
 
 
-MANY = 40
+FEWEST_ROWS_OF_REGRESSION = 40
 """Rows from which on fractions that are nearly all different are no labels."""
 
 
@@ -145,7 +145,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct labels and the place of each row's label among them, in pieces."""
-    parts = list(steps(labels.shape[0], PIECE))
+    parts = list(steps(labels.shape[0], SORTED_LABELS))
     classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts] or [labels]))
     codes = np.empty(labels.shape[0], dtype=np.intp)
     for part in parts:
@@ -168,7 +168,11 @@ def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
     """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
     named = classes[totals > 0]
     size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
-    if named.dtype.kind == "f" and 2 * named.shape[0] > max(size, MANY) and (named != np.rint(named)).any():
+    if (
+        named.dtype.kind == "f"
+        and 2 * named.shape[0] > max(size, FEWEST_ROWS_OF_REGRESSION)
+        and (named != np.rint(named)).any()
+    ):
         raise ValueError(
             f"y holds {named.shape[0]} different numbers in {n_rows} rows, which are targets of regression rather than "
             "labels of classes; give one label per class"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import FINITE, blocks, float_type, generator, matrix
+from mdlearn.datasets.common import LARGEST_FLOAT, blocks, float_type, generator, matrix
 
 
 class NDC:
@@ -53,7 +53,7 @@ class NDC:
     def __init__(self, n: int, *, n_centers: int = 20, expand: float = 10.0, random_state: Any = None) -> None:
         n = check_number(n, "n", low=1, integer=True)
         k = check_number(n_centers, "n_centers", low=1, integer=True)
-        expand = check_number(expand, "expand", low=0, high=FINITE)
+        expand = check_number(expand, "expand", low=0, high=LARGEST_FLOAT)
         rng = generator(random_state, "ndc")
         self.centers = np.rint(rng.uniform(-50, 50, (k, n)))
         # 100 / 50 is the range of the centres over its half, as in ndc.m.

@@ -9,8 +9,8 @@ import numpy as np
 from mdlearn.data.validation import check_number
 
 # Entries of the largest temporary: 8 MB in float64.
-BLOCK = 2**20
-FINITE = float(np.finfo(float).max)
+ENTRIES_PER_BLOCK = 2**20
+LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 def generator(random_state: Any, stream: str) -> np.random.Generator:
@@ -22,8 +22,8 @@ def generator(random_state: Any, stream: str) -> np.random.Generator:
 
 
 def blocks(m: int, n: int) -> list[slice]:
-    """Slices of m rows with about `BLOCK` entries each."""
-    step = max(1, BLOCK // max(1, n))
+    """Slices of m rows with about `ENTRIES_PER_BLOCK` entries each."""
+    step = max(1, ENTRIES_PER_BLOCK // max(1, n))
     return [slice(start, min(start + step, m)) for start in range(0, m, step)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import FINITE, generator, halves, matrix
+from mdlearn.datasets.common import LARGEST_FLOAT, generator, halves, matrix
 
 
 def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def xor(m: int = 400, *, noise: float = 0.3, random_state: Any = None) -> tuple[
         +1 where the signs of the corner's coordinates differ, else -1.
     """
     m = check_number(m, "m", low=1, integer=True)
-    noise = check_number(noise, "noise", low=0, high=FINITE)
+    noise = check_number(noise, "noise", low=0, high=LARGEST_FLOAT)
     rng = generator(random_state, "xor")
     corner = rng.permutation(np.arange(m) % 4)
     signs = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])[corner]
@@ -86,7 +86,7 @@ def swiss_roll(m: int = 400, *, noise: float = 0.0, random_state: Any = None) ->
         The sheet: -1 or +1 (the turned one).
     """
     m = check_number(m, "m", low=1, integer=True)
-    noise = check_number(noise, "noise", low=0, high=FINITE)
+    noise = check_number(noise, "noise", low=0, high=LARGEST_FLOAT)
     rng = generator(random_state, "swiss_roll")
     y = halves(m, rng)
     t = rng.uniform(1.5 * math.pi, 4.5 * math.pi, m)

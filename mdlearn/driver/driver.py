@@ -31,13 +31,13 @@ Reports = Generator[Report | Offer | None, None, None]
 Starts = Callable[[Form, int, int], Sequence[Sequence[Start]]]
 """(form, j, n) -> where the problems j ... j + n - 1, those of the form, may begin."""
 
-REACHED = 1e-11
+REACHED_GAP = 1e-11
 """Gap below which another engine has nothing to add but rounding of its own."""
-LONGEST = 3000
+RELIEF_STEPS = 3000
 """Steps of such another engine, heartbeats included."""
-NOTHING = "it handed in no point"
+NO_POINT = "it handed in no point"
 """Why the answer is w = 0."""
-END = object()
+NO_MORE_REPORTS = object()
 """What `next` gives when an engine has no more to say."""
 
 
@@ -179,7 +179,7 @@ class Driver:
             advice = "raise tol or give float64 rows"
         if self.stopped or self.reason or self.engine.broke:
             reason = self.stopped or self.engine.broke or self.reason
-            advice = "use another solver" if reason in (NOTHING, self.engine.broke) else "allow more"
+            advice = "use another solver" if reason in (NO_POINT, self.engine.broke) else "allow more"
         elif at_its_end:
             reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
         unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
@@ -307,7 +307,7 @@ class Driver:
             if self.stopped or count >= most:
                 break
         if not count and not self.stopped:
-            self.reason = NOTHING
+            self.reason = NO_POINT
         solution = incumbent.certified(as_is=published)
         # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
         cut = self.stopped or (self.reason and self.limits.max_iter)
@@ -334,7 +334,7 @@ class Driver:
                 incumbent.take(report)
                 proven = not published and incumbent.promises and incumbent.proven()
                 if count >= most and not proven:
-                    if not (published and next(reports, END) is END):
+                    if not (published and next(reports, NO_MORE_REPORTS) is NO_MORE_REPORTS):
                         self.reason = f"max_iter = {most} reached"
                     incumbent.certified(as_is=True)
                 yield self._state(incumbent, count, j, report.row_dots)
@@ -362,7 +362,7 @@ class Driver:
         yield self.engine.reports(form, problem, shared, self.options, rng)
         half = math.sqrt(float(np.finfo(form.features.dtype).eps))
         for solver in self.relief:
-            enough = max(self.limits.tol, REACHED, half if incumbent.at_limit else 0.0)
+            enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
             engine = Supervised(solver, None)
@@ -376,7 +376,7 @@ class Driver:
             engine.solver.check_memory(form)
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
-            yield from islice(engine.reports(form, problem, shared, options, rng), LONGEST)
+            yield from islice(engine.reports(form, problem, shared, options, rng), RELIEF_STEPS)
 
     def _record(self, state: State) -> bool:
         """Keep and show a state; say whether the callback wants to stop."""

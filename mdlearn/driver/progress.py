@@ -11,7 +11,7 @@ from typing import Any
 
 OFTEN, SELDOM = 0.5, 2.0
 """Seconds between two plain lines, with something new to tell and without."""
-FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
+BAR_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
 SMALLEST_GAP = 1e-16
 """Where a bar ends that nothing is asked of (tol=0)."""
 
@@ -106,7 +106,7 @@ class Progress:
             kind = _bar() if self.verbose == 1 else None
             if kind is not None:
                 self.bar = kind(
-                    desc=self.title, total=100.0, bar_format=FORMAT, miniters=0, file=sys.stderr, leave=False
+                    desc=self.title, total=100.0, bar_format=BAR_FORMAT, miniters=0, file=sys.stderr, leave=False
                 )
 
 

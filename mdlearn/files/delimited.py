@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.layout import MISSING, NUMBER, SAMPLE, WIDEST, Columns, CsvLayout, find_layout, split
+from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, Columns, CsvLayout, find_layout, split
 from mdlearn.files.tables import QUOTED, Pieces
 from mdlearn.numerics import memory
 
@@ -67,7 +67,7 @@ class Reader:
         sample: list[str] = []
         number, lines = 1, sample
         for number, lines in self.pieces:  # noqa: B007  (until there are lines that say something)
-            sample = list(itertools.islice((line for line in lines if line.strip(" ")), SAMPLE))
+            sample = list(itertools.islice((line for line in lines if line.strip(" ")), LAYOUT_LINES))
             if sample:
                 break
         if not sample:

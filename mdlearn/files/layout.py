@@ -13,7 +13,7 @@ from mdlearn.files.tables import QUOTED
 
 DELIMITERS = ("\t", ";", ",")
 """Tabs and semicolons first: beside them, commas are decimal commas or text."""
-SAMPLE = 20
+LAYOUT_LINES = 20
 """Lines that tell delimiter and header."""
 WIDEST = 1_000_000
 """Most columns; wider rows are sparse ones, for svmlight files."""

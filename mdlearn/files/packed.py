@@ -20,9 +20,9 @@ FOREIGN = {
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
 """What the first bytes of other kinds of files say, packed or not."""
-BLOCK = 1 << 21
+BYTES_PER_READ = 1 << 21
 """Bytes read at once: well below 0.1 s of parsing, so that Ctrl-C is seen in between."""
-LONGEST = 1 << 26
+LINE_BYTES = 1 << 26
 """Bytes of the longest line: whatever a packed file grows to, a block of lines takes no more than some of these."""
 BOM = b"\xef\xbb\xbf"
 
@@ -79,9 +79,9 @@ def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1 if piece else len(text)
         lines = _lines(text[:end])
         rest = text[end:]
-        if max(map(len, lines), default=0) > LONGEST or len(rest) > LONGEST:
-            at = next((i for i, line in enumerate(lines) if len(line) > LONGEST), len(lines))
-            raise ValueError(f"{path}, line {number + at} is longer than {LONGEST >> 20} MB; is it a file of rows?")
+        if max(map(len, lines), default=0) > LINE_BYTES or len(rest) > LINE_BYTES:
+            at = next((i for i, line in enumerate(lines) if len(line) > LINE_BYTES), len(lines))
+            raise ValueError(f"{path}, line {number + at} is longer than {LINE_BYTES >> 20} MB; is it a file of rows?")
         if lines:
             yield number, lines
         number += len(lines)
@@ -91,7 +91,7 @@ def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
 
 def _read(file: IO[bytes], path: str) -> bytes:
     try:
-        return file.read(BLOCK)
+        return file.read(BYTES_PER_READ)
     except (EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, error.strerror, path) from None

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-EXACT = 2.0**53
+EXACT_INTEGER = 2.0**53
 """Integers below this are exact in float64."""
 QUOTED = 120
 """Characters of a file's content or of a reader's message that are shown."""
@@ -76,7 +76,7 @@ class Frame:
 
 def whole(labels: np.ndarray) -> np.ndarray:
     """Labels as integers, if all are."""
-    if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT:
+    if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT_INTEGER:
         return labels.astype(np.int64)
     return labels
 

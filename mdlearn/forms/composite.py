@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
-from mdlearn.data.features.kernel_rounding import OWN, UNIT
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.data.features.spaces import Features
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
@@ -34,7 +34,7 @@ from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
 from mdlearn.forms.warm_start import Start
 from mdlearn.numerics.errstate import overflowing
 
-CLEAN = 1e-13
+ROUNDING_OF_SLOPES = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
 TILTED = 1e-3
 """Share of the objective that a slope which is to be 0 may take from a bound: more is no rounding, and no bound."""
@@ -57,7 +57,7 @@ class Composite(Problem):
         Weights >= 0 of the rows of W.
     """
 
-    roundings = OWN * UNIT
+    roundings = ROUNDINGS_HERE * UNIT
     """What sums may lose, relative to their terms, and bounds take off; 0 where the certificate does that itself."""
     nonnegative = False
     """Whether h >= 0 everywhere: then 0 is a tangent from below."""
@@ -183,7 +183,9 @@ class Composite(Problem):
             -inf where there is no minimum.
         """
         excess, bare = np.maximum(lengths(G) - self.beta, 0.0), self.ridge == 0
-        if (excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], CLEAN * sizes[bare])).any():
+        if (
+            excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], ROUNDING_OF_SLOPES * sizes[bare])
+        ).any():
             return -math.inf
         # A gradient may be steeper than it was computed.
         excess = np.maximum(lengths(G) + self.roundings * sizes - self.beta, 0.0)

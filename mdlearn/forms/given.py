@@ -13,17 +13,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn.forms.given_checks import NEAR, Function, called, check_conjugate, check_functions
+from mdlearn.forms.given_checks import COMPARED_MARGINS, Function, called, check_conjugate, check_functions
 from mdlearn.forms.native import NativeFunction
 
-FAR = np.geomspace(8.5, 1e100, 600)
+FAR_MARGINS = np.geomspace(8.5, 1e100, 600)
 """Margins, on either side, at which slopes are noted beside NEAR."""
-FARTHEST = 1e4
+CHECKED_MARGIN = 1e4
 """Margin up to which a conjugate is checked."""
 EPS = float(np.finfo(float).eps)
-ENDLESS = 1e6
+UNBOUNDED_DEPTH = 1e6
 """Depth, in units of the values at margins of NEAR, from which a loss is taken to fall without end."""
-ROUNDS = 60
+SEARCH_STEPS = 60
 """Most steps towards the margin of a slope: halvings alone get there."""
 
 
@@ -64,7 +64,7 @@ class GivenLoss:
         self.steepest = check_functions(value, derivative, second)
         self._tabulate()
         if conjugate is not None:
-            t = self.grid[np.abs(self.grid) <= FARTHEST]
+            t = self.grid[np.abs(self.grid) <= CHECKED_MARGIN]
             check_conjugate(conjugate, t, self.value(t), self.derivative(t))
 
     @property
@@ -134,7 +134,7 @@ class GivenLoss:
         rise = self.slopes[above] - self.slopes[below]
         z = low + (high - low) * np.divide(s - self.slopes[below], rise, out=np.zeros_like(s), where=rise > 0)
         todo = np.arange(s.shape[0])
-        for _ in range(ROUNDS):
+        for _ in range(SEARCH_STEPS):
             t = z[todo]
             miss, bend = self.derivative(t) - s[todo], self.second(t)
             low[todo] = np.where(miss <= 0, t, low[todo])
@@ -151,7 +151,7 @@ class GivenLoss:
 
     def _tabulate(self) -> None:
         """Note slopes at many margins, where the loss is finite, and on which sides of its minimum it has any."""
-        grid = np.concatenate([-FAR[::-1], NEAR, FAR])
+        grid = np.concatenate([-FAR_MARGINS[::-1], COMPARED_MARGINS, FAR_MARGINS])
         looks = [called(f, "value", grid) for f in (self._value, self._derivative, self._second)]
         broken = grid[~np.isfinite(looks).all(axis=0)]
         first, last = broken[broken < 0].max(initial=-np.inf), broken[broken > 0].min(initial=np.inf)
@@ -175,14 +175,14 @@ class GivenLoss:
 
         Between `first` and `last` the loss is finite at all margins of the table.
         """
-        size = float(np.abs(self.value(NEAR)).max())
+        size = float(np.abs(self.value(COMPARED_MARGINS)).max())
         if self.bottom is not None:
             floor = float(self.least(np.zeros(1))[0])
         else:
             end, broken = (-1, last) if self.limits[1] > 0 else (0, first)
             beyond = abs(broken - self.grid[end]) if np.isfinite(broken) else 0.0
             floor = float(self.value(self.grid[[end]])[0]) - abs(self.slopes[end]) * beyond
-        if floor < -ENDLESS * size:
+        if floor < -UNBOUNDED_DEPTH * size:
             return -np.inf
         return floor if floor < -4.0 * EPS * size else max(floor, 0.0)  # rounding alone makes no loss negative
 
@@ -191,10 +191,12 @@ class GivenLoss:
         ends = np.maximum(np.abs(self.grid[1:]), np.abs(self.grid[:-1]))
         with np.errstate(over="ignore"):
             rates = np.diff(self.slopes) / np.diff(self.grid)
-        self.reach = float(NEAR[-1])
+        self.reach = float(COMPARED_MARGINS[-1])
         if (rates > 0).any():
             self.reach = max(self.reach, float(ends[rates > 0].min()))
-            self.steepest = max(self.steepest, float(rates[(ends > NEAR[-1]) & (ends <= self.reach)].max(initial=0.0)))
+            self.steepest = max(
+                self.steepest, float(rates[(ends > COMPARED_MARGINS[-1]) & (ends <= self.reach)].max(initial=0.0))
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 Function = Callable[[np.ndarray], np.ndarray]
-NEAR = np.linspace(-8.0, 8.0, 321)
+COMPARED_MARGINS = np.linspace(-8.0, 8.0, 321)
 """Margins at which the functions are compared."""
-LEAST = 50.0
+FINITE_MARGIN = 50.0
 """Margin, on either side, up to which the functions need to be finite; what is not finite beyond counts as infinite."""
-STEP = 1e-3
+COMPARED_STEP = 1e-3
 """Distance of two margins whose values are compared."""
-HALVINGS = 40
+KINK_HALVINGS = 40
 """Times that the interval between two margins is halved in search of a kink."""
 EPS = float(np.finfo(float).eps)
 
@@ -38,18 +38,21 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     Returns the largest second derivative found.
     """
     functions = {"value": value, "derivative": derivative, "second": second}
-    wide = np.concatenate([NEAR, np.linspace(-LEAST, LEAST, 101)])
+    wide = np.concatenate([COMPARED_MARGINS, np.linspace(-FINITE_MARGIN, FINITE_MARGIN, 101)])
     for name, function in functions.items():
         found = called(function, name, wide)
         if not np.isfinite(found).all():
             at = wide[~np.isfinite(found)][0]
             raise ValueError(f"{name} of a given loss is not finite at the margin {at:g}; it needs to be up to 50")
     f, df, ddf = (
-        np.array([called(function, name, t) for t in (NEAR, NEAR + STEP)]) for name, function in functions.items()
+        np.array([called(function, name, t) for t in (COMPARED_MARGINS, COMPARED_MARGINS + COMPARED_STEP)])
+        for name, function in functions.items()
     )
-    rounding = 8.0 * EPS / STEP * (np.abs(f).sum(axis=0) + np.abs(df).sum(axis=0) * np.abs(NEAR)) + 1e-300
+    rounding = (
+        8.0 * EPS / COMPARED_STEP * (np.abs(f).sum(axis=0) + np.abs(df).sum(axis=0) * np.abs(COMPARED_MARGINS)) + 1e-300
+    )
     # Whatever the shape, the mean slope is near those at the ends; 1e-6 is for slopes that turn in between.
-    mean, spare = (f[1] - f[0]) / STEP, 1e-6 * (1.0 + np.abs(df).max(axis=0)) + rounding
+    mean, spare = (f[1] - f[0]) / COMPARED_STEP, 1e-6 * (1.0 + np.abs(df).max(axis=0)) + rounding
     if ((mean < df.min(axis=0) - spare) | (mean > df.max(axis=0) + spare)).any():
         raise ValueError(
             "derivative of a given loss is not that of value; it is with respect to the margin, and not negated"
@@ -57,12 +60,12 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     if (df[1] - df[0] < -rounding).any() or (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any():
         raise ValueError("a given loss needs to be convex; its derivative falls, or second is negative somewhere")
     steepest = _check_kinks(derivative)
-    rate, middle = (df[1] - df[0]) / STEP, called(second, "second", NEAR + 0.5 * STEP)
+    rate, middle = (df[1] - df[0]) / COMPARED_STEP, called(second, "second", COMPARED_MARGINS + 0.5 * COMPARED_STEP)
     most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
     room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
     wrong = (rate > most + room) | (rate < least - room)
     if wrong.any():
-        at = NEAR[wrong][0]
+        at = COMPARED_MARGINS[wrong][0]
         raise ValueError(f"second of a given loss is not the derivative of its derivative at the margin {at:g}")
     return max(steepest, float(ddf.max()))
 
@@ -70,15 +73,15 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
 def _check_kinks(derivative: Function) -> float:
     """Halve every interval towards the larger change of the derivative: at a kink, it stays.
 
-    Returns the largest rate of change on the way, which tells of bends between the margins of NEAR.
+    Returns the largest rate of change on the way, which tells of bends between the margins of COMPARED_MARGINS.
     """
 
     def slope(t: np.ndarray) -> np.ndarray:
         return called(derivative, "derivative", t)
 
-    (low, high), steepest = (NEAR[:-1], NEAR[1:]), 0.0
-    for turn in range(HALVINGS):
-        if turn < HALVINGS // 2:  # later, rounding shows in the quotient
+    (low, high), steepest = (COMPARED_MARGINS[:-1], COMPARED_MARGINS[1:]), 0.0
+    for turn in range(KINK_HALVINGS):
+        if turn < KINK_HALVINGS // 2:  # later, rounding shows in the quotient
             steepest = max(steepest, float(((slope(high) - slope(low)) / (high - low)).max()))
         middle = 0.5 * (low + high)
         left = slope(middle) - slope(low) > slope(high) - slope(middle)

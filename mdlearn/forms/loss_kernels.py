@@ -16,9 +16,9 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 
-PIECE = 1 << 17
+VALUES_PER_CALL = 1 << 17
 """Decision values that one call takes: a few milliseconds."""
-FAR = 1e100
+INFINITE_DERIVATIVE = 1e100
 """Derivatives beyond which a given loss counts as infinite."""
 
 
@@ -61,13 +61,13 @@ class CompiledPass:
     def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
         """One fused loop over rows, columns and terms."""
         value = 0.0
-        for part in steps(F.shape[0], PIECE // F.shape[1]):
+        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             value += apg.slopes(F[part], signs[part], counts[part], self.numbers, rest)
         return value
 
     def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
         """The same for second derivatives."""
-        for part in steps(F.shape[0], PIECE // F.shape[1]):
+        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             apg.bends(F[part], signs[part], counts[part], self.numbers)
 
 
@@ -88,7 +88,7 @@ class MixedPass:
     def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
         """The compiled pass over a block, then the functions of each column."""
         value = 0.0
-        for part in steps(F.shape[0], PIECE // F.shape[1]):
+        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             A, y, c = F[part], signs[part], counts[part]
             Z = y * A
             value += self.compiled.slopes(A, y, c, rest)
@@ -102,21 +102,21 @@ class MixedPass:
         for term in self.terms[column]:
             slopes = term.slopes(z, counts)
             value += term.value(z, counts)
-            if not (value < np.inf and float(slopes.max(initial=0.0)) < FAR):
+            if not (value < np.inf and float(slopes.max(initial=0.0)) < INFINITE_DERIVATIVE):
                 return np.inf
             out -= term.side * y * slopes
         return value
 
     def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
         """The same for second derivatives; beyond all bounds, the largest that engines can work with."""
-        for part in steps(F.shape[0], PIECE // F.shape[1]):
+        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             A, y, c = F[part], signs[part], counts[part]
             Z = y * A
             self.compiled.bends(A, y, c)
             for j, own in enumerate(self.terms):
                 z, each = np.ascontiguousarray(Z[:, j]), np.ascontiguousarray(c[:, j])
                 with np.errstate(over="ignore"):
-                    A[:, j] += sum(np.minimum(term.curvatures(z, each), FAR) for term in own)
+                    A[:, j] += sum(np.minimum(term.curvatures(z, each), INFINITE_DERIVATIVE) for term in own)
 
 
 def pass_of(columns: Sequence[Column]) -> Pass:

@@ -12,7 +12,7 @@ from mdlearn._solvers.callbacks import Callback, evaluate
 from mdlearn.data.rows.rows import steps
 
 SIGNATURE = "double (double, void *)"
-PIECE = 1 << 20
+MARGINS_PER_CALL = 1 << 20
 """Margins that one call of the kernel takes: some milliseconds."""
 FROM_CTYPES: Any = ctypes.CFUNCTYPE(None).__base__
 
@@ -64,7 +64,7 @@ class NativeFunction:
         """Return the function's value at every entry of a float64 array (n,)."""
         t = np.ascontiguousarray(t, dtype=np.float64)
         out = np.empty_like(t)
-        for part in steps(t.shape[0], PIECE):
+        for part in steps(t.shape[0], MARGINS_PER_CALL):
             evaluate(self.callback, t[part], out[part])
         return out
 

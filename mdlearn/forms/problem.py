@@ -20,7 +20,7 @@ from mdlearn.forms.certificates.margin import (
     held_objective,
     value_at_zero,
 )
-from mdlearn.forms.certificates.primal import NARROW
+from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
 from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
 from mdlearn.forms.certificates.without_ridge import check_attained, corrects_at_once
 from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
@@ -164,7 +164,7 @@ class ColumnProblem(Problem):
     def expandable(self) -> bool:
         """Whether coefficients can be told as dual coefficients: over many columns the search for these ends early."""
         features = self.form.features
-        wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > NARROW
+        wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > FACTORED_COLUMNS
         return not (wide and self.form.ridge > 0)
 
     def starting_point(self) -> Any:

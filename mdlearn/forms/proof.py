@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-TINY = float(np.finfo(float).tiny)
+SMALLEST_NORMAL = float(np.finfo(float).tiny)
 AT_REST = 1e-13
 """Gap from which engines find nothing but other roundings: a tolerance below it is met by chance."""
 
@@ -94,7 +94,9 @@ def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> f
     if math.isinf(objective) or math.isinf(lower):
         return math.inf
     scale = abs(lower) if hard else 0.01 * abs(at_zero)
-    return max((objective - lower) / max(abs(objective), scale, TINY), 0.0)  # rounding alone makes it negative
+    return max(
+        (objective - lower) / max(abs(objective), scale, SMALLEST_NORMAL), 0.0
+    )  # rounding alone makes it negative
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import ROUNDING, counts, number, real, weighted
+from mdlearn.margins.validation import ROUNDING_OF_MARGINS, counts, number, real, weighted
 
 
 def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None, sample_weight: Any = None) -> float:
@@ -56,7 +56,7 @@ def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None,
     """
     z, w = weighted(z, sample_weight)
     m = float(w.sum())
-    if np.abs(z).max() > 1 + ROUNDING:
+    if np.abs(z).max() > 1 + ROUNDING_OF_MARGINS:
         raise ValueError(f"margins run from {z.min():g} to {z.max():g}, but the bound needs all in [-1, 1]; normalise")
     if m < 5:
         raise ValueError(f"the bound needs at least 5 rows, repetitions included; there are {m:g}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import ROUNDING, counts, number, real, weighted
+from mdlearn.margins.validation import ROUNDING_OF_MARGINS, counts, number, real, weighted
 
 
 def mean(z: Any, sample_weight: Any = None) -> float:
@@ -116,7 +116,7 @@ def top_p(z: Any, p: float, sample_weight: Any = None) -> float:
     z, w = weighted(z, sample_weight)
     total = float(w.sum())
     p = number(p, "p")
-    if not 0 < p <= total * (1 + ROUNDING):
+    if not 0 < p <= total * (1 + ROUNDING_OF_MARGINS):
         raise ValueError(f"p={p:g} is not a count of rows in (0, m]; here m = {total:g} (repetitions included)")
     order = np.argsort(z, kind="stable")
     z, w = z[order], w[order]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # Quotients of sums, as voting margins are, may leave their range by rounding, and by nothing more.
-ROUNDING = 1e-12
+ROUNDING_OF_MARGINS = 1e-12
 
 
 def weighted(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from mdlearn.forms.warm_start import Start
 from mdlearn.model.model import Model
 from mdlearn.model.pairs import PAIRWISE
 
-CLOSE = 1e-9
+SAME_PARAMETER = 1e-9
 """Relative difference of two kernel parameters that counts as none."""
 
 
@@ -51,7 +51,7 @@ class WarmStart:
         _same("number of columns", model.n_features_in_, columns)
         _same("classes", model.classes_.tolist(), data.classes.tolist())
         for name, value in kernel.params.items():
-            if not math.isclose(model.kernel.params[name], value, rel_tol=CLOSE):
+            if not math.isclose(model.kernel.params[name], value, rel_tol=SAME_PARAMETER):
                 _same(f"kernel parameter {name}", model.kernel.params[name], value)
         self.places = places
 

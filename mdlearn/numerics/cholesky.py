@@ -7,10 +7,10 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import blas, lapack
 
-PANEL = 256
-LARGE = 3000
+PANEL_COLUMNS = 256
+PANEL_SOLVE_ROWS = 3000
 """Rows beyond which one solution is made by panels."""
-PIECE = 1 << 30
+OPERATIONS_PER_PIECE = 1 << 30
 """Floating-point operations of one piece: about 20 ms on one core."""
 
 
@@ -25,10 +25,10 @@ def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     only its lower triangle is read. Yields between products.
     """
     n = A.shape[0]
-    width = max(n, 1) if n <= 3 * PANEL else PANEL
+    width = max(n, 1) if n <= 3 * PANEL_COLUMNS else PANEL_COLUMNS
     for k in range(0, n, width):
         e = min(k + width, n)
-        step = max(PANEL, PIECE // (2 * width * max(k, 1)))
+        step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (2 * width * max(k, 1)))
         for r in range(k if k else n, n, step):
             A[r : r + step, k:e] -= A[r : r + step, :k] @ A[k:e, :k].T
             yield
@@ -74,7 +74,7 @@ def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     n = L.shape[0]
     if n == 0:
         return b.copy()
-    if n > LARGE:
+    if n > PANEL_SOLVE_ROWS:
         return _solve_large(L, b)
     x, info = lapack.dpotrs(L.T, b, lower=0)
     if info != 0:
@@ -87,7 +87,7 @@ def _solve_large(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     x, n = np.array(b, dtype=np.float64), L.shape[0]
     one = x.ndim == 1
     x = x[:, None] if one else x
-    panels = [slice(k, min(k + 2 * PANEL, n)) for k in range(0, n, 2 * PANEL)]
+    panels = [slice(k, min(k + 2 * PANEL_COLUMNS, n)) for k in range(0, n, 2 * PANEL_COLUMNS)]
     for p in panels:
         x[p] -= L[p, : p.start] @ x[: p.start]
         x[p] = blas.dtrsm(1.0, L[p, p].T, x[p].T, side=1, lower=0, trans_a=0).T
@@ -100,9 +100,9 @@ def _solve_large(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Overwrite the C-ordered B with L^{-1} B by row panels: forward substitution, yielding between products."""
     n, width = B.shape
-    for k in range(0, n, PANEL):
-        e = min(k + PANEL, n)
-        step = max(PANEL, PIECE // (2 * PANEL * max(k, PANEL)))
+    for k in range(0, n, PANEL_COLUMNS):
+        e = min(k + PANEL_COLUMNS, n)
+        step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (2 * PANEL_COLUMNS * max(k, PANEL_COLUMNS)))
         for c in range(0, width, step):
             columns = slice(c, c + step)
             if k:
@@ -115,8 +115,8 @@ def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarra
 def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Overwrite V, given as the identity, with L^{-1} by row panels; only its lower triangle is worked on."""
     n = L.shape[0]
-    for k in range(0, n, PANEL):
-        e = min(k + PANEL, n)
+    for k in range(0, n, PANEL_COLUMNS):
+        e = min(k + PANEL_COLUMNS, n)
         if k:
             V[k:e, :k] = L[k:e, :k] @ V[:k, :k]
             V[k:e, :k] *= -1.0

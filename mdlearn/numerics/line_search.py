@@ -8,7 +8,7 @@ import numpy as np
 
 TRIALS = 60
 """Most derivatives of a search."""
-FAR = 1e12
+FAR_LENGTH = 1e12
 """Length beyond which an objective that still falls has no minimum along the line."""
 GROWTH = 8.0
 
@@ -35,7 +35,7 @@ def minimum(start: float, along: Callable[[float], tuple[float, float]], close: 
         value = start + rise
         if not abs(value) > close * abs(start):
             break
-        if value < 0 and t > FAR:
+        if value < 0 and t > FAR_LENGTH:
             return np.inf
         low, high = (t, high) if value < 0 else (low, t)
         t = min(t - value / bend, GROWTH * t) if bend > 0 else GROWTH * t

@@ -15,7 +15,7 @@ from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unboundedness import check_existence
 from mdlearn.forms.joint.decision_values import EVERY, Bend, Scores
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
-from mdlearn.forms.loss_kernels import PIECE
+from mdlearn.forms.loss_kernels import VALUES_PER_CALL
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
@@ -76,7 +76,7 @@ THRESHOLD = 2.0
 """Difference by which a class is to win, as in Weston and Watkins' machine."""
 LARGEST_MATRIX = 1500
 """Coefficients up to which Newton steps write their matrix."""
-SURE = 1e-9
+SURE_MARGIN = 1e-9
 """Margin, in units of the largest value, that is more than rounding."""
 
 
@@ -195,7 +195,7 @@ class PairLogistic(Scores):
         F = self.scores(point.W)
         T = F[np.arange(F.shape[0]), self.codes][:, None] - F
         T[np.arange(F.shape[0]), self.codes] = np.inf
-        if float(T.min()) > SURE * float(np.abs(F).max()):
+        if float(T.min()) > SURE_MARGIN * float(np.abs(F).max()):
             raise ValueError(
                 "without a squared norm in the objective there is no optimum on these training rows: every class can "
                 "be separated from every other; give lam > 0"
@@ -212,4 +212,4 @@ class PairLogistic(Scores):
 
 def pieces(F: np.ndarray) -> Iterator[slice]:
     """Rows of decision values that one compiled call takes: a few milliseconds."""
-    return steps(F.shape[0], max(1, PIECE // F.shape[1]))
+    return steps(F.shape[0], max(1, VALUES_PER_CALL // F.shape[1]))

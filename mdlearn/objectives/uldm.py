@@ -23,7 +23,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.objectives.declaration.terms import checked_terms
 
-SMALLEST = 1e-30
+SMALLEST_C = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""
 COLUMNS_AT_ONCE = 32
 """Classes whose signed sums are one product."""
@@ -130,8 +130,8 @@ class ULDM(Objective):
         C, lambda0 = params["C"], params["lambda0"]
         if C == 0:
             return Terms(0.5 * lambda0, 1.0, ridge=0.0)
-        if C < SMALLEST:
-            raise ValueError(f"C needs to be 0 or at least {SMALLEST:g}, scaled; got {C!r}, which rounding hides")
+        if C < SMALLEST_C:
+            raise ValueError(f"C needs to be 0 or at least {SMALLEST_C:g}, scaled; got {C!r}, which rounding hides")
         return Terms(0.5 * lambda0 / C, 1.0 / C, unit=C)
 
     def at_zero(self, params: dict[str, Any], total: float) -> AtZero:

@@ -13,7 +13,7 @@ from mdlearn.plotting.style import add_legend, curve_style, named, new_axes
 
 SCALE_RATIO = 2.0
 """Ratio of mean absolute margins above which curves do not share an axis as they are."""
-MOST = 20_000
+DRAWN_STEPS = 20_000
 """Steps of a curve that are drawn one by one; of longer curves, as many as can be seen."""
 
 
@@ -195,7 +195,7 @@ def _drawn(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequ
 
 def _visible(values: np.ndarray, share: np.ndarray) -> Any:
     """Steps that are drawn: all, or the first of every 1/5000 of width and height, which no picture resolves."""
-    if values.shape[0] <= MOST:
+    if values.shape[0] <= DRAWN_STEPS:
         return slice(None)
     width = (values - values[0]) / (values[-1] - values[0])
     moved = np.zeros(values.shape[0], dtype=bool)

@@ -28,7 +28,7 @@ KINDS: dict[str, type] = {
 }
 HOOKS = {f"mdlearn_{kind}s": kind for kind in KINDS}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-LONGEST = 300
+SHOWN_CHARACTERS = 300
 """Characters of a plugin's own error message that are shown."""
 
 
@@ -103,7 +103,7 @@ def told(error: BaseException) -> str:
         message = str(error)
     except Exception:
         message = ""
-    return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), LONGEST, placeholder=" ...")
+    return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), SHOWN_CHARACTERS, placeholder=" ...")
 
 
 def _register(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:

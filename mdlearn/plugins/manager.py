@@ -19,7 +19,7 @@ from mdlearn.plugins.discovery import DISABLE, disabled, sources
 from mdlearn.plugins.loading import KINDS, Plugin, load
 from mdlearn.plugins.records import PluginRecord
 
-LONGEST = 80
+SHOWN_LETTERS = 80
 """Letters of a wrong argument that an error shows."""
 
 
@@ -216,7 +216,7 @@ def find(kind: str, given: Any) -> Any:
     if usable(given):
         return given
     shown = repr(given)
-    if len(shown) > LONGEST:  # rows, where arguments were swapped
+    if len(shown) > SHOWN_LETTERS:  # rows, where arguments were swapped
         shown = f"an object of type {type(given).__name__}"
     raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {shown}")
 

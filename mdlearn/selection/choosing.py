@@ -29,7 +29,7 @@ TIES = ("C", "nu", "lambda2", "lambda1")
 EQUAL = 1e-12
 """Difference of mean scores, relative to the larger of 1 and the best, that rounding makes."""
 
-SHARE = 0.8
+SCORING_SHARE = 0.8
 """Part of the time limit that scoring may take where a fit is to follow."""
 
 
@@ -107,7 +107,7 @@ def select(
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
-    first, seed = _earlier(limits, SHARE) if refit else limits, seed_of(random_state)
+    first, seed = _earlier(limits, SCORING_SHARE) if refit else limits, seed_of(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):

@@ -20,9 +20,9 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import did_you_mean
 
-LEVELS = 4
+TIE_LEVELS = 4
 """Smallest values that rows of a Gram matrix are told apart by before all of them are looked at."""
-ROUNDS = 100
+TIE_ROUNDS = 100
 """Looks at all values of rows that are still tied."""
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -84,13 +84,13 @@ def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray)
     rank. Rows that this leaves tied are mirror images, and one is put first.
     """
     rank, level = _ranked(key, weights), np.full(which.shape[0], -np.inf)
-    for _ in range(LEVELS):
+    for _ in range(TIE_LEVELS):
         tied = _tied(rank)
         for part in steps(tied.shape[0], BLOCK_ENTRIES // G.shape[1]):
             block = G.block(which[tied[part]])
             level[tied[part]] = np.where(block > level[tied[part], None], block, np.inf).min(axis=1)
         rank = _ranked(rank, level)
-    for _ in range(ROUNDS):
+    for _ in range(TIE_ROUNDS):
         tied = _tied(rank)
         if not 0 < tied.shape[0] * which.shape[0] <= 16 * BLOCK_ENTRIES:
             break

@@ -6,7 +6,7 @@ import numpy as np
 
 Weights = np.ndarray | None
 
-ROUNDING = 1e-12
+ROUNDING_OF_SCORES = 1e-12
 """Difference of decision values, relative to the larger of their own and the median size, that rounding makes."""
 
 
@@ -43,7 +43,7 @@ def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
     counts = np.ones(f.shape[0]) if weights is None else weights
     values, place = np.unique(f, return_inverse=True)
     size = np.maximum(np.abs(values), float(np.median(np.abs(f))))
-    apart = np.diff(values) > ROUNDING * np.maximum(size[1:], size[:-1])
+    apart = np.diff(values) > ROUNDING_OF_SCORES * np.maximum(size[1:], size[:-1])
     level = np.append(0, np.cumsum(apart))[place.reshape(-1)]
     own = np.bincount(level, np.where(positive, counts, 0.0))
     others = np.bincount(level, np.where(positive, 0.0, counts))

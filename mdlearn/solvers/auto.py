@@ -21,19 +21,19 @@ from mdlearn.solvers.quadratic.solver import Direct
 from mdlearn.solvers.systems.choice import blockwise
 from mdlearn.solvers.systems.weighted_gram import outer_operations
 
-WIDE = 5000
+WIDE_COLUMNS = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
-NARROW = 500
+NARROW_COLUMNS = 500
 """Columns of sparse rows, or of blocks of rows, up to which second-order steps are always cheap."""
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
-AFFORDABLE = 1e10
+STEP_OPERATIONS = 1e10
 """Operations of a second-order step up to which it is better than many cheap ones: about a second."""
-STEPS, SWEEPS = 20, 80
+NEWTON_STEPS_OF_A_FIT, SWEEPS = 20, 80
 """Second-order steps of a usual fit, and sweeps of coordinate descent to the same gap."""
 ENTRY = 350
 """Operations on dense matrices in the time that a sweep takes for a stored entry."""
-STIFF = 1e4
+STIFF_BOX = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
 """The same for squared hinges: beyond, margins from a Gram matrix lack the digits that Newton steps need."""
@@ -49,7 +49,7 @@ class Rule:
 
 
 def _moderate(form: MarginForm) -> bool:
-    explicit = _dense_small(form) or _sparse_narrow(form) or _blocks(form, WIDE)
+    explicit = _dense_small(form) or _sparse_narrow(form) or _blocks(form, WIDE_COLUMNS)
     return explicit or isinstance(form.features, KernelFeatures)
 
 
@@ -90,7 +90,7 @@ def _step(form: MarginForm) -> float:
 
 
 def _curved_large(form: MarginForm) -> bool:
-    large = _step(form) > AFFORDABLE and not _quick(form)
+    large = _step(form) > STEP_OPERATIONS and not _quick(form)
     return _curved(form) and form.ridge > 0 and large and APG().refusal(form) is None
 
 
@@ -98,7 +98,7 @@ def _folded_large(form: MarginForm) -> bool:
     # Products with such columns are cheap, their matrices are not.
     features = form.features
     folded = isinstance(features, BasisFeatures) and features.rows.folded
-    return folded and form.ridge > 0 and _step(form) > AFFORDABLE and APG().refusal(form) is None
+    return folded and form.ridge > 0 and _step(form) > STEP_OPERATIONS and APG().refusal(form) is None
 
 
 def _squared(form: MarginForm) -> bool:
@@ -109,14 +109,14 @@ def _squared(form: MarginForm) -> bool:
 def _dense_small(form: MarginForm) -> bool:
     features = form.features
     dense = isinstance(features, LinearFeatures) and not features.rows.sparse
-    return dense and min(features.width, features.n_rows) <= WIDE
+    return dense and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
 def _sparse_narrow(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or not features.rows.sparse:
         return False
-    return features.width <= NARROW or _quick(form)
+    return features.width <= NARROW_COLUMNS or _quick(form)
 
 
 def _quick(form: MarginForm) -> bool:
@@ -125,22 +125,22 @@ def _quick(form: MarginForm) -> bool:
     if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or blockwise(form):
         return False
     rows, (m, d) = features.rows, features.rows.shape
-    if d > min(m, WIDE):
+    if d > min(m, WIDE_COLUMNS):
         return False
     # Centring makes the rows of the first matrix dense.
     first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
-    step = outer_operations(rows) + d**3 / 3.0 + first / STEPS
-    return step <= min(AFFORDABLE, SWEEPS * ENTRY * rows.X.nnz / STEPS)
+    step = outer_operations(rows) + d**3 / 3.0 + first / NEWTON_STEPS_OF_A_FIT
+    return step <= min(STEP_OPERATIONS, SWEEPS * ENTRY * rows.X.nnz / NEWTON_STEPS_OF_A_FIT)
 
 
-def _blocks(form: MarginForm, most: int = NARROW) -> bool:
+def _blocks(form: MarginForm, most: int = NARROW_COLUMNS) -> bool:
     return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
 
 
 def _constrained(form: MarginForm) -> bool:
     features = form.features
     hard = any(column.hard for column in form.columns)
-    return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE
+    return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
 def _sparse(form: MarginForm) -> bool:
@@ -163,18 +163,18 @@ def _steepness(form: MarginForm) -> float:
 
 
 def _stiff(form: MarginForm) -> bool:
-    return _steepness(form) > STIFF
+    return _steepness(form) > STIFF_BOX
 
 
 def _crawling(form: MarginForm) -> bool:
     features = form.features
-    if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE:
+    if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE_COLUMNS:
         return False
     if features.rows.made_when_asked:  # a choice is not worth that
         return False
     counts = form.columns[0].counts
-    steep = _weight(form) * float(counts @ features.squares()) > STIFF * float(counts.sum())
-    return steep and _step(form) <= AFFORDABLE
+    steep = _weight(form) * float(counts @ features.squares()) > STIFF_BOX * float(counts.sum())
+    return steep and _step(form) <= STEP_OPERATIONS
 
 
 RULES = (
@@ -187,13 +187,15 @@ RULES = (
     Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _curved_large),
     Rule("newton", "logistic or given loss: a few linear systems", _curved),
     Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
-    Rule("interior", f"dense rows with at most {WIDE} columns or rows: second-order steps", _dense_small),
-    Rule("interior", f"rows of blocks of at most {NARROW} columns: second-order steps, block by block", _blocks),
+    Rule("interior", f"dense rows with at most {WIDE_COLUMNS} columns or rows: second-order steps", _dense_small),
+    Rule(
+        "interior", f"rows of blocks of at most {NARROW_COLUMNS} columns: second-order steps, block by block", _blocks
+    ),
     Rule("interior", "sparse rows with few columns for their entries: second-order steps", _sparse_narrow),
     Rule("interior", "hard margin: constraints", _constrained),
-    Rule("interior", f"C k(x, x) beyond {STIFF:g}, few rows or columns: nearly a hard margin", _crawling),
+    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}, few rows or columns: nearly a hard margin", _crawling),
     Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
-    Rule("interior", f"C k(x, x) beyond {STIFF:g}: nearly a hard margin, where sweeps crawl", _stiff),
+    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}: nearly a hard margin, where sweeps crawl", _stiff),
     Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),
     Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("cd", "explicit rows with many columns: matrices of that size cost too much", lambda form: True),

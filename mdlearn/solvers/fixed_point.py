@@ -35,19 +35,19 @@ from mdlearn.solvers.common.warm_start import first_margins
 from mdlearn.solvers.systems.choice import by_rows, system_of
 from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
 
-SHORT = 1e-5
+PUBLISHED_STEP = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""
-MOST = 100
+PUBLISHED_ITERATIONS = 100
 """... or this many iterations."""
-LONGEST = 1.9
+DEFAULT_ALPHA = 1.9
 """Default of alpha, in units of 1/nu."""
 SPARING = 10
 """Most iterations between two lower bounds: a bound costs half as much as an iteration."""
-PATIENCE = 20
+STALL_STEPS = 20
 """Iterations without a shorter step after which rounding is taken to be reached: a contraction's steps only shrink."""
-PIECE = 1 << 20
+ROWS_PER_CALL = 1 << 20
 """Rows of one call of a kernel: about 10 ms."""
-FINITE = float(np.finfo(float).max)
+LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 class SMW(Solver):
@@ -76,7 +76,9 @@ class SMW(Solver):
         """Step `alpha` > 0 (None: 1.9 / nu) and `stop`, "gap" (like any engine) or "step" (the published end)."""
         options = super().check_options(given)
         if options["alpha"] is not None:
-            options["alpha"] = check_number(options["alpha"], "solver option alpha", low=0.0, high=FINITE, strict=True)
+            options["alpha"] = check_number(
+                options["alpha"], "solver option alpha", low=0.0, high=LARGEST_FLOAT, strict=True
+            )
         if options["stop"] not in ("gap", "step"):
             raise ValueError(f"solver option stop needs to be 'gap' or 'step'; got {options['stop']!r}")
         return options
@@ -117,7 +119,7 @@ class SMW(Solver):
     ) -> Steps:
         """Yield a report per iteration; a new lower bound only every few, since it costs a pass."""
         published = self.ends_itself(options)
-        alpha = options["alpha"] or LONGEST / largest_nu(column)
+        alpha = options["alpha"] or DEFAULT_ALPHA / largest_nu(column)
         walk = FixedPoint(form, column, shared, alpha)
         state = PrimalDual(form, column, walk.system)
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
@@ -129,7 +131,7 @@ class SMW(Solver):
                 k += 1
                 stalled = 0 if walk.shift < shortest else stalled + 1
                 shortest = min(shortest, walk.shift)
-                over = walk.step <= SHORT or k == MOST if published else stalled >= PATIENCE
+                over = walk.step <= PUBLISHED_STEP or k == PUBLISHED_ITERATIONS if published else stalled >= STALL_STEPS
                 bounded = over or k == turn
                 if bounded or published:  # a published end has a point per iteration
                     beta, signed = np.empty_like(walk.u), np.empty_like(column.y)
@@ -222,7 +224,7 @@ class FixedPoint:
 
     def multipliers(self, beta: np.ndarray, signed: np.ndarray) -> Generator[None, None, None]:
         """Write multipliers of all copies of a row, cut off at 0, and the signed ones as they are, times y."""
-        for rows in steps(signed.shape[0], PIECE // len(self.column.terms)):
+        for rows in steps(signed.shape[0], ROWS_PER_CALL // len(self.column.terms)):
             y, counts = self.column.y[rows], self.column.counts[rows]
             compiled.multipliers(y, counts, self.terms, self.u[:, rows], beta[:, rows], signed[rows])
             yield

@@ -10,8 +10,8 @@ are w and b.
 HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
 interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
 itself cannot be ended from outside: it gets a time limit, and is begun again with a longer one while somebody waits for
-it. So a call that nobody waits for any more goes on for at most `LONGER` times as long as it has run, and does not keep
-the interpreter from exiting.
+it. So a call that nobody waits for any more goes on for at most `CALL_GROWTH` times as long as it has run, and does not
+keep the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.common.primal_dual import report_of
 
-FIRST, LONGER = 10.0, 3.0
+FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
 """Seconds that the first call may take, and how many times longer each further one may take than the one before."""
 HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
@@ -39,7 +39,7 @@ METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
 SMALLEST_COLUMN = 1e-300
 """Largest entry of a column below which it counts as zeros: its inverse overflows."""
-SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
+STATUS_SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
 """Status codes of `scipy.optimize.linprog`."""
 LONGEST_WALK = 20
 """Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
@@ -86,7 +86,7 @@ class LinearProgram(Solver):
                     "without a squared norm the objective is unbounded below: the weight of the margin mean exceeds "
                     "what the loss can hold; lower it"
                 )
-            if found.status == SOLVED:
+            if found.status == STATUS_SOLVED:
                 beta, element = program.solution(found)
                 coef, intercept = element[: form.features.width], 0.0
                 if form.bias != "none":
@@ -186,10 +186,10 @@ def _waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
 
     def work() -> None:
         try:
-            seconds = FIRST
+            seconds = FIRST_CALL_SECONDS
             result = call(seconds)
             while result.status == LATE and wanted.is_set():
-                seconds *= LONGER
+                seconds *= CALL_GROWTH
                 result = call(seconds)
             found.append(result)
         except Exception as error:  # raised again below, where somebody can catch it

@@ -23,7 +23,7 @@ from mdlearn.streaming import descent, newton, proximal
 from mdlearn.streaming.beginning import Begun, begin
 from mdlearn.streaming.passes import Passes
 
-OWN = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
+BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
 """Where the kinds of X are from that no plugin is asked about."""
 
 
@@ -34,7 +34,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
         return X if isinstance(X, RowBlocks) else RowBlocks(X)
     kind = type(X[0]) if isinstance(X, Sequence) and X else type(X)
-    return None if kind.__module__.partition(".")[0] in OWN else registry().blocks_of(X, y, sample_weight)
+    return None if kind.__module__.partition(".")[0] in BUILT_IN_PACKAGES else registry().blocks_of(X, y, sample_weight)
 
 
 def _in_blocks(X: Any) -> bool:

@@ -21,7 +21,7 @@ from mdlearn.streaming.sums.certificate import certified
 from mdlearn.streaming.sums.margins import StreamedForm
 
 MOST_PASSES = 300
-LEVELS = 12
+TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 
 
@@ -53,7 +53,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
 def require_squares(form: StreamedForm) -> None:
     """InsufficientMemory where matrices of the size of the columns do not fit."""
     memory.require(
-        8.0 * LEVELS * len(form.columns) * form.size**2,
+        8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
         f"sums of {form.size} x {form.size} matrices over row blocks",
         "give fewer columns, or solver='asgd'",
     )

@@ -43,7 +43,7 @@ def test_no_matrix_of_the_size_of_the_rows(sample, bias, monkeypatch):
     expected = mdlearn.fit("uldm", *sample, bias=bias, tol=1e-6)
     assert expected.solver == "direct"
     monkeypatch.setattr(basis, "COPY_BYTES", 0)
-    monkeypatch.setattr(choice, "AFFORDABLE", 1e6)
+    monkeypatch.setattr(choice, "STEP_OPERATIONS", 1e6)
     model = mdlearn.fit("uldm", *sample, bias=bias, tol=1e-6)
     assert model.solver == "apg" and model.certificate.converged
     assert model.certificate.lower_bound <= expected.certificate.objective <= 0

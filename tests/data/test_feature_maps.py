@@ -76,7 +76,7 @@ def test_the_model_is_that_of_features_made_by_hand(made, dtype, k):
 @pytest.mark.parametrize("first", [1, 7, 64])
 def test_blocks_of_rows_make_the_same_features(first, monkeypatch):
     X = sample()[0]
-    monkeypatch.setattr(feature_map, "FIRST", first)
+    monkeypatch.setattr(feature_map, "FIRST_BLOCK_ROWS", first)
     monkeypatch.setattr(feature_map, "BLOCK_ENTRIES", 50)
     place = Squares(1.0 + np.arange(3))
     for A in (X, sp.csr_matrix(X), X.astype(np.float32), sp.csr_matrix(X.astype(np.float32))):

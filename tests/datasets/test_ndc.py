@@ -99,7 +99,7 @@ def test_ndc_is_a_sample_of_its_clusters():
 
 
 def test_ndc_blocks(monkeypatch):
-    monkeypatch.setattr(common, "BLOCK", 1000)
+    monkeypatch.setattr(common, "ENTRIES_PER_BLOCK", 1000)
     clusters = datasets.NDC(4, n_centers=1, random_state=2)
     X, _ = clusters.sample(10_001, 5)
     within_moments(X, clusters.centers[0], clusters.roots[0].T @ clusters.roots[0] + np.eye(4) / 12)
@@ -107,7 +107,7 @@ def test_ndc_blocks(monkeypatch):
     assert len({block.tobytes() for block in X[:10_000].reshape(40, -1)}) == 40
     shares = datasets.NDC(2, expand=20.0, random_state=1)
     Z, labels = shares.sample(3001, 2)
-    monkeypatch.setattr(common, "BLOCK", 10)
+    monkeypatch.setattr(common, "ENTRIES_PER_BLOCK", 10)
     assert shares.separability(Z, labels) == np.mean((Z @ shares.w >= shares.gamma) == (labels > 0))
 
 

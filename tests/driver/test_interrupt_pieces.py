@@ -27,8 +27,8 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces of a few entries, so that small arrays need many."""
-    monkeypatch.setattr(mdlearn.data.validation, "PIECE", 5)
-    monkeypatch.setattr(mdlearn.data.rows.conversion, "PIECE", 7)
+    monkeypatch.setattr(mdlearn.data.validation, "SORTED_LABELS", 5)
+    monkeypatch.setattr(mdlearn.data.rows.conversion, "CONVERTED_ENTRIES", 7)
     for module in (mdlearn.data.rows.rows, mdlearn.data.rows.arrays, mdlearn.data.rows.csr_rows):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", 16)
 
@@ -120,7 +120,7 @@ def test_distinct_rows(levels, rng):
 
 @pytest.mark.parametrize("shape", [(700,), (700, 3)])
 def test_solutions_by_panels(shape, monkeypatch, rng):
-    monkeypatch.setattr(cholesky, "LARGE", 600)
+    monkeypatch.setattr(cholesky, "PANEL_SOLVE_ROWS", 600)
     B = rng.standard_normal((700, 700))
     A = B @ B.T + 700.0 * np.eye(700)
     L = A.copy()

@@ -113,8 +113,8 @@ def test_damaged_packed_files(pack, place, run):
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(place, run, monkeypatch):
-    monkeypatch.setattr(packed, "LONGEST", 1 << 20)
-    monkeypatch.setattr(packed, "BLOCK", 1 << 16)
+    monkeypatch.setattr(packed, "LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(packed, "BYTES_PER_READ", 1 << 16)
     for name, piece in (("a.csv", b"1,"), ("a.svm", b"1 1:1"), ("a", b"x")):
         Path(name).write_bytes(gzip.compress(b"1,2\n" * (name == "a.csv") + piece * (2 << 20)))
         fails(run("fit", name, "-o", "m.npz"), f"{name}, line {1 + (name == 'a.csv')} is longer than 1 MB")

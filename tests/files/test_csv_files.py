@@ -138,7 +138,7 @@ def test_pieces_of_every_size_give_the_same_table(read, monkeypatch, size):
     Z = rng.normal(size=(40, 3))
     rows = [f'{a!r},"{b!r}",{c!r},{"yes" if a > 0 else "no"}' for a, b, c in Z.tolist()]
     for end in ("\n", "\r\n", "\r"):
-        monkeypatch.setattr(packed, "BLOCK", size)
+        monkeypatch.setattr(packed, "BYTES_PER_READ", size)
         table = read(end.join(["a,b,c,y", *rows, ""]))
         assert_array_equal(table.X, Z)
         assert_array_equal(table.y, np.where(Z[:, 0] > 0, "yes", "no"))
@@ -159,7 +159,7 @@ def test_long_and_wide_rows(read):
 
 
 def test_reading_keeps_no_second_copy_of_the_data(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed, "BLOCK", 1 << 17)
+    monkeypatch.setattr(packed, "BYTES_PER_READ", 1 << 17)
     path = Path(tmp_path, "a.csv")
     path.write_text("1.5,2.5,3.5,4.5,5.5,6.5,7.5,8.5,a\n" * 60_000)
     tracemalloc.start()

@@ -69,7 +69,7 @@ def square(taken):
 
 
 def test_values_at_many_margins(taken, monkeypatch):
-    monkeypatch.setattr(native, "PIECE", 7)
+    monkeypatch.setattr(native, "MARGINS_PER_CALL", 7)
     t = np.linspace(-3.0, 3.0, 41)
     np.testing.assert_allclose(taken("slope", [0.5])(t[::2]), 2.0 * (t[::2] - 0.5), rtol=1e-15)
     assert taken("missing")(t).all() and not taken("missing", [0.0])(t).any(), "no parameters: a null pointer"

@@ -31,7 +31,7 @@ MIXED = (*BAND, *RUBBER.terms(0.4), LogisticTerm(0.1, 3.0, 0.2), *HUBER.terms(0.
 @pytest.mark.parametrize("terms", [MIXED, RUBBER.terms(1.0), EXPONENTIAL.terms(0.1)], ids=["mixed", "two sides", "one"])
 def test_value_gradient_and_product(terms, piece, monkeypatch):
     """Against the columns' own values, and differences of these, for blocks of any length."""
-    monkeypatch.setattr(loss_kernels, "PIECE", piece)
+    monkeypatch.setattr(loss_kernels, "VALUES_PER_CALL", piece)
     form, X = columns_of(terms)
     problem = MarginComposite(form, form.columns)
     rng = np.random.default_rng(0)

@@ -127,7 +127,7 @@ def test_no_bound_is_above_the_optimum(v, bias, monkeypatch):
     best = mdlearn.fit(Loose(v=v), X, y, sample_weight=counts, bias=bias, tol=1e-12).certificate.objective
     rng, shape = np.random.default_rng(3), column.caps.shape
     for narrow in (500, 1):
-        monkeypatch.setattr(without_ridge, "NARROW", narrow)
+        monkeypatch.setattr(without_ridge, "CORRECTED_COLUMNS", narrow)
         bounds = [
             dual(form, column, 2.0 * column.counts * rng.random(shape), size * rng.standard_normal(shape[1])).lower
             for size in (0.0, 0.1, 10.0)

@@ -15,7 +15,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_by_program, reach
-from mdlearn.forms.certificates.without_ridge import NARROW, Attainment, recedes, without_ridge
+from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, Attainment, recedes, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import registry
@@ -118,7 +118,7 @@ def test_where_no_correction_is_found(mean):
     form, column = problem(np.abs(X), np.ones(30), "none", 0.0, mean)  # every row pushes the same way
     bound = dual(form, column, np.full((1, 30), 0.5 / 30), np.zeros(30))[0]
     assert bound == (0.0 if mean == 0 else -np.inf)
-    wide = np.random.default_rng(0).standard_normal((40, NARROW + 1))
+    wide = np.random.default_rng(0).standard_normal((40, CORRECTED_COLUMNS + 1))
     form, column = problem(wide, np.where(wide[:, 0] > 0, 1, -1), "none")
     assert dual(form, column, np.full((1, 40), 0.5 / 40), np.zeros(40))[0] == 0.0
 
@@ -130,7 +130,7 @@ def test_newton_certifies_without_any_correction(bias, v, a, monkeypatch):
     X, y = overlapping()
     best = optimum(X, y, bias, lam=0.0, alpha=ALPHA, threshold=1.0, v=v, a=a)[0]
     form, column = problem(X, y, bias, v, a)
-    monkeypatch.setattr("mdlearn.forms.certificates.without_ridge.NARROW", 0)
+    monkeypatch.setattr("mdlearn.forms.certificates.without_ridge.CORRECTED_COLUMNS", 0)
     reports = [r for r in registry().solvers["newton"]().iterate(form, column, None, {}, None) if r is not None]
     assert all(r.lower_bound <= best * (1 + 1e-13) + 1e-15 for r in reports)
     assert min(r.objective - r.lower_bound for r in reports) <= 1e-13 * abs(best)

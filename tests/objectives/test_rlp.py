@@ -154,7 +154,11 @@ def test_what_is_refused():
 
 
 def test_a_call_gets_more_and_more_time_while_somebody_waits():
-    given, late, done = [], types.SimpleNamespace(status=engine.LATE), types.SimpleNamespace(status=engine.SOLVED)
+    given, late, done = (
+        [],
+        types.SimpleNamespace(status=engine.LATE),
+        types.SimpleNamespace(status=engine.STATUS_SOLVED),
+    )
 
     def call(seconds):
         given.append(seconds)
@@ -165,7 +169,7 @@ def test_a_call_gets_more_and_more_time_while_somebody_waits():
         while True:
             next(work)
     assert caught.value.value is done
-    assert given == [engine.FIRST * engine.LONGER**i for i in range(3)]
+    assert given == [engine.FIRST_CALL_SECONDS * engine.CALL_GROWTH**i for i in range(3)]
 
 
 def test_a_call_that_nobody_waits_for_is_not_begun_again():

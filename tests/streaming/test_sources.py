@@ -64,7 +64,7 @@ def written(path, X, y, w, names=True):
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
 def test_csv(data, name, tmp_path, monkeypatch):
     X, y, w = data
-    monkeypatch.setattr("mdlearn.files.packed.BLOCK", 1 << 14)
+    monkeypatch.setattr("mdlearn.files.packed.BYTES_PER_READ", 1 << 14)
     path = written(tmp_path / name, X, np.array(["no", "yes"])[y], w)
     blocks = sources.of_csv(path, "label", "w", rows=1000)
     assert 2 < len(list(blocks)) < 5
@@ -85,7 +85,7 @@ def test_csv_without_names(data, tmp_path):
 @pytest.mark.parametrize("given", [{}, {"n_features": 5}, {"n_features": 9}])
 def test_svmlight(data, base, given, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
-    monkeypatch.setattr("mdlearn.files.packed.BLOCK", 1 << 14)
+    monkeypatch.setattr("mdlearn.files.packed.BYTES_PER_READ", 1 << 14)
     X, y, _ = data
     X = X.copy()
     X[:3000, 0] = X[1000:, 4] = 0.0  # neither the first nor the last column is in every block

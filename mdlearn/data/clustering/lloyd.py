@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, S
 
 SLACK = 1e-7
 """Error of a distance next to the longest row: what is closer than that is computed anew."""
-TINY = 1e-300
+LEAST_SQUARED_LENGTH = 1e-300
 """Least unit of squared lengths."""
 OPEN = 0.1
 """Share of rows that products in float32 may leave open."""
@@ -174,7 +174,7 @@ class HeldLloyd(Lloyd):
         self.sums = np.zeros_like(centers)
         # Weights when sums were made, or since then where larger.
         self.heaviest = np.full(centers.shape[0], np.inf)
-        self.unit = max(float(cloud.squares.max()), TINY)
+        self.unit = max(float(cloud.squares.max()), LEAST_SQUARED_LENGTH)
         self.own = self._scaled(np.float32)
 
     def _scaled(self, dtype: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory,
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
-FIRST = 64
+FIRST_BLOCK_ROWS = 64
 """Rows of the first block: it tells how many entries a row of features has."""
 
 
@@ -185,7 +185,7 @@ class FeatureMap(ABC):
 
     def _blocks(self, A: Rows) -> Iterator[tuple[slice, Rows]]:
         """Ranges of rows with their features, of about BLOCK_ENTRIES entries each."""
-        start, step = 0, FIRST
+        start, step = 0, FIRST_BLOCK_ROWS
         while start < A.shape[0]:
             part = slice(start, min(start + step, A.shape[0]))
             made = self.checked(A.take(part))

@@ -11,8 +11,8 @@ from mdlearn.data.rows.rows import Rows, steps
 
 BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
-SHORT, THIN, LONG = 128, 128, 1024
-"""Length of products up to which blocks are THIN x LONG entries: what a cache of 1 MB holds."""
+CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
+"""Length of products up to which blocks are THIN x BLOCK_LENGTH entries: what a cache of 1 MB holds."""
 
 
 class KnownRows:
@@ -79,9 +79,9 @@ def symmetric(
     G = np.empty((m, m)) if out is None else out
     step = 512 if inner <= 1024 else 256
     width = max(step, BLOCK_OPERATIONS // (2 * step * max(inner, 64)))
-    if inner <= SHORT:
+    if inner <= CACHED_LENGTH:
         # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
-        step, width = THIN, LONG
+        step, width = THIN, BLOCK_LENGTH
     for start in range(0, m, step):
         rows = slice(start, min(start + step, m))
         for left in range(0, rows.stop, width):

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from mdlearn.data.features.feature_map import FeatureMap, array_of
 from mdlearn.data.features.kernels import EXPLICIT, Kernel
 from mdlearn.data.features.landmarks import choose, in_time
-from mdlearn.data.rows.arrays import LARGEST
+from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.data.validation import check_number
@@ -25,11 +25,11 @@ from mdlearn.errors import did_you_mean
 from mdlearn.numerics import memory
 
 APPROXIMATIONS = ("nystroem", "landmarks")
-MOST = 500
+DEFAULT_POINTS = 500
 """Points where nobody says how many."""
-SMALL = 1e-12
+SPANNED_DISTANCE = 1e-12
 """Squared distance of a point from the span of others, relative to the largest k(z, z), that counts as none."""
-INDEFINITE = 1e-8
+INDEFINITE_SHARE = 1e-8
 """What a semidefinite matrix can lack of its factorisation by rounding, in the same units."""
 
 
@@ -181,14 +181,14 @@ def approximated(
         For more points than distinct rows, or a kernel that is not positive semidefinite on them.
     """
     rows = distinct(X, counts)
-    n = min(MOST, len(rows)) if n is None else n
+    n = min(DEFAULT_POINTS, len(rows)) if n is None else n
     points = yield from in_time(choose("random", rows, n, seed, "n_components"))
     if how == "landmarks":
         return ApproximateKernel.of(KernelMap(kernel, points, None))
     memory.require(40.0 * n * n, f"the kernel matrix of {n} points", "lower n_components")
     yield
     K = kernel.block(DenseRows(points), DenseRows(points))
-    if not np.abs(K).max() <= LARGEST:
+    if not np.abs(K).max() <= LARGEST_ENTRY:
         raise ValueError(f"values of {kernel.title} overflow; scale the features")
     yield
     mix = whitening(K)
@@ -206,10 +206,10 @@ def whitening(K: np.ndarray) -> np.ndarray | None:
     n, largest = K.shape[0], float(K.diagonal().max(initial=0.0))
     if not largest > 0:
         return None
-    L, pivots, rank, _ = lapack.dpstrf(K, lower=1, tol=SMALL * largest)
+    L, pivots, rank, _ = lapack.dpstrf(K, lower=1, tol=SPANNED_DISTANCE * largest)
     order, L = pivots - 1, np.tril(L[:, :rank])
     rest = K[np.ix_(order[rank:], order[rank:])] - L[rank:] @ L[rank:].T
-    if np.abs(rest).max(initial=0.0) > INDEFINITE * largest:
+    if np.abs(rest).max(initial=0.0) > INDEFINITE_SHARE * largest:
         return None
     M = np.zeros((n, rank))
     M[order[:rank]] = lapack.dtrtri(L[:rank], lower=1)[0].T

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from mdlearn.data.features.kernels import FAR
+from mdlearn.data.features.kernels import FAR_LENGTH
 from mdlearn.data.rows.rows import DenseRows, Rows
 
 UNIT = 0.5 * float(np.finfo(float).eps)
-OWN, GIVEN = 1.5, 4.0
+ROUNDINGS_HERE, GIVEN = 1.5, 4.0
 """Roundings of an entry that is computed here, and of one that somebody else computed."""
 VANISHING = 4.0
 """Roundings of a sum up to which the size of a term is lost rather than rounded."""
@@ -38,10 +38,10 @@ def half_roundings(kernel: Any, rows: Any) -> np.ndarray:
         squares, lost = _lost(rows, None if rows.sparse else kernel.centre)
         squares *= kernel.params["gamma"]
         # Beyond FAR, distances are made of differences.
-        return 0.5 * OWN + np.where(squares > FAR, 1.0, squares) * (0.5 + lost)
+        return 0.5 * ROUNDINGS_HERE + np.where(squares > FAR_LENGTH, 1.0, squares) * (0.5 + lost)
     if kernel.name == "poly":
         # A power has the relative rounding of what is raised, so many times.
-        return kernel.params["degree"] * (0.5 * OWN + _lost(rows, None)[1])
+        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _lost(rows, None)[1])
     return np.full(rows.shape[0], 0.5 * GIVEN)
 
 

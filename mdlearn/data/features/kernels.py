@@ -25,7 +25,7 @@ FORMULAS = {
     "poly": "(gamma a . b + coef0)^degree",
     "precomputed": "the kernel matrix is given as X",
 }
-FAR, NEAR = 1e3, 40.0
+FAR_LENGTH, NEAR_DISTANCE = 1e3, 40.0
 """Squared lengths and squared distances, in units of 1 / gamma, beyond and below which rbf values lose digits."""
 TILE = (256, 1024)
 """Rows and columns of kernel values that stay in the cache while they are made and used."""
@@ -126,7 +126,7 @@ class Kernel:
         """exp(-gamma |a - b|^2), in place: one (n, m) array is all that a block may hold."""
         gamma, left, right = self.params["gamma"], A.squares(centre=centre), B.squares(centre=centre)
         K = A.inner(B, centre)
-        if gamma * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR:
+        if gamma * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR_LENGTH:
             K *= -2.0
             K += left[:, None]
             K += right
@@ -229,7 +229,7 @@ def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> 
     clusters are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
     """
     error = A.shape[1] * np.finfo(float).eps
-    i, j = np.nonzero((gamma * far > FAR) & (gamma * (K - error * far) < NEAR))
+    i, j = np.nonzero((gamma * far > FAR_LENGTH) & (gamma * (K - error * far) < NEAR_DISTANCE))
     for piece in steps(i.shape[0], BLOCK_ENTRIES // A.shape[1]):
         left, right = A.take(i[piece]), B.take(j[piece])
         if A.sparse and B.sparse:

@@ -22,7 +22,7 @@ from mdlearn.numerics.lazy_property import kept
 
 TURNING = 1e9
 """Operations, L d min(L, d), up to which landmarks are factored: some tenths of a second."""
-TRACE = 1e-14
+ROUNDING_OF_ENTRIES = 1e-14
 """Share of the largest entry of a column that counts as rounding in the others."""
 
 
@@ -79,7 +79,7 @@ class LandmarkMap(FeatureMap):
             return self.landmarks
         R = self.axes.T @ self.landmarks
         # Rounding in the place of a zero would bring a large column into features that have none of it.
-        R[np.abs(R) <= TRACE * np.abs(self.landmarks).max(axis=0)] = 0.0
+        R[np.abs(R) <= ROUNDING_OF_ENTRIES * np.abs(self.landmarks).max(axis=0)] = 0.0
         return locked(R)
 
     @property

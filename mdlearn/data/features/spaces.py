@@ -13,19 +13,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.gram import LONG, THIN, KnownRows, check_mirror, lengths, rows_of, squares_of, symmetric
-from mdlearn.data.features.kernel_rounding import OWN, UNIT, deficit, half_roundings, length
+from mdlearn.data.features.gram import (
+    BLOCK_LENGTH,
+    THIN,
+    KnownRows,
+    check_mirror,
+    lengths,
+    rows_of,
+    squares_of,
+    symmetric,
+)
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, deficit, half_roundings, length
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.rows.arrays import LARGEST
+from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
 from mdlearn.numerics.lazy_property import kept
 
 SOME_ROWS = 64
 """Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
-INDEFINITE = 1e-8
+INDEFINITE_SHARE = 1e-8
 """Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
-NEGATIVE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
+NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ class LinearFeatures:
         """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
         if not coef.any():
             return np.zeros(self.n_rows)
-        return OWN * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
+        return ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
 
     def longest(self, coef: np.ndarray) -> float:
         """What no decision value is larger than."""
@@ -107,7 +116,7 @@ class LinearFeatures:
         None: what it is at most, as no column adds up to more than its length allows.
         """
         most = length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
-        off = OWN * UNIT * most
+        off = ROUNDINGS_HERE * UNIT * most
         longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
@@ -257,7 +266,7 @@ class KernelFeatures:
         chosen = rows.take(index)
         for own in steps(index.shape[0], THIN):
             left = chosen.take(own)
-            for others in steps(self.n_rows, LONG):
+            for others in steps(self.n_rows, BLOCK_LENGTH):
                 values[own, others] = kernel.block(left, rows.take(others))
             yield
         values = locked(values)
@@ -266,7 +275,7 @@ class KernelFeatures:
 
     def _check_size(self, squares: np.ndarray) -> None:
         """Raise ValueError where sums of squares of kernel values, times weights, would not be finite."""
-        right = squares <= LARGEST
+        right = squares <= LARGEST_ENTRY
         if not right.all():
             row, name = int(right.argmin()), self.kernel.name
             raise ValueError(f"values of the {name} kernel overflow in row {row}; scale the features")
@@ -319,8 +328,8 @@ class KernelFeatures:
         if value < 0:
             sizes, off = np.abs(coef), self.blur(coef)
             size = float(sizes @ np.sqrt(np.maximum(self.squares(), 0.0)))
-            if value < -max(INDEFINITE * size * size, float(sizes @ off)):
-                raise ValueError(f"{NEGATIVE} (it gives some point a negative squared length); {GIVE}")
+            if value < -max(INDEFINITE_SHARE * size * size, float(sizes @ off)):
+                raise ValueError(f"{NOT_SEMIDEFINITE} (it gives some point a negative squared length); {GIVE}")
         return max(value, 0.0)
 
     def squared_length(self, coef: np.ndarray) -> float:
@@ -402,7 +411,7 @@ class KernelFeatures:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
         lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
         if lacks is None:
-            raise ValueError(f"{NEGATIVE} (by far more than rounding); {GIVE}")
+            raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
         self._known.deficit = lacks
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from mdlearn.data.row_blocks.summary import Block, Census, Summary, length, taken
 from mdlearn.data.validation import check_number
 
-SAME = 1e-9
+ROUNDING_OF_WEIGHTS = 1e-9
 """Relative difference of two sums of weights that is rounding."""
 
 
@@ -249,7 +249,7 @@ class RowBlocks:
             When the blocks are not those of the first pass.
         """
         found: Portion = (yield from self.reduced(Worked(work, summary))) or Portion(0, 0.0, None)
-        if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= SAME * summary.total:
+        if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= ROUNDING_OF_WEIGHTS * summary.total:
             raise ValueError(
                 f"the blocks had {summary.n_rows} rows of weight {summary.total:g} in the first pass, and {found.rows} "
                 f"of weight {found.weight:g} in a later one; give blocks that stay the same"

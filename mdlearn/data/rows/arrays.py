@@ -16,15 +16,15 @@ from mdlearn.numerics import memory
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
-LARGEST = 1e140
+LARGEST_ENTRY = 1e140
 """Largest number in X: sums of squares, times weights, stay finite."""
 
 
 def check_size(largest: float, dtype: Any = np.float64) -> None:
     """Raise ValueError for features made of X whose squares overflow, or that a model's `dtype` cannot hold."""
-    if LARGEST >= largest > float(np.finfo(dtype).max):
+    if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
         raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
-    if not largest <= LARGEST:
+    if not largest <= LARGEST_ENTRY:
         raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
 
 
@@ -53,8 +53,8 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     if not np.isfinite(largest):
         at = _place(X, *_first(rows, lambda values: ~np.isfinite(values)))
         raise ValueError(f"{what} contains NaN or infinity{at}; remove or impute such values first")
-    if largest > LARGEST:
-        at = _place(X, *_first(rows, lambda values: np.abs(values) > LARGEST))
+    if largest > LARGEST_ENTRY:
+        at = _place(X, *_first(rows, lambda values: np.abs(values) > LARGEST_ENTRY))
         raise ValueError(f"{what} holds numbers of size {largest:.3g}{at}, whose squares overflow; scale the features")
     return rows
 

@@ -13,7 +13,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 
-WRITTEN = 1 << 19
+ENTRIES_PER_PIECE = 1 << 19
 """Entries that are written out at once, some 20 ms."""
 
 
@@ -94,7 +94,7 @@ class ContrastRows(CsrRows):
         memory.require(20.0 * ends[-1], f"writing out {self.shape[0]} rows of a joint problem", "use fewer rows")
         whole = np.int32 if max(ends[-1], self.shape[1]) <= np.iinfo(np.int32).max else np.int64
         data, indices = np.empty(ends[-1], dtype), np.empty(ends[-1], whole)
-        for span in steps(self.shape[0], WRITTEN * self.shape[0] // max(1, int(ends[-1]))):
+        for span in steps(self.shape[0], ENTRIES_PER_PIECE * self.shape[0] // max(1, int(ends[-1]))):
             own, other = self.own[span], self.other[span]
             blocks, signs = np.column_stack([own, other]), np.where(own < other, 1.0, -1.0).astype(dtype)
             blocks.sort(axis=1)

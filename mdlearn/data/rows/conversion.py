@@ -9,26 +9,26 @@ import numpy as np
 
 from mdlearn.data.rows.rows import steps
 
-PIECE = 1 << 21
+CONVERTED_ENTRIES = 1 << 21
 """Stored entries that SciPy converts or sorts at once."""
 
 
 def to_csr(X: Any) -> Any:
     """A sparse matrix as CSR, as it is where it is that already; large CSC and COO matrices go piece by piece."""
-    if X.format in ("csc", "coo") and X.ndim == 2 and X.nnz > PIECE:
+    if X.format in ("csc", "coo") and X.ndim == 2 and X.nnz > CONVERTED_ENTRIES:
         return _joined(X, list(_columns(X) if X.format == "csc" else _entries(X)))
     return X.tocsr()
 
 
 def canonical(A: Any) -> Any:
     """A copy of a CSR matrix with sorted indices and no duplicates."""
-    if A.nnz <= PIECE:
+    if A.nnz <= CONVERTED_ENTRIES:
         A = A.copy()
         A.sum_duplicates()
         return A
     pieces, start = [], 0
     while start < A.shape[0]:
-        stop = max(start + 1, int(np.searchsorted(A.indptr, A.indptr[start] + PIECE, side="right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(A.indptr, A.indptr[start] + CONVERTED_ENTRIES, side="right")) - 1)
         pieces.append(A[start:stop])
         pieces[-1].sum_duplicates()
         start = stop
@@ -46,14 +46,14 @@ def _columns(X: Any) -> Iterator[tuple[int, Any]]:
     """(first column, some columns as CSR)."""
     start, d = 0, X.shape[1]
     while start < d:
-        stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + PIECE, side="right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + CONVERTED_ENTRIES, side="right")) - 1)
         yield start, X[:, start:stop].tocsr()
         start = stop
 
 
 def _entries(X: Any) -> Iterator[tuple[int, Any]]:
     """(0, some entries as CSR)."""
-    for part in steps(X.nnz, PIECE):
+    for part in steps(X.nnz, CONVERTED_ENTRIES):
         yield 0, type(X)((X.data[part], (X.row[part], X.col[part])), shape=X.shape).tocsr()
 
 

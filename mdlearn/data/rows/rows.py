@@ -23,7 +23,7 @@ BLOCK_ENTRIES = 1 << 20
 """Entries of a block in a product of matrices: 8 MB of float64."""
 SPAN_ENTRIES = 1 << 17
 """Entries of a block in a product with a vector: 1 MB of float64, which stays in the cache after its conversion."""
-WIDE = 64
+TRANSPOSED_COLUMNS = 64
 """Columns from which a product with several vectors is faster transposed."""
 PASS_ENTRIES = 1 << 24
 """Entries that a pass goes through between two heartbeats: about 10 ms."""
@@ -128,7 +128,7 @@ class Rows(ABC):
         """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
         out = np.empty((self.shape[0], *w.shape[1:]))
-        wide = w.ndim == 2 and self.shape[1] >= WIDE and not self.sparse
+        wide = w.ndim == 2 and self.shape[1] >= TRANSPOSED_COLUMNS and not self.sparse
         for rows in self.spans():
             piece = self._piece(rows)
             # As in `adjoint`, for rows that are not too short.

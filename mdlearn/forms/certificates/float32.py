@@ -13,10 +13,10 @@ import numpy as np
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
 from mdlearn.forms.margin import Column, MarginForm, best_shift
 
-TRIES = 5
+TRIED_LENGTHS = 5
 MISS = 0.5
 """Largest relative miss of a threshold that growth is tried for."""
-DEAR = 1e-6
+LENGTHENED_LOSS = 1e-6
 """Relative loss of the objective that longer coefficients may make up for."""
 WORTH = 1e-9
 """Relative loss of the objective that is worth another pass over the rows, for a better intercept."""
@@ -45,7 +45,7 @@ def rounded(
     if dtype == np.float64:
         return objective, coef, intercept
     growth, found = 1.0, []
-    for _ in range(TRIES):
+    for _ in range(TRIED_LENGTHS):
         held = to_type(growth * np.append(coef, intercept), dtype).astype(np.float64)
         value, z, factor = primal(form, column, held[:-1], float(held[-1]))
         if form.bias == "free" and value - objective > WORTH * abs(objective):
@@ -55,7 +55,7 @@ def rounded(
             if trial < value:
                 held, value, z, factor = shifted, trial, moved, own
         found.append((factor, value, held))
-        dear = value - objective > DEAR * abs(objective)
+        dear = value - objective > LENGTHENED_LOSS * abs(objective)
         short = factor if column.hard else growth_to_thresholds(column, z, MISS) if dear else 1.0
         if short == 1.0 or math.isinf(short):
             break

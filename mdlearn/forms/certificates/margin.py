@@ -29,14 +29,14 @@ from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_r
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, gap_between, judge
 
-SAME = 1e-14
+ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objective values that rounding makes."""
-BLURRED = 1e-10
+BLURRED_BOUND = 1e-10
 """Relative error of a bound from which it is computed anew."""
-ROUNDS, SMALL = 4, 1e-2
+MOST_CORRECTIONS, SMALL_CORRECTION = 4, 1e-2
 """Most corrections of sums that have to be 0, and what one may take away beside what remains for it to be the last:
 rounding of large terms that cancel is seen in the small ones that are left."""
-ROUNDING = 1e-14
+ROUNDING_OF_SUMS = 1e-14
 """What is left of sums that are 0, relative to their terms."""
 
 
@@ -103,10 +103,10 @@ def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
     if column.kappa == 0:
         return np.zeros_like(sigma)
     centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
-    for _ in range(ROUNDS):
+    for _ in range(MOST_CORRECTIONS):
         excess = float(centred.sum())
         centred = centred - column.counts * (excess / column.total)
-        if abs(excess) <= SMALL * float(np.abs(centred).sum()):
+        if abs(excess) <= SMALL_CORRECTION * float(np.abs(centred).sum()):
             break
     return centred
 
@@ -122,10 +122,10 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     excess = float(column.y @ (others + sigma))
     if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
-        for _ in range(ROUNDS):
+        for _ in range(MOST_CORRECTIONS):
             sigma = _feasible_sigma(column, sigma - direction * (excess / float(direction @ column.y)))
             before, excess = excess, float(column.y @ (others + sigma))
-            if abs(before) <= SMALL * float(np.abs(others + sigma).sum()):
+            if abs(before) <= SMALL_CORRECTION * float(np.abs(others + sigma).sum()):
                 break
         return beta, sigma
     signs = np.multiply.outer(column.sides, column.y)
@@ -141,7 +141,7 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
         space = np.where(np.isinf(column.caps), 1.0, column.caps - beta)[grow]
         total = float(space.sum())
         # Sums of the multipliers that are 0 by their making leave rounding behind.
-        if rest <= ROUNDING * float(np.abs(sigma).sum() + np.abs(column.pull).sum()):
+        if rest <= ROUNDING_OF_SUMS * float(np.abs(sigma).sum() + np.abs(column.pull).sum()):
             return beta, sigma
         if total <= 0 or (np.isfinite(column.caps[grow]).all() and rest > total * (1 + 1e-12)):
             return None, sigma
@@ -163,7 +163,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     own = None
     if not column.terms and point.coef is not None:
         own = improved(form, column, point.coef, point.intercept)
-        if own[0] - proof.lower <= SAME * abs(own[0]):  # nothing is better
+        if own[0] - proof.lower <= ROUNDING_OF_VALUES * abs(own[0]):  # nothing is better
             return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
@@ -173,7 +173,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
     alpha = _grown(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
-    if own is not None and own[0] <= found[0] + SAME * abs(found[0]):
+    if own is not None and own[0] <= found[0] + ROUNDING_OF_VALUES * abs(found[0]):
         found, alpha = own, _own_alpha(form, alpha, expanded, own)
     return _held(form, column, found, proof, alpha, tol)
 
@@ -206,7 +206,7 @@ def _own_alpha(
 ) -> np.ndarray:
     """Dual coefficients of an engine's own point; alpha, which stand for `expanded`, where these are the same."""
     _, coef, intercept = own
-    if np.abs(coef - expanded).max() <= SAME * np.abs(coef).max():
+    if np.abs(coef - expanded).max() <= ROUNDING_OF_VALUES * np.abs(coef).max():
         return alpha
     return representer(form, alpha, coef, intercept, expanded)
 
@@ -226,7 +226,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
         return solution
     own = _improved(form, column, point, proof, solution.alpha, tol)
     least = solution.certificate.objective
-    if not own.certificate.objective < (least - SAME * abs(least) if math.isfinite(least) else least):
+    if not own.certificate.objective < (least - ROUNDING_OF_VALUES * abs(least) if math.isfinite(least) else least):
         return solution
     assert solution.alpha is not None
     coef = form.features.recalled(own.coef, own.alpha)
@@ -299,7 +299,7 @@ def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> 
     corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
     if not features.ready or (corrected and not corrects_at_once(form)):
         return lower
-    if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED * abs(lower):
+    if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED_BOUND * abs(lower):
         return lower
     proof = dual(form, column, point.beta, point.sigma)
     held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)

@@ -15,16 +15,16 @@ SAME_ELEMENT = 1e-12
 EPS = float(np.finfo(float).eps)
 MOST_STEPS = 500
 """Most steps towards dual coefficients of a given element."""
-LONGEST = 1e30
+LONGEST_STEP = 1e30
 """Step length beyond which a direction is rounding."""
-NARROW = 2000
+FACTORED_COLUMNS = 2000
 """Columns up to which a matrix of their inner products is factored, of dense rows."""
-FEW, DEAR = 4, 12
+LEAST_STEPS, COLUMNS_PER_STEP = 4, 12
 """Steps before that: at least, and columns per step that cost as much."""
-ROUNDS = 3
+FACTORED_STEPS = 3
 """Steps with the factor of that matrix for several columns at once."""
 Map = Callable[[np.ndarray], np.ndarray]
-RUNAWAY = 1e8
+RUNAWAY_ERROR = 1e8
 """Growth of a squared error beyond the least so far that ends the steps."""
 
 
@@ -166,9 +166,9 @@ def representer(
         SAME_ELEMENT**2 * float(scale @ np.square(largest)),
         EPS**2 * np.count_nonzero(lengths) * float(alpha @ alpha),
     )
-    narrow = features.width <= NARROW and not features.rows.sparse
-    few = max(FEW, features.width // DEAR) if narrow else MOST_STEPS
-    if narrow and far and features.width <= FEW * DEAR:
+    narrow = features.width <= FACTORED_COLUMNS and not features.rows.sparse
+    few = max(LEAST_STEPS, features.width // COLUMNS_PER_STEP) if narrow else MOST_STEPS
+    if narrow and far and features.width <= LEAST_STEPS * COLUMNS_PER_STEP:
         few = 0
     alpha, square = _nearer(alpha, rest, scale, enough, (expand, adjoint, lambda r: scale * r), few)
     if narrow and square > enough:
@@ -185,14 +185,14 @@ def nearest(
 
     The matrix of inner products is factored once, and a few steps with it are passes over the rows for all columns.
     """
-    if features.width > NARROW or features.rows.sparse or not features.by_rows or features.ridge is not None:
+    if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None
     lengths = np.square(features.lengths)
     lengths = np.append(lengths, features.n_rows) if bias else lengths
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     inverse, d = _whitening(features, bias, scale), features.width
     found = np.array(alpha)
-    for _ in range(ROUNDS):
+    for _ in range(FACTORED_STEPS):
         rest = coef - features.expand(found)
         rest = np.vstack([rest, intercepts - found.sum(axis=0)]) if bias else rest
         towards = inverse(rest)
@@ -212,13 +212,13 @@ def _nearer(
     step, last, best, least = np.zeros_like(alpha), math.inf, alpha, square
     for _ in range(most):
         # Errors do not fall evenly; where they run away, rounding rules.
-        if not enough < square < RUNAWAY * least:
+        if not enough < square < RUNAWAY_ERROR * least:
             break
         towards = metric(rest)
         inner = float(towards @ rest)
         step = adjoint(towards) + (inner / last) * step
         size = float(step @ step)
-        if not inner < LONGEST * size:
+        if not inner < LONGEST_STEP * size:
             break  # what is left of the element is no combination of rows
         length = inner / size
         alpha = alpha + length * step

@@ -16,11 +16,11 @@ from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.margin import Column, MarginForm
 
-DEAR = 1e-10
+DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
-TRIES = 5
+TRIED_LENGTHS = 5
 """Lengths that are tried."""
 
 
@@ -61,11 +61,11 @@ def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray
         return Certain(objective, coef, intercept, 1.0)
     z, objective = _seen(form, column, coef, intercept)
     most = objective + _moved(column, z, _pulls(form, column, coef), off)
-    dear = column.hard or not most - objective <= DEAR * abs(objective)
+    dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth(column, z, off) if dear else 1.0
     here = Certain(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
     dtype, total = form.features.dtype, 1.0
-    for _ in range(TRIES):
+    for _ in range(TRIED_LENGTHS):
         if growth == 1.0 or math.isinf(growth):  # no length makes up for it
             break
         # Less than a trace is no growth, and products of longer coefficients are rounded in their own way.
@@ -101,7 +101,7 @@ def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarra
     most, counts = float(off.max()), column.counts
     if column.hard:
         needs = [abs(term.threshold) for term in column.terms if term.hard]
-        return not SINGLE * most <= DEAR * min(needs)
+        return not SINGLE * most <= DEAR_SHARE * min(needs)
     caps = column.caps.sum(axis=0, where=np.isfinite(column.caps))
     bent = column.softness > 0
     if (np.isinf(column.caps) & ~bent).any():
@@ -113,7 +113,7 @@ def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarra
     bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
     slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * length(off)
     grows = float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * length(off)
-    return not grows <= DEAR * abs(objective)
+    return not grows <= DEAR_SHARE * abs(objective)
 
 
 def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import TINY, Solution
+from mdlearn.forms.proof import SMALLEST_NORMAL, Solution
 
 RELATIVE_MARGIN = 1e-7
 """Geometric margin, in units of the largest row, below which separability is rounding (a kernel's |w| is a root)."""
@@ -61,7 +61,7 @@ def check_separated(form: MarginForm, column: Column, solution: Solution) -> Non
     """
     intercept = float(solution.intercept) if form.bias == "regularized" else 0.0
     longest = math.sqrt(float(form.features.squares().max()))
-    margin = 1.0 / max(math.hypot(float(solution.norm), intercept), TINY)
+    margin = 1.0 / max(math.hypot(float(solution.norm), intercept), SMALLEST_NORMAL)
     if math.isinf(solution.certificate.objective):
         margin = margin_bound(form, column, solution.beta) / HIDDEN
     if margin <= RELATIVE_MARGIN * longest:

@@ -17,14 +17,14 @@ from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.joint.point import lengths
 from mdlearn.forms.margin import Column, MarginForm
 
-SMALL = 1500
+SOLVED_MATRIX = 1500
 """Rows or columns up to which a matrix of this size is solved; beyond, an iteration has to do."""
-SURE = 1e-8
+ROUNDING_OF_MARGINS = 1e-8
 """Largest difference of margins, in units of their mean, that is rounding."""
-REFINEMENTS = 3
+MOST_REFINEMENTS = 3
 CLEAR = 0.01
 """Difference that is none."""
-ROUNDS, FEW, SLOW, WORK = 60, 3, 1e-4, 1e10
+MOST_ROUNDS, FEWEST_ROUNDS, SLOW, WORK = 60, 3, 1e-4, 1e10
 """Reweighted least squares: most and fewest rounds, the relative progress at which they end, operations they take."""
 
 
@@ -114,7 +114,7 @@ def _outruns(form: MarginForm, columns: Sequence[Column]) -> bool:
             return False
         W = np.where(t > 0, U, 0.0) * (t / t.sum())
         price = float(penalty @ lengths(W))
-        if gain > price * (1.0 + SURE):
+        if gain > price * (1.0 + ROUNDING_OF_MARGINS):
             return True
         if price > last * (1.0 - SLOW):
             return False
@@ -133,8 +133,12 @@ class _Alike:
         squares = self.rows.column_squares(np.ones(self.rows.shape[0]))
         squares = squares if form.bias == "none" else np.append(squares, self.rows.shape[0])
         m, p = self.rows.shape[0], self.width
-        self.exact = min(m, p) <= SMALL
-        self.rounds = max(FEW, min(ROUNDS, int(WORK / (float(min(m, p)) ** 2 * max(m, p))))) if self.exact else FEW
+        self.exact = min(m, p) <= SOLVED_MATRIX
+        self.rounds = (
+            max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(WORK / (float(min(m, p)) ** 2 * max(m, p)))))
+            if self.exact
+            else FEWEST_ROUNDS
+        )
         self.scale = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
     def solution(self, weight: np.ndarray) -> np.ndarray | None:
@@ -148,16 +152,16 @@ class _Alike:
             return None
         solve = self._solver(root)
         U = root[:, None] * solve(Y)
-        for _ in range(REFINEMENTS):
+        for _ in range(MOST_REFINEMENTS):
             U += root[:, None] * solve(Y - self._times(U))
-        far = np.abs(self._times(U) - Y).max(axis=0) > SURE
+        far = np.abs(self._times(U) - Y).max(axis=0) > ROUNDING_OF_MARGINS
         U[:, far] = np.inf
         return None if far.all() else U
 
     def _contradicted(self, root: np.ndarray, Y: np.ndarray) -> bool:
         """Whether no column can be solved even for some of many rows, which is cheaper to find out."""
         m, some = self.rows.shape[0], self.width + self.width // 4 + 16
-        if m < 2 * some or self.width > SMALL:
+        if m < 2 * some or self.width > SOLVED_MATRIX:
             return False
         chosen = np.linspace(0, m - 1, some).astype(np.intp)
         B = self.rows.take(chosen).block(slice(None))

@@ -14,21 +14,21 @@ from mdlearn.forms.certificates.separability import LARGEST_ROWS, reach, signed_
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.symmetric_eigenvalues import eigen
 
-ROUNDS = 10
+MOST_CORRECTIONS = 10
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
-CLEAN = 1e-13
+CLEAN_RESIDUAL = 1e-13
 """Residual, relative to the sum of its terms, that counts as rounding."""
-NARROW = 500
+CORRECTED_COLUMNS = 500
 """Columns up to which multipliers are corrected: that takes the eigenvalues of a matrix of this size."""
-SETTLED, RESTLESS, STEADY = 1e-4, 0.01, 0.7
+SETTLED, RESTLESS, STRANGE_GAP = 1e-4, 0.01, 0.7
 """Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
-MANY = 15
+STRANGE_STEPS = 15
 """Steps after which a larger gap is strange, too."""
 AT_ONCE = 1e6
 """Multiplications for the matrix of a correction up to which every point can have one (a millisecond)."""
 LARGEST_PROGRAM = 5e5
 """Non-zero entries of the rows up to which a linear program is asked (seconds)."""
-SURE = 1e-9
+SURE_MARGIN = 1e-9
 """Margin, in units of the largest, above which a row is on its side in spite of rounding."""
 
 
@@ -46,10 +46,10 @@ def without_ridge(
     if clean:
         return beta, sigma
     nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
-    if features.width > NARROW:
+    if features.width > CORRECTED_COLUMNS:
         return nothing
     metric = None
-    for _ in range(ROUNDS):
+    for _ in range(MOST_CORRECTIONS):
         if metric is None:
             freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
             metric = _Metric(features, column, freedom.sum(axis=0), bias)
@@ -87,7 +87,7 @@ def _residual(
     # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
     terms = np.sqrt(features.rows.column_squares(size) * total)
     terms = np.append(terms, total) if bias else terms
-    return residual, bool((np.abs(residual) <= CLEAN * terms).all())
+    return residual, bool((np.abs(residual) <= CLEAN_RESIDUAL * terms).all())
 
 
 class _Metric:
@@ -144,11 +144,11 @@ class Attainment:
             return
         largest, used = float(np.abs(z).max()), z[self.column.counts > 0]
         # Rows of zeros have margin 0 whatever w is.
-        if self.column.variance == 0 and largest > 0 and ((used > SURE * largest) | (used == 0)).all():
+        if self.column.variance == 0 and largest > 0 and ((used > SURE_MARGIN * largest) | (used == 0)).all():
             raise _unattained()
-        restless = moved > RESTLESS * largest and moved > STEADY * self.moved
+        restless = moved > RESTLESS * largest and moved > STRANGE_GAP * self.moved
         self.moved, self.steps = moved, self.steps + 1
-        if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= MANY):
+        if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= STRANGE_STEPS):
             self._ask()
 
     def conclude(self, gap: float) -> None:
@@ -189,7 +189,7 @@ def recedes(form: MarginForm, column: Column) -> bool:
             return False
         rows = signed.toarray()
         w = np.linalg.lstsq(rows, np.ones(m), rcond=None)[0]
-        return bool(np.abs(rows @ w - 1.0).max() < SURE)
+        return bool(np.abs(rows @ w - 1.0).max() < SURE_MARGIN)
     pull = column.pull[used]
     if not pull.any():
         # A direction that is possible at all takes some margin to 1.

@@ -18,19 +18,19 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import Rows, Selection
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import nearest, representer
-from mdlearn.forms.composite import CLEAN, Composite, Product
+from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, lengths
 from mdlearn.numerics.lazy_property import kept
 
-NARROW = 1500
+MOMENT_COLUMNS = 1500
 """Columns up to which the second moments of the rows are worth a matrix."""
-LEAST, RAISES = 1e-6, 12
+LEAST_DAMPING, DAMPING_RAISES = 1e-6, 12
 """Least share of the largest second derivative that such a step is damped with, and how often the share may grow."""
 LESS = 0.9
 """Share of the slope that a Newton step on a free bias may leave."""
-FLAT = 2e-14
+FLAT_BIAS_SLOPE = 2e-14
 """Slope of a free bias, relative to the sum of its terms, that counts as none."""
-ROUNDED = float(np.finfo(float).eps) / CLEAN
+ROUNDING_SHARE = float(np.finfo(float).eps) / ROUNDING_OF_SLOPES
 """What rounding leaves of a slope, in units of what counts as rounding."""
 EVERY = slice(None)
 Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -147,7 +147,7 @@ class Scores(Composite):
             # Far intercepts cancel in decision values, whose rounding then shows in the slopes.
             values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
             bare = (self.ridge == 0) & (self.beta == 0)
-            sizes[bare] += self._sizes[bare] * ROUNDED * self.steepest * float(self.counts.max()) * float(values)
+            sizes[bare] += self._sizes[bare] * ROUNDING_SHARE * self.steepest * float(self.counts.max()) * float(values)
         return CompositeEvaluation(W, value, self.adjoint(A), sizes, F, below)
 
     @kept
@@ -176,11 +176,11 @@ class Scores(Composite):
         most, share = self.steepest * float(self.counts.sum()), 0.0
         for _ in range(self.shifts):
             slope = A.sum(axis=0)
-            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT * float(np.abs(A).sum()):
+            if not np.isfinite(F).all() or np.abs(slope).max() <= FLAT_BIAS_SLOPE * float(np.abs(A).sum()):
                 break
             longest = 2.0 * (self.reach + float(np.abs(F).max()))
             bends = self.intercept_bends(W, F)
-            for _ in range(RAISES):
+            for _ in range(DAMPING_RAISES):
                 step = np.linalg.lstsq(bends + share * most * np.eye(slope.shape[0]), -slope, rcond=None)[0]
                 step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
                 V, moved = W.copy(), F + step
@@ -191,11 +191,11 @@ class Scores(Composite):
                 fallen = step.any() and found <= value + 1e-4 * float(slope @ step)
                 if fallen or (flat and found <= value + 1e-13 * abs(value)):
                     break
-                share = max(LEAST, 8.0 * share)
+                share = max(LEAST_DAMPING, 8.0 * share)
             else:
                 break
             W[-1], F[:], A, value = V[-1], moved, B, found
-            share = 0.125 * share if share > LEAST else 0.0
+            share = 0.125 * share if share > LEAST_DAMPING else 0.0
         return A, value, 0.0
 
     def intercept_bends(self, W: np.ndarray, F: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ class Scores(Composite):
     def prepare(self) -> Generator[None, None, None]:
         """Compute the moments sum_i c_i (x_i, 1)(x_i, 1)' by row blocks, for rows that are not too long."""
         p = self.shape[0]
-        if p > NARROW or self.moments is not None:
+        if p > MOMENT_COLUMNS or self.moments is not None:
             return
         M = np.zeros((p, p))
         for span in self.rows.spans():

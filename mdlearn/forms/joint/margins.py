@@ -13,22 +13,22 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import Rows, Selection, steps
 from mdlearn.forms.certificates.margin import value_at_zero
-from mdlearn.forms.composite import CLEAN
-from mdlearn.forms.joint.decision_values import EVERY, FLAT, Bend, Scores
+from mdlearn.forms.composite import ROUNDING_OF_SLOPES
+from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, Scores
 from mdlearn.forms.joint.point import CompositeEvaluation
-from mdlearn.forms.loss_kernels import PIECE, pass_of
+from mdlearn.forms.loss_kernels import VALUES_PER_CALL, pass_of
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 
-ROUNDING = 1e-12
+ROUNDING_OF_MOMENTS = 1e-12
 """What sums over many rows may lose, in units of the moments' diagonal."""
-SHARE = 1e-8
+LEAST_VARIANCE_SHARE = 1e-8
 """Share of the curvature along the mean row that the variance needs to leave."""
 FEW_SIGNS = 0.25
 """Share of the rows up to which there are few sets of signs."""
-FARTHEST = 1e100
+FARTHEST_MARGIN = 1e100
 """Margin at which slopes are taken for the last ones."""
-FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
+LOSS_FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
 
 
 class MarginComposite(Scores):
@@ -92,7 +92,7 @@ class MarginComposite(Scores):
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
             B, mean = np.empty_like(D), (self.means * V).sum(axis=0)
-            for part in steps(D.shape[0], PIECE // D.shape[1]):
+            for part in steps(D.shape[0], VALUES_PER_CALL // D.shape[1]):
                 np.multiply(D[part], U[part], out=B[part])
                 if self.kappa.any():
                     B[part] += self.kappa * self.each[part] * (U[part] - self.signs[part] * mean)
@@ -116,8 +116,8 @@ class MarginComposite(Scores):
         Tangents at both, mixed, have it.
         """
         slope, size = np.abs(A.sum(axis=0)), np.abs(A).sum(axis=0)
-        steep = slope > FLAT * size
-        left = slope.max() > FLAT * size.sum() and (slope > CLEAN * size).any()
+        steep = slope > FLAT_BIAS_SLOPE * size
+        left = slope.max() > FLAT_BIAS_SLOPE * size.sum() and (slope > ROUNDING_OF_SLOPES * size).any()
         if not left or not np.isfinite(F).all():
             return None
         V, start = W.copy(), W[-1].copy()
@@ -222,12 +222,12 @@ class MarginComposite(Scores):
         # Often the intercepts alone have no ridge.
         Z = self.signs * (self.scores(D) if D[: self.rows.shape[1]].any() else D[-1])
         with np.errstate(over="ignore"):
-            rise = [-(c.sides @ c.slopes(FARTHEST * np.sign(z))) * z for z, c in zip(Z.T, self.columns)]
+            rise = [-(c.sides @ c.slopes(FARTHEST_MARGIN * np.sign(z))) * z for z, c in zip(Z.T, self.columns)]
             steps = np.array(rise).T - self.each * self.pull * Z
             change, size = float(steps.sum()), float(np.abs(steps).sum())
         penalty = self.penalty(D)
         if change + penalty < -1e-9 * (size + penalty):
-            told = "the margin mean outweighs loss and penalty; lower its weight" if self.pull.any() else FALLS
+            told = "the margin mean outweighs loss and penalty; lower its weight" if self.pull.any() else LOSS_FALLS
             raise ValueError(
                 f"the objective is unbounded below on these training rows: {told}, or give variance or squared norm "
                 "(of a free bias, too) a positive one"
@@ -262,14 +262,14 @@ class LeastCurvature:
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         A = kappa * moments
-        A[np.diag_indices_from(A)] += ridge - ROUNDING * kappa * np.diagonal(moments)
+        A[np.diag_indices_from(A)] += ridge - ROUNDING_OF_MOMENTS * kappa * np.diagonal(moments)
         try:
             factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return None
         inner = cho_solve(factor, U, check_finite=False)
-        shares = 1.0 - (U * inner).sum(axis=0) - ROUNDING * kappa * (np.diagonal(moments) @ np.square(inner))
-        return cls(factor, inner, shares) if float(shares.min()) > SHARE else None
+        shares = 1.0 - (U * inner).sum(axis=0) - ROUNDING_OF_MOMENTS * kappa * (np.diagonal(moments) @ np.square(inner))
+        return cls(factor, inner, shares) if float(shares.min()) > LEAST_VARIANCE_SHARE else None
 
     def drop(self, R: np.ndarray) -> float:
         """sum_j R_j'H_j^-1 R_j."""

@@ -10,7 +10,7 @@ import numpy as np
 
 OLDEST, USUAL = 13, 18
 """First opset whose operators are used here, and the one that is written unless another is asked for."""
-LARGEST = 2_000_000_000
+CONSTANT_BYTES = 2_000_000_000
 """Bytes of constants; a protobuf message holds 2 GiB in all."""
 
 
@@ -58,10 +58,10 @@ class Graph:
 
     def require(self, n_bytes: float) -> None:
         """Raise ValueError unless constants of this size still fit."""
-        if self._bytes + n_bytes > LARGEST:
+        if self._bytes + n_bytes > CONSTANT_BYTES:
             raise ValueError(
-                f"this model needs more than {LARGEST / 1e9:g} GB of constants, which an ONNX file cannot hold; fit "
-                "with fewer rows or columns, or with landmarks"
+                f"this model needs more than {CONSTANT_BYTES / 1e9:g} GB of constants, which an ONNX file cannot hold; "
+                "fit with fewer rows or columns, or with landmarks"
             )
 
     def initializer(self, name: str, array: np.ndarray) -> str:

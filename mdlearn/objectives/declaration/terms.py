@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.arrays import LARGEST
+from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.losses import Term
 
@@ -95,4 +95,4 @@ def _fault(terms: Any, total: float) -> str:
     for one in terms.loss:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
-    return "" if all(abs(one) <= LARGEST for one in weights) and terms.unit > 0 else BEYOND
+    return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND

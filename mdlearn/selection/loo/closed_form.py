@@ -13,7 +13,7 @@ from mdlearn.margins.loo_quadratic import Decomposition, Quadratic, of_gram, of_
 from mdlearn.numerics import memory
 from mdlearn.solvers.quadratic.columns import quadratic, steepness
 
-WIDE = 2
+DECOMPOSED_WIDTH = 2
 """Columns per row up to which the rows themselves are decomposed, not their Gram matrix: small values stay exact."""
 
 
@@ -43,7 +43,7 @@ def decomposed(features: Features, counts: np.ndarray, bias: str) -> Generator[N
         Where that would not fit.
     """
     m = counts.shape[0]
-    explicit = isinstance(features, LinearFeatures) and features.width <= WIDE * m
+    explicit = isinstance(features, LinearFeatures) and features.width <= DECOMPOSED_WIDTH * m
     width = features.width if explicit else m
     memory.require(32.0 * m * width, f"leave-one-out with {m} x {width} numbers", "give cv=5")
     if not explicit:

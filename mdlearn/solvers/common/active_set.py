@@ -11,12 +11,12 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Reports
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 
-ROUNDS = 12
+MOST_ROUNDS = 12
 STIFFNESS = 1e6
 """In units of a typical multiplier per unit of margin: each step shrinks the error by about this factor."""
 LARGEST_STIFFNESS = 1e300
 """One whose inverse is a number: rows of size 1e-153 have multipliers of 1e306."""
-RUNAWAY = 1e75
+RUNAWAY_COEFFICIENTS = 1e75
 """Size of coefficients that only a singular system gives; the square of their margins may overflow."""
 
 
@@ -38,7 +38,7 @@ class ActiveSet:
         at_cap = boxed & (beta > 0.5 * np.where(boxed, caps, 0.0))
         beta = np.where(free, beta, np.where(at_cap, caps, 0.0))
         seen: set[bytes] = set()
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ROUNDS):
             key = np.packbits(free).tobytes() + np.packbits(beta > 0).tobytes()
             # A guess of very many rows is no good one, and their copy would be large.
             if key in seen or np.count_nonzero(free.any(axis=0)) > state.system.most_restricted:
@@ -48,7 +48,7 @@ class ActiveSet:
                 element, beta = yield from self._equalities(element, beta, free)
             except NotPositiveDefinite:
                 return
-            if not (np.abs(element).max(initial=0.0) < RUNAWAY and np.isfinite(beta).all()):
+            if not (np.abs(element).max(initial=0.0) < RUNAWAY_COEFFICIENTS and np.isfinite(beta).all()):
                 return
             z = state.margins(element)
             report = make_report(state, element, np.clip(beta, 0.0, caps), z)

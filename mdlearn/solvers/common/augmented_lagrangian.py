@@ -18,19 +18,19 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 
-SPAN, NARROWER = 0.3, 0.3
+SPAN, WIDTH_SHRINKAGE = 0.3, 0.3
 """Margin that the first slopes span, in units of a typical kink, and how much narrower the next ones are."""
-NEWTON_STEPS = 8
+NEWTON_STEPS_PER_REPORT = 8
 """Newton steps between two reports. A report whose slopes are not solved for leaves multipliers and width alone."""
-FLAT = 0.1
+LINE_SEARCH_SLOPE = 0.1
 """Share of the first derivative along a step that may be left at its end."""
 EVALUATIONS = 30
 """Most derivatives along one step."""
-FAR = 1e3
+FAR_GUESS_GAP = 1e3
 """Gap of a guess from which steps without it are cheaper."""
-PATIENCE = 3
+STALL_REPORTS = 3
 """Reports in which the gap is not halved after which other steps are worth more."""
-FINISH_BELOW, FINISH_AGAIN = 1e-7, 0.03
+ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-7, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 
 
@@ -59,10 +59,10 @@ class Envelope:
         """Yield reports; end when the gap falls no more, or before the first where the guess is none."""
         state, finish = self.state, ActiveSet(self.state)
         begun = make_report(state, self.element, self.centre, self.z)
-        if not relative_gap(state.column, begun.objective, begun.lower_bound) <= FAR:
+        if not relative_gap(state.column, begun.objective, begun.lower_bound) <= FAR_GUESS_GAP:
             return
-        best, stalled, next_finish = np.inf, 0, FINISH_BELOW
-        while stalled < PATIENCE:
+        best, stalled, next_finish = np.inf, 0, ACTIVE_SET_GAP
+        while stalled < STALL_REPORTS:
             try:
                 solved = yield from self._solve()
             except NotPositiveDefinite:
@@ -75,15 +75,15 @@ class Envelope:
             stalled = 0 if gap < 0.5 * best else stalled + 1
             best = min(best, gap)
             if best < next_finish:
-                next_finish = FINISH_AGAIN * best
+                next_finish = ACTIVE_SET_GAP_FALL * best
                 yield from finish.attempt(self.element, beta, self.inside(beta))
             if solved:
-                self.centre, self.width = beta, NARROWER * self.width
+                self.centre, self.width = beta, WIDTH_SHRINKAGE * self.width
 
     def _solve(self) -> Generator[None, None, bool]:
         """Newton steps on the smooth objective; say whether the last one met the slopes that it was made for."""
         state, softness = self.state, self.state.column.softness
-        for _ in range(NEWTON_STEPS):
+        for _ in range(NEWTON_STEPS_PER_REPORT):
             beta = self.multipliers(self.z)
             sloped = self.inside(beta)
             D = np.where(sloped, 1.0 / (self.width + softness), 0.0).sum(axis=0)
@@ -110,7 +110,7 @@ class Envelope:
 
         low, high, at_low, at_high = 0.0, 1.0, -start, derivative(1.0)
         for k in range(EVALUATIONS):
-            if -FLAT * start <= at_high <= 0.1 * FLAT * start:
+            if -LINE_SEARCH_SLOPE * start <= at_high <= 0.1 * LINE_SEARCH_SLOPE * start:
                 return high
             if at_high < 0:
                 low, at_low, high = high, at_high, 2.0 * high
@@ -121,7 +121,7 @@ class Envelope:
             value = derivative(t)
             if value > 0:
                 high, at_high = t, value
-            elif value >= -FLAT * start:
+            elif value >= -LINE_SEARCH_SLOPE * start:
                 return t
             else:
                 low, at_low = t, value

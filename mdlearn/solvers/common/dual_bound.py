@@ -15,10 +15,10 @@ import numpy as np
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
 
-WIDTH = 0.2
+THRESHOLD_BAND = 0.2
 """Half the width of the band around a threshold in which a guess from given margins lies between 0 and its cap."""
 
-LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
+STEP_LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
 """Lengths tried towards a guess where the dual value is no quadratic, the shortest first: most guesses are crude."""
 
 
@@ -64,7 +64,7 @@ class DualBound:
 
     def improve(self, z: np.ndarray) -> Generator[None, None, None]:
         """Guess from margins z, then from those of the best multipliers' own element: three passes over the rows."""
-        yield from self._search(z, WIDTH)
+        yield from self._search(z, THRESHOLD_BAND)
         own = self.column.y * (self.form.features.decision(self.best.coef) + self.best.intercept)
         yield
         yield from self._search(own, 0.0)
@@ -93,7 +93,7 @@ class DualBound:
             return total
 
         length, most = 0.0, value(0.0)
-        for longer in LENGTHS:
+        for longer in STEP_LENGTHS:
             now = value(longer)
             if not now > most:  # concave along the line: this is beyond the maximum
                 break

@@ -23,15 +23,15 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 
-ROWS = 1 << 18
+ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: about a millisecond per term."""
-FIRST = 0.2
+FIRST_BAND_SHARE = 0.2
 """Share of the rows in the first band."""
-NARROWER = 1.0 / 3.0
+BAND_SHRINKAGE = 1.0 / 3.0
 """Largest shrinkage of the band from one round to the next: the steps from one to the next stay few."""
 GOOD = 0.3
 """A round ends when a step gains less than this share of what rounding off the kinks is worth."""
-MOST_STEPS = 24
+MOST_NEWTON_STEPS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class Smoothed:
     def minimise(self, element: np.ndarray, enough: int) -> Generator[Offer | None, None, HuberStart | None]:
         """Go down in ever narrower bands until one with at most `enough` rows is reached; None where that fails."""
         z = self.state.margins(element)
-        width = float(np.quantile(self.state.distances(z), FIRST))
-        for _ in range(MOST_STEPS):
+        width = float(np.quantile(self.state.distances(z), FIRST_BAND_SHARE))
+        for _ in range(MOST_NEWTON_STEPS):
             if not (width > 0 and np.isfinite(width)):
                 return None
             inside = self._round_off(z, width)
@@ -75,7 +75,7 @@ class Smoothed:
             if gain <= GOOD * worth or not inside:
                 if inside <= enough:
                     return HuberStart(element, z, width)
-                width *= max(NARROWER, enough / inside)
+                width *= max(BAND_SHRINKAGE, enough / inside)
         return None
 
     def _offer(self, element: np.ndarray, z: np.ndarray, width: float) -> Offer:
@@ -102,7 +102,7 @@ class Smoothed:
             kernel.smoothed(
                 self.kinks, self.sides, self.caps, z, width, self.beta, self.force, self.weight, rows.start, rows.stop
             )
-            for rows in steps(z.shape[0], ROWS)
+            for rows in steps(z.shape[0], ROWS_PER_CALL)
         )
 
     def _step(
@@ -129,7 +129,7 @@ class Smoothed:
         step, low, high = 1.0, 0.0, np.inf
         for _ in range(20):
             slope, curvature = first + step * second, second
-            for rows in steps(z.shape[0], ROWS):
+            for rows in steps(z.shape[0], ROWS_PER_CALL):
                 more = kernel.along(self.kinks, self.sides, self.caps, z, change, step, width, rows.start, rows.stop)
                 slope, curvature = slope + more[0], curvature + more[1]
             if abs(slope) <= 0.1 * decline:

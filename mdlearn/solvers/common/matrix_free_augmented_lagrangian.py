@@ -14,7 +14,7 @@ import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.certificates.margin import value_at_zero
-from mdlearn.forms.certificates.primal import NARROW, primal
+from mdlearn.forms.certificates.primal import FACTORED_COLUMNS, primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Reports
@@ -25,19 +25,19 @@ DIRECT = 3000
 """Rows on a slope up to which the preconditioner factors a matrix of their number."""
 ITERATIONS = 500
 """Most iterations of conjugate gradients for one Newton step."""
-WIDTH, REACH = 1e-2, 0.1
+FIRST_WIDTH, FIRST_MARGIN_SPAN = 1e-2, 0.1
 """First width of the envelope: in units of |x|^2, and such that a slope spans that much margin, whichever is wider."""
-NARROWER, NARROWEST = 0.3, 1e-6
+WIDTH_SHRINKAGE, NARROWEST = 0.3, 1e-6
 """Shrinkage of the width from one proximal step to the next, and its least in units of the narrower first width."""
-SOLVED = 0.1
+SOLVED_GRADIENT_SHARE = 0.1
 """Share of the gap that the squared gradient may have when the next proximal step begins."""
-FINE = 1e-4
+COEFFICIENTS_GAP = 1e-4
 """Gap, relative to the objective, from which the coefficients that multipliers stand for are looked at too."""
-HOLD = 1e-2
+INTERCEPT_HOLD = 1e-2
 """Weight of (b - its last value)^2 / 2 for a free intercept: a proximal step too, since nothing else may hold it."""
-NEWTON_STEPS = 50
+NEWTON_STEPS_PER_PROXIMAL_STEP = 50
 """Most Newton steps for one proximal step."""
-PATIENCE = 6
+STALL_STEPS = 6
 """Proximal steps without a smaller gap after which rounding is taken to be reached."""
 
 
@@ -53,14 +53,14 @@ class Proximal:
         self.element = np.append(coef, intercept) if self.bias else coef.copy()
         self.ridge, self.anchor = np.ones_like(self.element), np.zeros_like(self.element)
         if form.bias == "free":
-            self.ridge[-1], self.anchor[-1] = HOLD, intercept
+            self.ridge[-1], self.anchor[-1] = INTERCEPT_HOLD, intercept
         self.centre = beta.copy()
         self.passes = 0  # over the rows
         self.z = column.y * self.decision(self.element)
         square = max(float(self.rows.squares().mean()), 1e-300)
         widest = float(column.caps[np.isfinite(column.caps)].max(initial=0.0))
-        reach = REACH / widest if widest > 0 else WIDTH * square
-        self.width = max(WIDTH * square, reach)
+        reach = FIRST_MARGIN_SPAN / widest if widest > 0 else FIRST_WIDTH * square
+        self.width = max(FIRST_WIDTH * square, reach)
         self.narrowest = NARROWEST * min(square, reach)
         self.heavy = self._diagonal(column.kappa * column.counts)
         self.heavy += self.ridge
@@ -172,16 +172,16 @@ class Proximal:
     def run(self) -> Reports:
         """Yield a report per Newton step; ends where proximal steps no longer lower the gap."""
         best, stalled = np.inf, 0
-        while stalled < PATIENCE:
+        while stalled < STALL_STEPS:
             lowest, size, same, beta = np.inf, np.inf, False, self.multipliers(self.z)
-            for _ in range(NEWTON_STEPS):
+            for _ in range(NEWTON_STEPS_PER_PROXIMAL_STEP):
                 report = self._report(beta)
                 yield report
                 gap = max(report.objective - report.lower_bound, 0.0)
                 lowest = min(lowest, gap)
                 g = self.gradient(beta)
                 size, last = float(g @ (g / self.ridge)), size
-                if (size <= SOLVED * gap and self._agrees(g, report)) or (same and size > 0.5 * last):
+                if (size <= SOLVED_GRADIENT_SHARE * gap and self._agrees(g, report)) or (same and size > 0.5 * last):
                     break
                 p = yield from self.direction(beta, g)
                 dz = self.column.y * self.decision(p)
@@ -195,7 +195,7 @@ class Proximal:
             stalled = stalled + 1 if lowest >= 0.9 * best and self.width <= self.narrowest else 0
             best = min(best, lowest)
             self.centre = beta
-            self.width = max(NARROWER * self.width, self.narrowest)
+            self.width = max(WIDTH_SHRINKAGE * self.width, self.narrowest)
             if self.form.bias == "free":
                 self.anchor[-1] = self.element[-1]
 
@@ -206,7 +206,7 @@ class Proximal:
         moves margins by much.
         """
         gap = report.objective - report.lower_bound
-        if self.form.features.width <= NARROW or gap > FINE * abs(report.objective):
+        if self.form.features.width <= FACTORED_COLUMNS or gap > COEFFICIENTS_GAP * abs(report.objective):
             return True
         self.passes += 1
         coef, intercept = self._coefficients()

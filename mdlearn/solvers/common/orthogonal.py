@@ -19,15 +19,15 @@ from scipy.linalg import lapack, solve_triangular
 
 from mdlearn.forms.margin import Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.cholesky import PIECE
+from mdlearn.numerics.cholesky import OPERATIONS_PER_PIECE
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.systems.explicit import RowSystem
 
-PANEL = 64
-STIFF = 1e10
+PANEL_COLUMNS = 64
+STIFF_STACK = 1e10
 """Sum of the squares of B, in units of the ridge, beyond which digits are worth a factorisation of twice the cost."""
-LARGEST = 3e8
+STACK_ENTRIES = 3e8
 """Entries of a stack that is factored: 2.4 GB. Beyond, forming the matrix is what can be afforded."""
 CORRECTIONS = 3
 
@@ -35,11 +35,11 @@ CORRECTIONS = 3
 def worthwhile(system: RowSystem) -> bool:
     """Whether the ridge of a problem without loss is so small, and the stack not too large; asked after `setup`."""
     column, m = system.column, system.features.n_rows
-    if column.terms or system.loose or column.kappa == 0 or (m + system.size) * system.size > LARGEST:
+    if column.terms or system.loose or column.kappa == 0 or (m + system.size) * system.size > STACK_ENTRIES:
         return False
     # The diagonal of Q, with what centring has taken from it.
     squares = np.diagonal(system.Q) - system.ridge + column.kappa * column.total * np.square(system.centre)
-    return float((squares / system.metric).sum()) > STIFF
+    return float((squares / system.metric).sum()) > STIFF_STACK
 
 
 def solve_stacked(system: RowSystem) -> Steps:
@@ -85,13 +85,15 @@ class Reflections:
         """Factor a Fortran-ordered matrix, which is overwritten; yield between pieces."""
         rows, n = A.shape
         panels = []
-        for k in range(0, n, PANEL):
-            e = min(k + PANEL, n)
-            panel, tau, _, _ = lapack.dgeqrf(A[k:, k:e], lwork=(e - k) * PANEL)
-            step = max(PANEL, PIECE // (8 * (e - k) * (rows - k)))
+        for k in range(0, n, PANEL_COLUMNS):
+            e = min(k + PANEL_COLUMNS, n)
+            panel, tau, _, _ = lapack.dgeqrf(A[k:, k:e], lwork=(e - k) * PANEL_COLUMNS)
+            step = max(PANEL_COLUMNS, OPERATIONS_PER_PIECE // (8 * (e - k) * (rows - k)))
             for c in range(e, n, step):
                 piece = A[k:, c : c + step]
-                A[k:, c : c + step] = lapack.dormqr("L", "T", panel, tau, piece, lwork=piece.shape[1] * PANEL)[0]
+                A[k:, c : c + step] = lapack.dormqr("L", "T", panel, tau, piece, lwork=piece.shape[1] * PANEL_COLUMNS)[
+                    0
+                ]
                 yield
             A[k:, k:e] = panel
             panels.append((panel, tau))
@@ -105,7 +107,7 @@ class Reflections:
         out = np.zeros((self.rows, 1 if v.ndim == 1 else v.shape[1]), order="F")
         out[: v.shape[0]] = v[:, None] if v.ndim == 1 else v
         for p in reversed(range(len(self.panels))):
-            k = p * PANEL
+            k = p * PANEL_COLUMNS
             panel, tau = self.panels[p]
-            out[k:] = lapack.dormqr("L", "N", panel, tau, out[k:], lwork=out.shape[1] * PANEL)[0]
+            out[k:] = lapack.dormqr("L", "N", panel, tau, out[k:], lwork=out.shape[1] * PANEL_COLUMNS)[0]
         return out[:, 0] if v.ndim == 1 else out

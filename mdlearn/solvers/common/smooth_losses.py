@@ -7,9 +7,9 @@ import numpy as np
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.line_search import minimum
 
-CLOSE = 0.01
+LINE_SEARCH_SLOPE = 0.01
 """Share of the first derivative along a line that may be left at the point taken."""
-LONG = 0.3
+TELLING_STEP = 0.3
 """Step length from which a step says how far margins will still move."""
 
 
@@ -51,7 +51,7 @@ class SmoothTerms:
             rise = float((column.sides @ (first - self.slopes(there))) @ dz)
             return t * bend + rise, bend + float((column.curvatures(there).sum(axis=0) * dz) @ dz)
 
-        t = minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, CLOSE)
+        t = minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, LINE_SEARCH_SLOPE)
         if np.isfinite(t):
             self._remember(t, dz)
         return t
@@ -59,4 +59,4 @@ class SmoothTerms:
     def _remember(self, t: float, dz: np.ndarray) -> None:
         """Set the distance that margins are expected to move from now on, from a step of length t."""
         moved = t * float(np.sqrt(self.column.counts @ np.square(dz) / self.column.total))
-        self.reach = moved if t > LONG else max(0.25 * self.reach, min(self.reach, moved))
+        self.reach = moved if t > TELLING_STEP else max(0.25 * self.reach, min(self.reach, moved))

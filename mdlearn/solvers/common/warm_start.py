@@ -26,7 +26,7 @@ from mdlearn.solvers.systems.explicit import GramSystem
 
 CLEARLY = 0.05
 """Distance from a threshold, in units of a typical one, that no row on a kink has."""
-ROUNDS = 2
+MULTIPLIER_TURNS = 2
 """Turns between multipliers of loss and of variance, each at the best place between two guesses."""
 
 
@@ -106,7 +106,7 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
         return value - 0.5 * form.norm(share @ elements, float(share @ totals))
 
     t, u = 0.5, 0.5
-    for _ in range(ROUNDS):
+    for _ in range(MULTIPLIER_TURNS):
         t = _top(partial(_swapped, value, u)) if moves[0].any() else 0.0
         u = _top(partial(value, t)) if moves[1].any() else 0.0
     beta, sigma = low + t * moves[0], loose + u * moves[1]

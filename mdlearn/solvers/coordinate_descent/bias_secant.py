@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 
-LEAST = 0.05
+LEAST_RESPONSE = 0.05
 """Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
 
@@ -33,7 +33,7 @@ class LearnedBias:
         rho = p.total - self.weight * p.offset
         if self.moves == 0:
             self.response = self._first_response()
-            self.least = 0.0 if self.weight else LEAST * self.response
+            self.least = 0.0 if self.weight else LEAST_RESPONSE * self.response
         elif self.step != 0.0:
             secant = -(rho - self.last) / self.step - self.weight
             if rho * self.last < 0 and abs(rho) > 0.5 * abs(self.last):

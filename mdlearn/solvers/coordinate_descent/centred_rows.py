@@ -32,8 +32,8 @@ from mdlearn.solvers.coordinate_descent.bias_secant import LearnedBias
 from mdlearn.solvers.coordinate_descent.sparse_row_access import visits_of
 from mdlearn.solvers.coordinate_descent.subspace_acceleration import Extrapolation
 
-FIRST_SWEEPS, INNER_SWEEPS = 5, 4
-PIECE = 1 << 20
+FIRST_SWEEPS_PER_REPORT, SWEEPS_PER_REPORT = 5, 4
+ENTRIES_PER_CALL = 1 << 20
 """Entries of X that one call of the kernel visits: about 20 ms."""
 RECORDS = 1 << 16
 """Rows whose records are written at once."""
@@ -43,22 +43,22 @@ FAST = 0.15
 """Fall of the gap in one round up to which that share may grow. What skipped updates are worth is of second order in
 their errors, but these move the margins of free rows, which count in the first: where the gap falls slower, the share
 shrinks."""
-PATIENCE = 10
+BIAS_STALL_SWEEPS = 10
 """Full sweeps without a smaller gap after which the bias joins every update."""
 AGAIN = 30
 """Full sweeps after which sums are computed anew from the multipliers, against drift."""
-FEW = 3000
+FEW_FREE_ROWS = 3000
 """Free multipliers up to which second-order steps are cheap beside more sweeps."""
-SHORT, LONG = 4, 300
+STALL_SWEEPS_FEW_FREE, STALL_SWEEPS_MANY_FREE = 4, 300
 """Full sweeps without a halved gap after which sweeps end, with few free multipliers and with many."""
-STIFF = 0.02
+STIFF_VARIANCE = 0.02
 """kappa |x|^2 from which variance multipliers can set the pace."""
 QUIET = 0.01
 """Share of rows whose hinge multiplier may be free or move in a sweep that is extrapolated."""
-HOLD = 0.02
+EXTRAPOLATION_HOLD = 0.02
 """How firmly extrapolated sweeps hold Y: weight of half its squared change, in units of the mean |x|^2. Without it Y
 runs away, with much more sweeps are slow."""
-FEWEST, MOST, SHARED = 4, 16, 0.15
+FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOUR_SHARE = 4, 16, 0.15
 """Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
 and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
 without extrapolation even short ones do."""
@@ -94,13 +94,13 @@ class CentredDual:
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
         self.bias = LearnedBias(form.bias, self)
         square = float(self.squares.mean())
-        self.stiff = column.kappa * square > STIFF
+        self.stiff = column.kappa * square > STIFF_VARIANCE
         # A free bias is an equality that single coordinates break; the variance's multipliers can mend it.
         steady = form.bias != "free"
         self.ahead = Extrapolation(form, column, self.rows, self.v) if self.stiff or steady else None
         common = self.ahead.common / square if self.ahead is not None and self.stiff else 1.0
-        self.together = int(np.clip(SHARED / max(common, 1e-300), FEWEST, MOST))
-        self.firm, self.hold = (0.0, 0.0) if form.bias == "none" else (1.0, min(1.0, HOLD * square))
+        self.together = int(np.clip(NEIGHBOUR_SHARE / max(common, 1e-300), FEWEST_NEIGHBOURS, MOST_NEIGHBOURS))
+        self.firm, self.hold = (0.0, 0.0) if form.bias == "none" else (1.0, min(1.0, EXTRAPOLATION_HOLD * square))
         self.quiet = self.joined = self.settled = self.renew = False
         self.steady = steady
         self.problem.tau = column.mean
@@ -134,7 +134,7 @@ class CentredDual:
         order = self._order(coordinates, rng)
         self.visited += order.shape[0]
         before = self.beta.copy() if self.stiff else self.beta
-        step = max(64, int(PIECE * order.shape[0] / max(1, self.visits.entries)))
+        step = max(64, int(ENTRIES_PER_CALL * order.shape[0] / max(1, self.visits.entries)))
         for k in range(0, order.shape[0], step):
             self.visits.sweep(p, order[k : k + step])
             yield
@@ -233,10 +233,18 @@ class CentredDual:
 
         Ends when many sweeps have not halved the gap.
         """
-        best, halved, stalled, since, sweeps, patience, p = np.inf, np.inf, 0, 0, 0, LONG, self.problem
+        best, halved, stalled, since, sweeps, patience, p = (
+            np.inf,
+            np.inf,
+            0,
+            0,
+            0,
+            STALL_SWEEPS_MANY_FREE,
+            self.problem,
+        )
         lazy = LAZY
         if self.begin():
-            sweeps = FIRST_SWEEPS - 1  # the first sweep tells already which rows still move
+            sweeps = FIRST_SWEEPS_PER_REPORT - 1  # the first sweep tells already which rows still move
         while since < patience:
             yield from self.sweep(self.movable, rng)
             sweeps += 1
@@ -249,20 +257,20 @@ class CentredDual:
             best = min(best, gap)
             since = 0 if best < 0.5 * halved else since + 1
             halved = best if since == 0 else halved
-            stuck = self.ahead.stuck if self.ahead is not None and self.quiet else stalled >= PATIENCE
+            stuck = self.ahead.stuck if self.ahead is not None and self.quiet else stalled >= BIAS_STALL_SWEEPS
             if stuck and self.bias.weight > 0:
                 self.joined, p.live, p.offset = True, 1.0, 0.0
             p.lazy = lazy * best / self.s.shape[0]
             if sweeps % AGAIN == 0:
                 self.restart()
-            if sweeps >= FIRST_SWEEPS:
+            if sweeps >= FIRST_SWEEPS_PER_REPORT:
                 self.settled, self.renew = self.steady, self.steady and not self.quiet
-                patience = SHORT if self.free() <= FEW else LONG
+                patience = STALL_SWEEPS_FEW_FREE if self.free() <= FEW_FREE_ROWS else STALL_SWEEPS_MANY_FREE
                 active = np.flatnonzero(self.keep.ravel())
                 if self.quiet and 2 * active.shape[0] > self.movable.shape[0]:
-                    patience = max(patience, SHORT * (1 + INNER_SWEEPS))
+                    patience = max(patience, STALL_SWEEPS_FEW_FREE * (1 + SWEEPS_PER_REPORT))
                     continue  # full sweeps do as well
-                for _ in range(INNER_SWEEPS):
+                for _ in range(SWEEPS_PER_REPORT):
                     yield from self.sweep(active, rng)
 
     def free(self) -> int:

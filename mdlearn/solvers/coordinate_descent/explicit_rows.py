@@ -27,7 +27,7 @@ from mdlearn.solvers.systems.explicit import RowSystem
 
 VISIT = 256
 """What a visit costs beside its products, in entries: rows in random order are seldom in the cache."""
-PIECE = 1 << 24
+ENTRIES_PER_CALL = 1 << 24
 FINISH_WIDTH = 2000
 """Columns up to which the active-set finish, a matrix of that size per round, is worth trying."""
 FINISH_BELOW, FINISH_AGAIN = 1e-4, 0.1
@@ -89,7 +89,7 @@ class RowDual:
 
     def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
         """Visit the coordinates in `order`."""
-        step = max(16, PIECE // (self.kept.shape[0] + VISIT))
+        step = max(16, ENTRIES_PER_CALL // (self.kept.shape[0] + VISIT))
         for k in range(0, order.shape[0], step):
             kernels.sweep_dense(self.rows, self.problem, order[k : k + step])
             yield

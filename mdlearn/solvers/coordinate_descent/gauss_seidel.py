@@ -20,11 +20,11 @@ from mdlearn.solvers.common.warm_start import first_element
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
 
-PIECE = 256
+BLOCK_COEFFICIENTS = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""
-MOST = 50
+SWEEPS_PER_REPORT = 50
 """Most sweeps between two reports: a report costs a pass over the rows."""
-CLEAN = 1e-16
+ROUNDING_OF_SLOPES = 1e-16
 
 
 def lossless(form: MarginForm) -> bool:
@@ -33,7 +33,7 @@ def lossless(form: MarginForm) -> bool:
 
 
 def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
-    """Yield a report after 1, 1, 2, ... sweeps, at most MOST at once; end when nothing moves any more."""
+    """Yield a report after 1, 1, 2, ... sweeps, at most SWEEPS_PER_REPORT at once; end when nothing moves any more."""
     system = RowSystem(form, column)
     yield from system.setup()
     state = PrimalDual(form, column, system)
@@ -43,18 +43,18 @@ def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps
     done = 0
     while True:
         r, before = g - A @ w, w.copy()  # afresh, against drift
-        for _ in range(min(max(done, 1), MOST)):
+        for _ in range(min(max(done, 1), SWEEPS_PER_REPORT)):
             yield from _sweep(A, w, r, rng.permutation(w.shape[0]))
             done += 1
         yield make_report(state, w.copy(), nothing, state.margins(w))
-        if np.abs(w - before).max() <= CLEAN * np.abs(w).max():
+        if np.abs(w - before).max() <= ROUNDING_OF_SLOPES * np.abs(w).max():
             return
 
 
 def _sweep(A: np.ndarray, w: np.ndarray, r: np.ndarray, order: np.ndarray) -> Generator[None, None, None]:
     """Visit every coefficient once; steps of a piece solve with its lower triangle."""
-    for k in range(0, order.shape[0], PIECE):
-        piece = order[k : k + PIECE]
+    for k in range(0, order.shape[0], BLOCK_COEFFICIENTS):
+        piece = order[k : k + BLOCK_COEFFICIENTS]
         rows = A[piece]
         step = solve_triangular(rows[:, piece], r[piece], lower=True, check_finite=False)
         w[piece] += step

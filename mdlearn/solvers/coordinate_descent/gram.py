@@ -21,9 +21,9 @@ from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.dual_hessian.variance_reduced import ColumnGram
 
-PIECE = 1 << 24
+ENTRIES_PER_CALL = 1 << 24
 """Entries that one call of a kernel touches: about 10 ms."""
-HALVINGS = 40
+STEP_HALVINGS = 40
 FIRST_REACH = 0.5
 """Longest first move of a free bias, in units of margins."""
 
@@ -72,7 +72,7 @@ class GramDual:
 
     def sweep(self, order: np.ndarray) -> Generator[None, None, None]:
         """Visit the coordinates in `order`."""
-        step = max(16, PIECE // self.kept.shape[0])
+        step = max(16, ENTRIES_PER_CALL // self.kept.shape[0])
         for k in range(0, order.shape[0], step):
             kernels.sweep_gram(self.rows, self.problem, order[k : k + step])
             yield
@@ -114,7 +114,7 @@ class GramDual:
             if not np.isfinite(p).all():
                 return
             beta, caps = self.beta[t, i], self.column.caps[t, i]
-            for halving in range(HALVINGS):
+            for halving in range(STEP_HALVINGS):
                 move = np.clip(beta + 0.5**halving * p, 0.0, caps) - beta
                 # The strict upper triangle still holds H beside its factor.
                 product = blas.dsymv(1.0, L.T, move, lower=1) + (diagonal - np.diagonal(L)) * move
@@ -150,7 +150,7 @@ class GramDual:
     def _product(self, i: np.ndarray, v: np.ndarray) -> Generator[None, None, np.ndarray]:
         """H v for a vector that is zero off the rows i."""
         out = self.reduced.border * (self.reduced.omega * float(self.reduced.border[i] @ v))
-        step = max(32, PIECE // self.kept.shape[0])
+        step = max(32, ENTRIES_PER_CALL // self.kept.shape[0])
         for a in range(0, i.shape[0], step):
             out += v[a : a + step] @ self.reduced.R[i[a : a + step]]
             yield

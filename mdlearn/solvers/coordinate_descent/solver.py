@@ -35,18 +35,18 @@ from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.working_set.initialise import begun, by_working_sets, lazy
 
-FIRST_SWEEPS, INNER_SWEEPS = 5, 10
-NEWTON_STEPS = 6
+SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
+NEWTON_STEPS_PER_ROUND = 6
 """Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
-SMALL = 2000
+GRAM_ROWS = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
-RUNAWAY = 1e16
+RUNAWAY_GROWTH = 1e16
 """Growth of the objective over the least so far that only a Gram matrix lost in rounding explains."""
-PATIENCE = 20
+STALL_ROUNDS = 20
 """Rounds without progress after which rounding is taken to be reached."""
-SHORT = 5
+BIAS_CYCLE_ROUNDS = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
-ROUNDED = 1e-8
+ROUNDED_GAP = 1e-8
 """Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
 
 
@@ -203,19 +203,19 @@ class CoordinateDescent(Solver):
         if known is not None:
             yield known
         movable = np.flatnonzero(column.caps.ravel() > 0)
-        inner = INNER_SWEEPS if options["shrinking"] else 0
-        best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, FIRST_SWEEPS, 0
+        inner = SWEEPS_PER_ROUND if options["shrinking"] else 0
+        best, highest, least, stalled, sweeps, rounds = np.inf, -np.inf, np.inf, 0, SWEEPS_BEFORE_NEWTON, 0
         # Sweeps have little to add where working sets were given up.
         free = form.bias == "free" or (shared is not None and work is not None)
         if known is not None:
             sweeps, rounds = 1, 2
-        while stalled < (SHORT if free else PATIENCE):
+        while stalled < (BIAS_CYCLE_ROUNDS if free else STALL_ROUNDS):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))
             active = _can_move(dual)
             for _ in range(inner):
                 yield from dual.sweep(rng.permutation(active))
-            yield from dual.newton(min(rounds, NEWTON_STEPS))
+            yield from dual.newton(min(rounds, NEWTON_STEPS_PER_ROUND))
             report = dual.report()
             yield report
             if not movable.shape[0]:
@@ -223,7 +223,7 @@ class CoordinateDescent(Solver):
                     break
                 return
             least = min(least, abs(report.objective))
-            if report.objective > RUNAWAY * least:
+            if report.objective > RUNAWAY_GROWTH * least:
                 free = True
                 break
             gap = relative_gap(column, report.objective, report.lower_bound)
@@ -235,7 +235,7 @@ class CoordinateDescent(Solver):
         explicit = isinstance(form.features, LinearFeatures)
         if not free and explicit and form.features.width <= FINISH_WIDTH:
             yield from _finish(form, column, report.point)
-        if free or best > ROUNDED:
+        if free or best > ROUNDED_GAP:
             yield from _by_steps(form, column, shared, rng)
 
 
@@ -292,9 +292,9 @@ def _primal(form: MarginForm) -> bool:
 def _centred(form: MarginForm) -> bool:
     """Sparse rows, unless they are so few that their Gram matrix is cheaper."""
     features = form.features
-    return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > SMALL
+    return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > GRAM_ROWS
 
 
 def _through_gram(form: MarginForm) -> bool:
     features = form.features
-    return not isinstance(features, LinearFeatures) or features.n_rows <= max(SMALL, features.width)
+    return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)

@@ -18,9 +18,9 @@ from mdlearn.forms.margin import Column, MarginForm
 
 MOVES = 2
 """Earlier moves that are taken up again, at most. Orders are random, so one would not do as in conjugate gradients."""
-NOTHING = 1e-12
+ROUNDING_OF_MOVES = 1e-12
 """Length of a move, in units of e, that is rounding: w and multipliers belong together only up to that."""
-FEW = 0.1
+FEW_CHANGED_SHARE = 0.1
 """Share of the rows whose change is cheaper to add than all are to sum anew."""
 
 
@@ -82,7 +82,7 @@ class Extrapolation:
             at = np.flatnonzero(weights != known)
             if at.shape[0] == 0 and self.answering:
                 return
-        if self.common_answer is None or at.shape[0] > FEW * self.m:
+        if self.common_answer is None or at.shape[0] > FEW_CHANGED_SHARE * self.m:
             w = self.rows.adjoint(weights)
         else:
             w = w + self.rows.take(at).adjoint(weights[at] - known[at])
@@ -123,7 +123,7 @@ class Extrapolation:
         e, beta = self._settled(self.element(w, total, s, beta), total), beta.ravel().copy()
         if self.last is not None:
             move = e - self.last[0]
-            if float(move @ move) > NOTHING**2 * float(e @ e):
+            if float(move @ move) > ROUNDING_OF_MOVES**2 * float(e @ e):
                 e, beta = self._best(move, beta, *self.last)
         self.last = e, beta
         return e, beta.reshape(self.column.caps.shape)

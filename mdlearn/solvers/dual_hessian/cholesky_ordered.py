@@ -10,7 +10,15 @@ from scipy.linalg import blas
 from mdlearn.data.rows.rows import blank, copied
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.dual_hessian.hessian import PIECE, Answer, Block, PlainGram, add_border, gathered, pieces
+from mdlearn.solvers.dual_hessian.hessian import (
+    ENTRIES_PER_PIECE,
+    Answer,
+    Block,
+    PlainGram,
+    add_border,
+    gathered,
+    pieces,
+)
 
 
 class FactoredGram(PlainGram):
@@ -31,7 +39,7 @@ class FactoredGram(PlainGram):
         first[last] = False
         self.order = np.append(np.flatnonzero(first), last)
         L = yield from gathered(self.G, self.order, self.order)
-        root, step = self.root[self.order], max(32, PIECE // m)
+        root, step = self.root[self.order], max(32, ENTRIES_PER_PIECE // m)
         for a in range(0, m, step):
             rows = L[a : a + step]
             if self.constant:

@@ -14,9 +14,9 @@ import numpy as np
 from mdlearn.data.features.gram import symmetric
 from mdlearn.numerics.symmetric_eigenvalues import eigen
 
-NEGATIVE = 1e-10
+ROUNDING_OF_EIGENVALUES = 1e-10
 """Eigenvalue below 0, relative to the largest, that rounding makes."""
-WHOLE = 1000
+WHOLE_PRODUCT_ROWS = 1000
 """Rows up to which R is one product of a few milliseconds."""
 
 
@@ -41,7 +41,7 @@ class Decomposed:
         """R for one weight of the variance."""
         V = self.vectors * np.sqrt(self.values / (1.0 + kappa * self.values))
         m = V.shape[0]
-        if m <= WHOLE:
+        if m <= WHOLE_PRODUCT_ROWS:
             yield
             return V @ V.T
         return (yield from symmetric(m, m, lambda rows, columns: V[rows] @ V[columns].T))
@@ -57,6 +57,6 @@ def decompose(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[N
     yield
     values, vectors = eigen(A)
     yield
-    if values[0] < -NEGATIVE * values[-1]:
+    if values[0] < -ROUNDING_OF_EIGENVALUES * values[-1]:
         return None
     return Decomposed(counts, np.maximum(values, 0.0), vectors / root[:, None])

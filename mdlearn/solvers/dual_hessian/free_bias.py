@@ -16,7 +16,7 @@ from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.dual_hessian.hessian import Answer, Block, PlainGram, SharedGram, add_border
 
-FIRM = 1e-10
+LEAST_VARIANCE_HOLD = 1e-10
 """Least part of the variance's hold on the bias that may be left of it once coefficients answer."""
 
 
@@ -37,7 +37,7 @@ class BorderedGram:
         yield from self.inner.answer(self.tilt)
         self.lean, f = yield from self.inner.answer(self.tilt)  # the first answer is a rough one
         self.border, s = 1.0 - f, float(self.lean.sum())
-        if not s > FIRM * float(self.tilt.sum()):
+        if not s > LEAST_VARIANCE_HOLD * float(self.tilt.sum()):
             raise NotPositiveDefinite("a variance of margins that do not feel the bias")
         self.omega, self.tilted = 1.0 / s, f
         return self

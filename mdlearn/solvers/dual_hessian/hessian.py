@@ -26,24 +26,24 @@ products that find them."""
 REST = 0.3
 """kappa times the eigenvalue that is left in, up to which the bound is close enough to H."""
 ANSWERS = 30
-ROUGH, ROUNDED = 1e-9, 1e-15
+ROUGH, FIRST_RESIDUAL = 1e-9, 1e-15
 """Relative error of the first answer and of later ones: the bound has the square of it."""
 BRIEF = 1000
 """Rows up to which a product with the whole matrix takes no time that Ctrl-C could be late by."""
-PIECE = 1 << 20
+ENTRIES_PER_PIECE = 1 << 20
 """Entries of a matrix that are gathered or written at once."""
 
 
 def pieces(H: np.ndarray) -> Iterator[slice]:
     """Rows of a matrix that are written at once: Ctrl-C is seen between them."""
-    return steps(H.shape[0], PIECE // max(1, H.shape[1]))
+    return steps(H.shape[0], ENTRIES_PER_PIECE // max(1, H.shape[1]))
 
 
 def gathered(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
     """H[rows][:, columns]."""
     n = columns.shape[0]
     out, rows, columns = np.empty((rows.shape[0], n)), rows.astype(np.int64), columns.astype(np.int64)
-    step = max(16, PIECE // max(n, 1))
+    step = max(16, ENTRIES_PER_PIECE // max(n, 1))
     for start in range(0, rows.shape[0], step):
         kernels.gather(H, rows, columns, out, start, min(start + step, rows.shape[0]))
         if start + step < rows.shape[0]:
@@ -154,7 +154,7 @@ class SharedGram(ExactHessian):
         """(alpha, f) of the signed weights q."""
         if q.shape[0] > BRIEF:
             yield
-        rough, self.rough = self.rough, ROUNDED
+        rough, self.rough = self.rough, FIRST_RESIDUAL
         return self.representer(q, rough, Hq)
 
 
@@ -189,7 +189,7 @@ class DeflatedGram(PlainGram):
             W = np.ascontiguousarray(np.linalg.qr(W.T)[0].T)
             A = W * root
             KA = np.empty_like(A)
-            for part in steps(m, 32 * PIECE // m):
+            for part in steps(m, 32 * ENTRIES_PER_PIECE // m):
                 KA[:, part] = A @ self.G[:, part]
                 yield
             KA += self.constant * A.sum(axis=1)[:, None]

@@ -20,20 +20,20 @@ from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.dual_hessian.eigen import Decomposed, decompose
 
-LARGE = 1e4
+CANCELLING_FROM = 1e4
 """kappa * lam_max(P G) beyond which G - kappa V'V would cancel, and below which (I - inverse) / kappa would."""
 
 
-SEVERAL, MANY = 3, 20
+DECOMPOSED_PATH_OF_FEW_ROWS, DECOMPOSED_PATH = 3, 20
 """Problems of a path for which one eigendecomposition pays: of few rows, of more."""
-FEW, MOST = 500, 4000
+FEW_ROWS, DECOMPOSED_ROWS = 500, 4000
 """Rows that are few, and beyond which a decomposition takes too long."""
-SMALL = 0.3
+PRECONDITIONED_BELOW = 0.3
 """kappa * lam_max(P G) up to which G stands in for H."""
 
 
 def reduce_gram(
-    G: np.ndarray, constant: float, kappa: float, counts: np.ndarray, small: float = SMALL
+    G: np.ndarray, constant: float, kappa: float, counts: np.ndarray, small: float = PRECONDITIONED_BELOW
 ) -> Generator[None, None, np.ndarray | None]:
     """Return R for the kernel G + constant (2 matrices of memory beside G), or None where G may stand in for it.
 
@@ -44,7 +44,7 @@ def reduce_gram(
     size = kappa * (yield from _largest(G, constant, root)) if kappa > 0 else 0.0
     if size <= small:
         return None
-    large = size > LARGE
+    large = size > CANCELLING_FROM
     B, V = np.empty((m, m)), np.zeros((m, m))
     step = max(32, (1 << 21) // m)
     for i in range(0, m, step):
@@ -210,7 +210,7 @@ class GramMajorant(ColumnGram):
             residual = q - self.variance(f) - alpha
             if float(np.abs(residual).max()) <= target:
                 break
-            alpha = alpha + residual / (1.0 + 0.5 * SMALL)
+            alpha = alpha + residual / (1.0 + 0.5 * PRECONDITIONED_BELOW)
             f = self.gram(alpha)
         self.q, self.alpha = q, alpha
         return alpha, f
@@ -248,7 +248,7 @@ class Shared:
         known = self.decomposed
         if known is None or not np.array_equal(known.counts, column.counts):
             m = self.G.shape[0]
-            if left < (SEVERAL if m <= FEW else MANY) or m > MOST:
+            if left < (DECOMPOSED_PATH_OF_FEW_ROWS if m <= FEW_ROWS else DECOMPOSED_PATH) or m > DECOMPOSED_ROWS:
                 return None
             known = yield from decompose(self.G, self.constant, column.counts)
             if known is None:

@@ -9,13 +9,13 @@ import numpy as np
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.systems.choice import STIFF
+from mdlearn.solvers.systems.choice import STIFF_LOSS
 
 Changes = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Of multipliers, of slacks, of slacks of the upper bounds."""
-ROWS = 1 << 18
+ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""
-RUNAWAY = 1e60
+RUNAWAY_MULTIPLIER = 1e60
 """Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
 
 
@@ -36,7 +36,7 @@ class CentralPath:
         # Multipliers start inside their box, but no larger than what one row could want on its own.
         scale = state.typical_multiplier * state.typical_kink
         # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
-        self.refinements = 2 if column.caps.max() > STIFF * scale else 0
+        self.refinements = 2 if column.caps.max() > STIFF_LOSS * scale else 0
         self.beta = np.where(self.used, np.where(self.boxed, 0.5 * column.caps, scale), 0.0)
         a = state.slopes(self.z) + column.softness * self.beta
         self.s = np.maximum(a, 0.0) + state.typical_kink
@@ -105,7 +105,7 @@ class CentralPath:
         length = min(1.0, 0.99 / worst) if worst > 0 else 0.99
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
-        self.alive = largest < RUNAWAY
+        self.alive = largest < RUNAWAY_MULTIPLIER
         self._advance(dw, change, changes, length)
         yield
 
@@ -152,4 +152,4 @@ class CentralPath:
 
     def _rows(self) -> Iterator[tuple[int, int]]:
         """Ranges of rows for one call of a compiled pass."""
-        return ((rows.start, rows.stop) for rows in steps(self.z.shape[0], ROWS))
+        return ((rows.start, rows.stop) for rows in steps(self.z.shape[0], ROWS_PER_CALL))

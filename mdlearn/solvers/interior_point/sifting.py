@@ -18,26 +18,26 @@ from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
 from mdlearn.solvers.common.primal_dual import PrimalDual, RowSubset
 from mdlearn.solvers.interior_point.central_path import CentralPath
 
-FEW, PER_COLUMN = 2000, 2.5
+FEWEST_BAND_ROWS, PER_COLUMN = 2000, 2.5
 """Rows in the last band: enough that the path over them is no cheaper with less, and that their hessian is definite."""
 PAYS = 4
 """All rows over those, from which the detour pays."""
 WIDER = 2.0
 """Rows within this many half-widths of the last band are in work."""
-SAMPLE = 6000
+SAMPLE_ROWS = 6000
 """Rows of the first guess."""
 LOOK = 0.03
 """Fall of the complementarity until all rows are looked at."""
-LONGEST = 12
+STEPS_BETWEEN_LOOKS = 12
 """Steps without a look."""
-MOST = 0.5
+MOST_WORKING_SHARE = 0.5
 """Share of all rows in work from which the detour no longer pays."""
 
 
 def sifted(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:
     """A path that starts near the optimum; None where there are too few rows, or terms without a box."""
     column, features = state.column, state.form.features
-    enough = max(FEW, int(PER_COLUMN * features.width))
+    enough = max(FEWEST_BAND_ROWS, int(PER_COLUMN * features.width))
     boxed = bool(np.isfinite(column.caps).all()) and not column.softness.any()
     if not isinstance(features, LinearFeatures) or features.n_rows < PAYS * enough or not boxed:
         return None
@@ -61,13 +61,13 @@ def _near(state: PrimalDual, start: HuberStart, enough: int) -> np.ndarray:
 
 
 def _most(state: PrimalDual) -> float:
-    return min(MOST * state.column.y.shape[0], float(state.system.most_restricted))
+    return min(MOST_WORKING_SHARE * state.column.y.shape[0], float(state.system.most_restricted))
 
 
 def _guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
     """Least squares towards the kinks, over some of the rows."""
     column = state.column
-    every = max(1, column.y.shape[0] // SAMPLE)
+    every = max(1, column.y.shape[0] // SAMPLE_ROWS)
     caps = np.zeros_like(column.caps)
     caps[:, ::every] = every * column.caps[:, ::every] / state.typical_kink
     yield from state.system.factor(caps.sum(axis=0))
@@ -104,7 +104,7 @@ class SiftedPath:
         """Some steps over the rows in work, then a look at all of them."""
         path = self.path
         enough = LOOK * path.complementarity()
-        for _ in range(LONGEST):
+        for _ in range(STEPS_BETWEEN_LOOKS):
             yield from path.step()
             if not path.alive or path.complementarity() <= enough:
                 break

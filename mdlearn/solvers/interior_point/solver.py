@@ -24,13 +24,13 @@ from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
 from mdlearn.solvers.systems.choice import system_of
 
-FINISH_BELOW, FINISH_AGAIN = 1e-5, 0.03
+ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 FINISH_ANYWAY = 1e-10
 """Gap from which it is, however many rows seem to sit on a kink."""
-PATIENCE = 8
+STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
-ROUNDED = 1e-13
+ROUNDED_GAP = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
 
 
@@ -70,14 +70,14 @@ class Interior(Factoring):
 
 def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
     """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
-    best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, FINISH_BELOW
-    while path.alive and stalled < PATIENCE:
+    best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
+    while path.alive and stalled < STALL_STEPS:
         report = make_report(state, path.element, path.beta, path.z)
         yield report
         gap = relative_gap(state.column, report.objective, report.lower_bound)
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
-        falling = path.falling and gap > ROUNDED
+        falling = path.falling and gap > ROUNDED_GAP
         onward = gap < 0.9 * mark or falling or rising or np.isinf(gap)
         stalled, mark = (0, min(mark, gap)) if onward else (stalled + 1, mark)
         highest = max(highest, report.lower_bound)
@@ -86,7 +86,7 @@ def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet
             free = path.free()
             # More rows than unknowns are not all on a kink, unless rows repeat.
             if best < FINISH_ANYWAY or np.count_nonzero(free.any(axis=0)) <= path.element.shape[0]:
-                next_finish = FINISH_AGAIN * best
+                next_finish = ACTIVE_SET_GAP_FALL * best
                 yield from finish.attempt(path.element, path.beta, free)
         try:
             yield from path.step()

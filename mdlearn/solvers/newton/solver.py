@@ -30,16 +30,16 @@ from mdlearn.solvers.common.warm_start import first_element
 from mdlearn.solvers.newton.squared import SquaredTerms
 from mdlearn.solvers.systems.choice import by_rows, common_start, system_of
 
-PATIENCE = 8
+STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached."""
-CLOSE = 1e-6
+REMADE_MARGINS_GAP = 1e-6
 """Gap below which margins are made from the coefficients: sums of steps lack their last digits.
 
 Through a Gram matrix always: coefficients are long there, and a pass is little beside the factorisation."""
-ADRIFT = 1e-6
+INTERCEPT_HOLD = 1e-6
 """Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
 
-LOOSE = 1e-15
+LOOSE_INTERCEPT_SHARE = 1e-15
 """Share of the largest second derivatives below which rows hold nothing: rounding would carry the intercept away."""
 
 
@@ -91,14 +91,14 @@ class Newton(Factoring):
             D = loss.model(walk.z)
             adrift = _adrift(form, column, D)
             # The step from the same model has been made.
-            if stalled >= PATIENCE or (held is not None and not adrift and np.array_equal(D, held)):
+            if stalled >= STALL_STEPS or (held is not None and not adrift and np.array_equal(D, held)):
                 break
             held = D
             if adrift:
-                D = ADRIFT * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
+                D = INTERCEPT_HOLD * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
             try:
                 yield from system.factor(D.sum(axis=0))
-                moved = walk.step(D, anew=gap < CLOSE or stalled > 0 or not by_rows(form))
+                moved = walk.step(D, anew=gap < REMADE_MARGINS_GAP or stalled > 0 or not by_rows(form))
             except NotPositiveDefinite:
                 break
             if not np.isfinite(moved):
@@ -174,7 +174,7 @@ def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
     """
     pulled = column.mean > 0 or any(t.kind != "squared" for t in column.terms)
     firm = max((t.steepest for t in column.terms), default=0.0) * column.total
-    return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE * firm
+    return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE_INTERCEPT_SHARE * firm
 
 
 def _step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:

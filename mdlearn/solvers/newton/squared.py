@@ -8,7 +8,7 @@ from mdlearn._solvers import hinges
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.line_search import minimum
 
-EXACT = 1e-12
+SLOPE_ROUNDING = 1e-12
 """Share of the slope at the beginning that rounding may leave at the minimum."""
 
 
@@ -41,4 +41,4 @@ class SquaredTerms:
             rise, curvature = hinges.along(z, dz, self.column.counts, self.offset, self.terms, t)
             return t * bend + rise, bend + curvature
 
-        return minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, EXACT)
+        return minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, SLOPE_ROUNDING)

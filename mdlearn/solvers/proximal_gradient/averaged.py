@@ -15,17 +15,17 @@ import numpy as np
 
 from mdlearn.forms.joint.decision_values import Scores
 from mdlearn.forms.joint.point import CompositeEvaluation
-from mdlearn.numerics.line_search import FAR, TRIALS
+from mdlearn.numerics.line_search import FAR_LENGTH, TRIALS
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.smooth_losses import CLOSE, LONG
+from mdlearn.solvers.common.smooth_losses import LINE_SEARCH_SLOPE, TELLING_STEP
 from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, conjugate
 from mdlearn.solvers.proximal_gradient.preconditioner import Preconditioner
 
-TRACE, RAISE, RAISES = 1e-13, 1e3, 4
+FIRST_SHIFT, RAISE, SHIFT_RAISES = 1e-13, 1e3, 4
 """Share of the diagonal that holds directions without curvature, and how often it may grow by which factor."""
 RESOLVED = 1e-5
 """Distance, relative to decision values, below which rounding would show in a difference of slopes."""
-PATIENCE = 3
+STALL_STEPS = 3
 """Steps that lower neither objective nor slope after which no more are taken."""
 
 
@@ -45,7 +45,7 @@ def descend(
         lowest, flattest = min(lowest, value), min(flattest, steep)
         assert look.scores is not None
         fine = reach > RESOLVED * (1.0 + float(np.abs(look.scores).max()))
-        if stalled >= PATIENCE or not steep:
+        if stalled >= STALL_STEPS or not steep:
             return look.W
         D = problem.curvatures(look.scores, reach if fine else 0.0)
         if preconditioner is None:
@@ -57,10 +57,10 @@ def descend(
             return look.W
         U = problem.scores(V)
         t = _length(problem, look, V, U)
-        if not 0.0 < t < FAR:
+        if not 0.0 < t < FAR_LENGTH:
             return look.W
         moved = t * float(np.sqrt(2.0 * np.square(U).mean()))
-        reach = moved if t > LONG else max(0.25 * reach, min(reach, moved))
+        reach = moved if t > TELLING_STEP else max(0.25 * reach, min(reach, moved))
         look = problem.settle(look.W + t * V)
         yield None
 
@@ -73,8 +73,8 @@ def _solved(H: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     scale = np.divide(1.0, np.sqrt(np.abs(diagonal)), out=np.zeros_like(diagonal), where=diagonal > 0)
     H *= scale[:, None]
     H *= scale
-    share = TRACE
-    for _ in range(RAISES):
+    share = FIRST_SHIFT
+    for _ in range(SHIFT_RAISES):
         H[np.diag_indices_from(H)] = 1.0 + share
         try:
             factor = cho_factor(H, lower=True, check_finite=False)
@@ -118,7 +118,7 @@ def _length(problem: Scores, look: CompositeEvaluation, V: np.ndarray, U: np.nda
     low, below, high, above, t, side = 0.0, start, np.inf, 0.0, 1.0, 0
     for _ in range(TRIALS):
         value = slope(t)
-        if abs(value) <= CLOSE * abs(start) or t > FAR:
+        if abs(value) <= LINE_SEARCH_SLOPE * abs(start) or t > FAR_LENGTH:
             break
         if value < 0.0:
             low, below, above, side = t, value, 0.5 * above if side < 0 else above, -1

@@ -21,7 +21,7 @@ from mdlearn.solvers.proximal_gradient.averaged import descend
 from mdlearn.solvers.proximal_gradient.newton_steps import Finish
 from mdlearn.solvers.proximal_gradient.row_axes import Axes, narrowed
 
-SHARES = (0.9, 0.98, 0.995)
+ANCHOR_SHARES = (0.9, 0.98, 0.995)
 """Shares of the penalty with which the anchor is looked for; close to where no optimum is left, only large ones do."""
 LESS_STEEP = 0.999
 """Steepness below which a tangent serves; a search goes on until it is half-way to its share."""
@@ -29,13 +29,13 @@ LONGEST_LOOSE = 1000
 """Steps of a search."""
 FALLEN = 1e3
 """Depth, in units of the objective at W = 0, at which there seems to be no optimum."""
-STEADY = 5
+STEADY_SUPPORT_STEPS = 5
 """Steps without a change of the rows that are 0 after which Newton steps are worth a try."""
 FORGET = 20
 """Steps between two tries."""
 STEEPER = 8.0
 """Factor of L when a step led astray."""
-PATIENCE = 500
+STALL_STEPS = 500
 """Steps without a smaller gap or objective after which rounding is taken to be reached."""
 
 
@@ -81,7 +81,7 @@ class Accelerated:
                 since = 0 if better else since + 1
                 best, gap = min(best, report.objective), min(gap, report.objective - report.lower_bound)
             yield report
-            if since >= PATIENCE:
+            if since >= STALL_STEPS:
                 return
 
     def begin(self) -> Reports:
@@ -93,7 +93,7 @@ class Accelerated:
         if not problem.needs_anchor:
             self._take_start()
             return
-        for share in SHARES:
+        for share in ANCHOR_SHARES:
             yield from self._loosely(share)
             if self.anchor is not None:
                 break
@@ -132,7 +132,7 @@ class Accelerated:
         problem, state, finish = self.problem, self.state, Finish(self.problem)
         if isinstance(problem, Scores) and problem.averages:
             state.W = state.Q = yield from descend(problem, state.W, self.report)
-        steady, next_try = 0, STEADY
+        steady, next_try = 0, STEADY_SUPPORT_STEPS
         while True:
             look = problem.settle(state.Q)
             if self._astray(look):
@@ -144,7 +144,7 @@ class Accelerated:
             self._advance(look)
             steady = steady + 1 if np.array_equal(before, state.W.any(axis=1)) else 0
             next_try -= 1
-            if steady >= STEADY and next_try <= 0:
+            if steady >= STEADY_SUPPORT_STEPS and next_try <= 0:
                 better = yield from finish.improve(problem.settle(state.W), state.L, self.report)
                 if better is None:
                     return

@@ -14,11 +14,11 @@ FORCING, FINEST = 0.01, 1e-8
 """Relative residuals of the first linear systems and of the last."""
 PRODUCTS = 100
 """Most products with the second derivative per step."""
-PATIENCE = 4
+STALL_STEPS = 4
 """Steps that leave the slope as it is, after which no more are taken."""
-CLOSE = 1e-4
+LAST_STEP_SLOPE = 1e-4
 """Share of its parts that a slope is when the next step is the last, or nearly so."""
-ROUNDING = 1e-12
+ROUNDING_OF_SLOPES = 1e-12
 """Share of its parts that a slope is when rounding is taken to be reached."""
 SINGULAR = 1e-11
 """Pivot or eigenvalue, in units of the diagonal, below which columns are taken to depend on each other."""
@@ -46,20 +46,20 @@ class Finish:
             stalled = 0 if residual < 0.5 * best else stalled + 1
             best = min(best, residual)
             found = None
-            if stalled < PATIENCE:
+            if stalled < STALL_STEPS:
                 step = yield from self._direction(look)
                 found = None if step is None else (yield from self._along(look, step, L))
             if found is None:
                 # Rounding, or a model that does not hold here.
                 if not told:
                     yield report(look)
-                return None if residual <= ROUNDING * size else look.W
+                return None if residual <= ROUNDING_OF_SLOPES * size else look.W
             # Rows change sides by a proximal step only.
             W = problem.prox(found.W - problem.slope(found) / L, 1.0 / L)
             same = np.array_equal(W.any(axis=1), found.W.any(axis=1))
             look = found if same else problem.settle(W)
             # Close to the end the next step costs little and takes decision values to their last digits.
-            told = not told or self._residual(look) > CLOSE * size
+            told = not told or self._residual(look) > LAST_STEP_SLOPE * size
             if told:
                 yield report(look)
 

@@ -8,7 +8,7 @@ from mdlearn.forms.composite import Composite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
-ROUNDING = 1e-10
+ROUNDING_OF_VALUES = 1e-10
 """Difference of two values, in units of the larger one and that at W = 0, that counts as rounding."""
 
 
@@ -36,7 +36,7 @@ def paper(problem: Composite, l0: float, sigma: float) -> Steps:
             step = found.W - look.W
             model = value + float((step * gradient).sum()) + 0.5 * l * float((step * step).sum())
             miss = problem.smooth(found) - model
-            if miss <= (ROUNDING * (abs(value) + abs(problem.at_zero)) if l >= cap else 0.0):
+            if miss <= (ROUNDING_OF_VALUES * (abs(value) + abs(problem.at_zero)) if l >= cap else 0.0):
                 break
             l = min(sigma * l, cap) if l < cap else sigma * l
         W, before = found.W, W

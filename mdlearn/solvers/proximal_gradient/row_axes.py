@@ -16,7 +16,7 @@ from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import Scores
 from mdlearn.solvers.common.orthogonal import Reflections
 
-AFFORDABLE = 4e9
+FACTORED_OPERATIONS = 4e9
 """Operations of the factorisation up to which it is worth its price: some tenths of a second."""
 
 
@@ -47,7 +47,13 @@ def narrowed(problem: Composite) -> Generator[None, None, tuple[Composite, Axes 
         return problem, None
     m, d = problem.rows.shape
     ridge = problem.ridge[:d]
-    if m >= d or 4.0 * m * m * d > AFFORDABLE or problem.beta.any() or not ridge[0] > 0 or (ridge != ridge[0]).any():
+    if (
+        m >= d
+        or 4.0 * m * m * d > FACTORED_OPERATIONS
+        or problem.beta.any()
+        or not ridge[0] > 0
+        or (ridge != ridge[0]).any()
+    ):
         return problem, None
     columns = np.empty((d, m), order="F")
     for span in problem.rows.spans():

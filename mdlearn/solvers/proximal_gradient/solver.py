@@ -23,7 +23,7 @@ from mdlearn.solvers.proximal_gradient.fista import Accelerated
 from mdlearn.solvers.proximal_gradient.published import paper
 from mdlearn.solvers.proximal_gradient.stochastic import batches
 
-LARGEST = float(np.finfo(float).max)
+LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 class APG(Solver):
@@ -61,8 +61,10 @@ class APG(Solver):
         options = super().check_options(given)
         if not isinstance(options["paper"], (bool, np.bool_)):
             raise TypeError(f"solver option paper needs to be True or False; got {options['paper']!r}")
-        options["l0"] = check_number(options["l0"], "solver option l0", low=0.0, high=LARGEST, strict=True)
-        options["sigma"] = check_number(options["sigma"], "solver option sigma", low=1.0, high=LARGEST, strict=True)
+        options["l0"] = check_number(options["l0"], "solver option l0", low=0.0, high=LARGEST_FLOAT, strict=True)
+        options["sigma"] = check_number(
+            options["sigma"], "solver option sigma", low=1.0, high=LARGEST_FLOAT, strict=True
+        )
         options["epochs"] = check_number(options["epochs"], "solver option epochs", low=1, integer=True)
         if options["batch"] is not None:
             options["batch"] = check_number(options["batch"], "solver option batch", low=1, integer=True)

@@ -12,14 +12,14 @@ from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.orthogonal import STIFF
+from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import decompose
 from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
 from mdlearn.solvers.quadratic.columns import steepness
 from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
 from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, unsuited
 
-LARGEST = 3000
+DECOMPOSED_ROWS = 3000
 """Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
 
 
@@ -49,7 +49,7 @@ class Decompositions:
         found = replace(self, gram=gram)
         if gram is not None:
             return (yield from found._of_kernel(form, gram))
-        if form.features.width > LARGEST:
+        if form.features.width > DECOMPOSED_ROWS:
             return found
         found = yield from found._of_basis(form)
         if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
@@ -59,8 +59,8 @@ class Decompositions:
                 others = tuple(one for one in found.rows if not _alike(one[0], column))
                 spectrum = yield from spectrum_of(form, [column])
                 # By squares up to some weight, beyond it by the rows themselves.
-                stiff = steepest(column) * float(spectrum.values.sum()) > STIFF
-                most = np.inf if stiff else STIFF / max(float(spectrum.values.sum()), 1e-300)
+                stiff = steepest(column) * float(spectrum.values.sum()) > STIFF_STACK
+                most = np.inf if stiff else STIFF_STACK / max(float(spectrum.values.sum()), 1e-300)
                 found = replace(found, rows=(*others, (column, most, spectrum)))
         return found
 
@@ -82,7 +82,7 @@ class Decompositions:
     def _of_kernel(self, form: MarginForm, G: np.ndarray) -> Generator[None, None, Decompositions]:
         counts = form.columns[0].counts
         known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
-        if known or self.fails or form.ridge == 0 or form.offsets or G.shape[0] > LARGEST:
+        if known or self.fails or form.ridge == 0 or form.offsets or G.shape[0] > DECOMPOSED_ROWS:
             return self
         decomposed = yield from decompose(G, float(form.bias == "regularized"), counts)
         if decomposed is None:

@@ -19,13 +19,13 @@ from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.systems.choice import by_rows, system_of
 from mdlearn.solvers.systems.explicit import RowSystem
 
-REFINEMENTS = 4
+MOST_REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
-SEVERAL = 4
+DECOMPOSED_PATH = 4
 """Problems of a path for which one decomposition pays."""
-ROUNDED = 1e-15
+ROUNDING_OF_SUMS = 1e-15
 """Share of the multipliers' sizes within which their sum is 0 but for rounding."""
-BLURRED = 1e-7
+BLURRED_GAP = 1e-7
 """Gap above which slopes at rounded margins are taken to lack digits."""
 
 
@@ -68,7 +68,7 @@ class Direct(Factoring):
     ) -> Generator[None, None, Any]:
         """Decompose once what several forms have in common."""
         shared = yield from self.prepare(form, options)
-        if not isinstance(before, Decompositions) and left < SEVERAL:
+        if not isinstance(before, Decompositions) and left < DECOMPOSED_PATH:
             return shared
         return (yield from (before or Decompositions()).extended(form, shared))
 
@@ -101,10 +101,10 @@ class Direct(Factoring):
         element, z = np.zeros(system.size), np.zeros_like(column.y)
         beta = column.slopes(z)
         residual = state.residual(element, beta)
-        if form.bias == "free" and abs(residual[-1]) <= ROUNDED * float(np.abs(state.multipliers(beta)).sum()):
+        if form.bias == "free" and abs(residual[-1]) <= ROUNDING_OF_SUMS * float(np.abs(state.multipliers(beta)).sum()):
             residual[-1] = 0.0  # nothing but rounding would move an intercept that the loss hardly holds
         size = np.inf
-        for _ in range(1 + REFINEMENTS):
+        for _ in range(1 + MOST_REFINEMENTS):
             now = float(np.abs(residual).max())
             if not now < 0.5 * size:
                 return
@@ -120,7 +120,7 @@ class Direct(Factoring):
             residual = state.residual(element, beta)
             stand_for = element - residual / system.metric
             report = report_without_pass(state, element, z, beta, column.spread(z), stand_for)
-            if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED:
+            if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED_GAP:
                 own = make_report(state, element, own_multipliers(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)
             yield report

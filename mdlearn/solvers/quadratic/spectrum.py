@@ -22,7 +22,7 @@ from scipy.linalg import qr, svd
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.symmetric_eigenvalues import eigen
-from mdlearn.solvers.common.orthogonal import LARGEST, STIFF
+from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
 from mdlearn.solvers.quadratic.columns import along_margins, quadratic, steepness
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
@@ -158,7 +158,7 @@ def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None
     steepest = max(column.kappa + float(steepness(column).sum(axis=0).max() / first.counts.max()) for column in columns)
     m = form.features.n_rows
     left = None
-    if steepest * float(np.trace(C)) > STIFF and (m + system.size) * system.size <= LARGEST:
+    if steepest * float(np.trace(C)) > STIFF_STACK and (m + system.size) * system.size <= STACK_ENTRIES:
         values, vectors, left = yield from _by_rows(system, intercept, scale)
     else:
         values, vectors = eigen(C)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.stochastic.solver import LARGEST, SGD
+from mdlearn.solvers.stochastic.solver import DIVERGED_NORM, SGD
 from mdlearn.solvers.stochastic.task import StochasticTask, Stream, Track, calibrate
 
 
@@ -76,7 +76,7 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
     d, walk = state.w.shape[0], track.walk
     w, summed = walk.scale * u[:d], total[:d] + walk.carried * u[:d]
     with np.errstate(over="ignore", invalid="ignore"):
-        diverged = not float(w @ w) < LARGEST
+        diverged = not float(w @ w) < DIVERGED_NORM
     if diverged:
         raise ValueError(
             f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"

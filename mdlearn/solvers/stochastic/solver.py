@@ -22,8 +22,8 @@ from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.stochastic.task import StochasticTask, Stream, calibrate
 
-FINITE = float(np.finfo(float).max)
-LARGEST = 1e200
+LARGEST_FLOAT = float(np.finfo(float).max)
+DIVERGED_NORM = 1e200
 """Squared norm beyond which steps have diverged: objective and bound would overflow."""
 
 
@@ -60,7 +60,9 @@ class SGD(Solver):
         options = super().check_options(given)
         options["epochs"] = check_number(options["epochs"], "solver option epochs", low=1, integer=True)
         if options["eta0"] is not None:
-            options["eta0"] = check_number(options["eta0"], "solver option eta0", low=0.0, high=FINITE, strict=True)
+            options["eta0"] = check_number(
+                options["eta0"], "solver option eta0", low=0.0, high=LARGEST_FLOAT, strict=True
+            )
         if options.get("t0") is not None:
             options["t0"] = check_number(options["t0"], "solver option t0", low=0, high=2.0**62, integer=True)
         return options
@@ -93,7 +95,7 @@ class SGD(Solver):
                 yield None
             w, b, alpha = task.split(track.current())
             with np.errstate(over="ignore", invalid="ignore"):
-                diverged = not float(w @ w) + b * b < LARGEST
+                diverged = not float(w @ w) + b * b < DIVERGED_NORM
             if diverged and not may_restart:
                 raise ValueError(
                     f"the steps diverge with eta0={eta0:.3g}; give a smaller solver option eta0, or scale the features"

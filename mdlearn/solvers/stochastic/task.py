@@ -16,11 +16,11 @@ from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column, MarginForm
 
-SAMPLE = 1000
+STEP_SIZE_ROWS = 1000
 """Rows on which the first step size is chosen."""
 DOUBLINGS = 60
 """Most halvings or doublings of the first step size."""
-PIECE = 1 << 21
+ENTRIES_PER_CALL = 1 << 21
 """Entries of rows that one call of the kernel reads: about 20 ms."""
 
 
@@ -90,7 +90,7 @@ class StochasticTask:
         else:
             assert isinstance(self.rows, DenseRows)
             self._walk, entries = partial(walk_dense, self.rows.X), self.rows.shape[1]
-        self.piece = max(1, int(PIECE / (2.0 * entries + 16.0)))
+        self.piece = max(1, int(ENTRIES_PER_CALL / (2.0 * entries + 16.0)))
 
     def start(self, eta0: float, t0: int) -> Track:
         """Return a track at w = 0."""
@@ -161,7 +161,7 @@ def calibrate(task: StochasticTask, draw: Stream, n: int, steps: int) -> Generat
     Such an average prefers longer steps than a run that averages longer, so the choice shrinks by the fourth root of
     the ratio of the lengths.
     """
-    i, j = draw(min(SAMPLE, n))
+    i, j = draw(min(STEP_SIZE_ROWS, n))
     length = i.shape[0]
 
     def cost(eta0: float) -> Generator[None, None, float]:

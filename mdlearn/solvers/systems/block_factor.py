@@ -19,7 +19,7 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.systems.explicit import Map
 
-FEW = 64
+COMPILED_BLOCK_ROWS = 64
 """Rows of a block up to which compiled loops are faster than BLAS, which is called from Python."""
 LOOPS = 1 << 24
 """Multiplications of compiled loops at once: some milliseconds."""
@@ -122,7 +122,7 @@ def factored(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFacto
     used = np.flatnonzero(root)
     ends = np.searchsorted(used, layout.starts)
     n = np.diff(ends)
-    few = n <= min(FEW, rows.width - 1)
+    few = n <= min(COMPILED_BLOCK_ROWS, rows.width - 1)
     packed = yield from _packed(rows.F, root, used, few, n)
     lost: np.ndarray | list[int] = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
     if len(lost) > 0:

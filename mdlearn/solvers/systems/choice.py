@@ -14,9 +14,9 @@ from mdlearn.solvers.systems.block_system import BlockSystem
 from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
 from mdlearn.solvers.systems.stacked_qr import StackedSystem
 
-NARROW = 300
+EXPLICIT_COLUMNS = 300
 """Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
-STIFF = 1e4
+STIFF_LOSS = 1e4
 """Slope (or box width) of a loss, in units of a typical multiplier, beyond which linear systems are ill-conditioned."""
 STACKED_LIMIT = 2e7
 """Rows times columns squared up to which such systems are solved by QR."""
@@ -27,7 +27,7 @@ def blockwise(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
         return False
-    rows, most = features.rows, max(features.n_rows, NARROW)
+    rows, most = features.rows, max(features.n_rows, EXPLICIT_COLUMNS)
     alone = isinstance(rows, BlockRows) and rows.separate and rows.width <= most
     return alone and all(column.kappa == 0 for column in form.columns)
 
@@ -35,7 +35,7 @@ def blockwise(form: MarginForm) -> bool:
 def by_rows(form: MarginForm) -> bool:
     """Whether matrices of the size of the columns are made, rather than of the rows."""
     features = form.features
-    few = features.width <= max(features.n_rows, NARROW) or blockwise(form)
+    few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or blockwise(form)
     # Without a ridge, w need not be a combination of rows.
     return isinstance(features, LinearFeatures) and (few or form.ridge == 0)
 
@@ -66,7 +66,7 @@ def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) ->
     if isinstance(shared, np.ndarray):
         return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width
-    stacked = form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF * typical_multiplier(form)
+    stacked = form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF_LOSS * typical_multiplier(form)
     if not stacked and blockwise(form):
         return BlockSystem(form, column, shared)
     return StackedSystem(form, column) if stacked else RowSystem(form, column)

@@ -15,17 +15,17 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, RowsInMemory, steps
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.proof import TINY
+from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.systems.weighted_gram import Centring, RunningSum, Work, add_outer, copy_lower, mirror
 
 Map = Callable[[np.ndarray], np.ndarray]
-LOST = 1e-8
+LOST_DIGITS = 1e-8
 """Difference of 1 and a sum close to it that has lost half its digits."""
 PASS_ROWS = 1 << 19
 """Rows of which numbers are changed at once: some milliseconds."""
-HOLD = 1e-10
+UNRIDGED_SHIFT = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
 
 
@@ -133,7 +133,7 @@ class RowSystem:
         if self.loose:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
-            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + HOLD) * diagonal, 1.0)
+            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + UNRIDGED_SHIFT) * diagonal, 1.0)
         elif self.bias and M[-1, -1] == 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
         self.L = yield from cholesky.cholesky_shifted(M)
@@ -228,8 +228,8 @@ class GramSystem:
             q = self._smooth(p)
             weight, through = column.kappa / column.total, self._gram(q)
             left = 1.0 - weight * float(p @ through)
-            if left < LOST:  # the same without a difference, because (I + T G) q = p
-                left = max(float(column.y @ (q + D * through)) / column.total, TINY)
+            if left < LOST_DIGITS:  # the same without a difference, because (I + T G) q = p
+                left = max(float(column.y @ (q + D * through)) / column.total, SMALLEST_NORMAL)
             self.rank_one = (q, p, weight / left)
         if self.bias:
             ones = T - (column.kappa * column.label_mean) * p

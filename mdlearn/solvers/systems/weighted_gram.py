@@ -16,17 +16,17 @@ SYRK = cython_blas.__pyx_capi__["dsyrk"]
 Work = Generator[None, None, None]
 PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
-WIDE = 1024
+PANEL_ROWS = 1024
 """Rows of the panels of a large matrix."""
 SPARSE = 0.2
 """Share of stored entries in sparse rows up to which single products are fewer than BLAS makes up for."""
 SPARSE_PRODUCTS = 1 << 24
 """Products of one piece of sparse rows: about 20 ms."""
-NEAR = 0.5
+UPDATED_WEIGHTS_SHARE = 0.5
 """Changed weights, in units of those that are used, up to which a sum is brought up to date."""
 ALIKE = 1e-15
 """Relative difference of two weights that rounding makes."""
-LOST = 16.0
+DIAGONAL_FALL = 16.0
 """By how much the diagonal may fall from its highest before a sum is made anew: what was taken out left rounding."""
 
 
@@ -84,7 +84,7 @@ def _few_entries(rows: CsrRows) -> bool:
 
 def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:
     """Add weight B'B to the lower triangle of M, of a large one by panels: Ctrl-C is seen between them."""
-    for part in steps(M.shape[0], WIDE):
+    for part in steps(M.shape[0], PANEL_ROWS):
         products.add_dense(B[:, part], weight, M[part, part], SYRK)
         if part.start:
             M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
@@ -150,13 +150,13 @@ class RunningSum:
         """Go to other weights >= 0."""
         last, self.D = self.D, None  # an interrupted change leaves nothing to go on from
         change = None if last is None else D - last
-        if change is None or np.count_nonzero(change) > NEAR * np.count_nonzero(D):
+        if change is None or np.count_nonzero(change) > UPDATED_WEIGHTS_SHARE * np.count_nonzero(D):
             yield from self._anew(D)
         else:
             yield from add_outer(self.rows, self.bias, np.maximum(change, 0.0), self.M)
             np.maximum(self.highest, np.diagonal(self.M), out=self.highest)
             yield from add_outer(self.rows, self.bias, np.minimum(change, 0.0), self.M)
-            if not (LOST * np.diagonal(self.M) >= self.highest).all():
+            if not (DIAGONAL_FALL * np.diagonal(self.M) >= self.highest).all():
                 yield from self._anew(D)
         self.D = D.copy()  # the caller may write the next weights into the same array
 

@@ -21,24 +21,24 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.dual_hessian.hessian import Answer, Block, gathered
 
-PIECE = 1 << 23
+ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
-FIRST = 0.1
+FIRST_VIOLATION = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
-COARSE, FINE = 1e-3, 1e-6
+COARSE, FIRST_INNER_TOLERANCE = 1e-3, 1e-6
 """What a working set is solved to at most, in units of margins, where new rows enter and where none do."""
-MANY = 0.05
+MANY_NEW_ROWS_SHARE = 0.05
 """Share of the rows beyond which those that need new columns of the Hessian are many."""
-NEAR, CLOSE = 0.15, 0.01
+LEAST_KINK_DISTANCE, FIRST_KINK_DISTANCE = 0.15, 0.01
 """Most and least distance of margins from their kinks at which rows at a bound belong to the working set."""
-BUDGET, LONGER, LONGEST = 4, 5, 100
+BUDGET, GREEDY_STEPS_GROWTH, GREEDY_STEPS_PER_ROW = 4, 5, 100
 """Greedy steps per row of a working set, after which a Newton step is tried; how many times as many after every such
 step, and the most: on a nearly singular block Newton steps gain little."""
 EASY = 2
 """Newton steps after which a working set counts as laborious, and other rows should have their turn soon."""
-NEWTON, FIXES, HALVINGS = 8, 3, 30
+NEWTON, FIXES, STEP_HALVINGS = 8, 3, 30
 """Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
-ROUNDS, PATIENCE = 60, 4
+MOST_ROUNDS, STALL_ROUNDS = 60, 4
 """Most rounds, and rounds without progress after which sweeps take over."""
 ONWARD, RISE = 0.8, 0.02
 """What progress leaves of the gap, or adds to the lower bound."""
@@ -102,7 +102,7 @@ class SignedDual:
         u, n = self.u[rows].copy(), H.shape[0]
         box = kernels.Box(H, border, omega, self.soft[rows], self.low[rows], self.high[rows], u, e, np.empty((4, n)))
         steps = kernels.pairs if self.paired else kernels.doubles
-        most, left = max(64, PIECE // n), budget * n
+        most, left = max(64, ENTRIES_PER_CALL // n), budget * n
         while left > 0:
             count = steps(box, min(most, left), enough)
             left -= count
@@ -162,12 +162,12 @@ class WorkingSets(SignedDual):
         e = self.target.copy()
         if self.pull.any():
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
-        yield from self.climb(R, slice(None), e, FIRST * self.scale, border, omega)
+        yield from self.climb(R, slice(None), e, FIRST_VIOLATION * self.scale, border, omega)
 
     def run(self) -> Steps:
         """Yield a report per round; end where rounds no longer help."""
         least, highest, mark, stalled = np.inf, -np.inf, np.inf, 0
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ROUNDS):
             self.settle()
             product = None if self.known is None else self.target - self.known - self.soft * self.u
             self.known = None
@@ -182,7 +182,7 @@ class WorkingSets(SignedDual):
             least, highest = min(least, report.objective), max(highest, report.lower_bound)
             gap = relative_gap(self.column, least, highest)
             stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
-            if stalled >= PATIENCE:
+            if stalled >= STALL_ROUNDS:
                 return
             yield from self.improve(e)
 
@@ -206,11 +206,11 @@ class WorkingSets(SignedDual):
         """Choose a working set at the gradient e, `only` among some rows, and solve on it."""
         violation = self.violation(e)
         worst = float(violation.max())
-        near = float(np.clip(2.0 * worst, CLOSE * self.scale, NEAR * self.scale))
+        near = float(np.clip(2.0 * worst, FIRST_KINK_DISTANCE * self.scale, LEAST_KINK_DISTANCE * self.scale))
         free = (self.u > self.low) & (self.u < self.high)
         cheap = self.hessian.cheap
         new = (violation > 0) & ~cheap
-        many = np.count_nonzero(new) > MANY * new.shape[0]
+        many = np.count_nonzero(new) > MANY_NEW_ROWS_SHARE * new.shape[0]
         if many:
             # Most of them stop violating once the worst are settled.
             new &= violation > self.hessian.dear * worst
@@ -222,14 +222,14 @@ class WorkingSets(SignedDual):
         g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
         # What the block leaves out need not be solved further than it changes things.
         good = self.hessian.settles * worst
-        enough = max(min(good, (COARSE if many else FINE) * self.scale), 1e-14 * self.scale)
+        enough = max(min(good, (COARSE if many else FIRST_INNER_TOLERANCE) * self.scale), 1e-14 * self.scale)
         left, budget = (yield from self.climb(H, rows, g, enough, zeros, 0.0)), BUDGET
         for attempt in range(NEWTON):
             enough = enough if attempt < EASY else max(enough, good)
             if left <= enough:
                 return
             yield from self.newton(H, rows, g)
-            budget = min(LONGER * budget, LONGEST)
+            budget = min(GREEDY_STEPS_GROWTH * budget, GREEDY_STEPS_PER_ROW)
             left = yield from self.climb(H, rows, g, enough, zeros, 0.0, budget)
 
     def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
@@ -275,7 +275,7 @@ class WorkingSets(SignedDual):
     ) -> Generator[None, None, None]:
         """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
         u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
-        length, tries = 1.0, HALVINGS
+        length, tries = 1.0, STEP_HALVINGS
         if self.paired:
             room = np.where(direction > 0, high - u, np.where(direction < 0, low - u, 0.0))
             moving = direction != 0

@@ -18,7 +18,7 @@ from mdlearn.solvers.working_set.block_ascent import WorkingSets, suits
 from mdlearn.solvers.working_set.path_newton import begun_near
 from mdlearn.solvers.working_set.subsample_start import SubsampleStart
 
-FEW = 1000
+WHOLE_GRAM_ROWS = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
 MUCH = 0.45
 """Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
@@ -37,7 +37,7 @@ def lazy(form: MarginForm) -> bool:
     if others or not isinstance(features, KernelFeatures) or features.ready:
         return False
     sparse = column.kappa == 0 and not column.pull.any() and suits(form, column)
-    return sparse and features.kernel.plain and features.n_rows > FEW
+    return sparse and features.kernel.plain and features.n_rows > WHOLE_GRAM_ROWS
 
 
 def from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:

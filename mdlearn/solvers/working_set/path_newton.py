@@ -15,15 +15,15 @@ import mdlearn._solvers.faces as kernels
 from mdlearn.forms.warm_start import Start
 from mdlearn.solvers.common.warm_start import guesses, margins
 from mdlearn.solvers.dual_hessian.hessian import BRIEF, PlainGram, SharedGram
-from mdlearn.solvers.working_set.block_ascent import FINE, WorkingSets
+from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSets
 
-STEPS = 8
+MOST_NEWTON_STEPS = 8
 """Newton steps after which working sets take over."""
-FEW, SHARE = 20, 0.5
+LEAST_LEAVING_ROWS, LEAVING_SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
 FREED = 2.0
 """Free rows, in units of those that margins tell, beyond which a start is not taken between two guesses."""
-TRACE = 1e-13
+DIAGONAL_SHIFT = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
 
@@ -47,7 +47,7 @@ def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[
         yield from work.improve(e - work.shift(e))
         return True
     e = yield from _newton(work, hessian, e)
-    if float(work.violation(e).max()) > FINE * work.scale:
+    if float(work.violation(e).max()) > FIRST_INNER_TOLERANCE * work.scale:
         yield from work.improve(e)
     else:
         work.known = e
@@ -78,18 +78,18 @@ def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Star
 
 def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Newton steps from the gradient e; return the gradient where they end."""
-    m, fine = e.shape[0], FINE * work.scale
+    m, fine = e.shape[0], FIRST_INNER_TOLERANCE * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
     e, work.u = e.copy(), work.u.copy()
     face = kernels.Face(hessian.R, border, omega, *box, work.u, e, np.empty(m, dtype=np.int64), np.empty((2, m)))
-    for _ in range(STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         n = kernels.rows(face)
         if face.worst <= fine:
             break
-        if face.entering > max(FEW, SHARE * face.free):
+        if face.entering > max(LEAST_LEAVING_ROWS, LEAVING_SHARE * face.free):
             break  # most of them will turn round once the worst are settled
         A, sides = np.empty((n, n)), np.empty((2, n))
-        kernels.system(face, A, sides, TRACE)
+        kernels.system(face, A, sides, DIAGONAL_SHIFT)
         if m > BRIEF:
             yield
         L, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)

@@ -12,10 +12,10 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
 from mdlearn.solvers.dual_hessian.hessian import SharedGram
 from mdlearn.solvers.dual_hessian.variance_reduced import reduce_gram
-from mdlearn.solvers.working_set.block_ascent import FIRST, SignedDual
+from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual
 
-SHARE, LEAST, MOST = 4, 200, 800
-"""One row in SHARE, but no fewer than LEAST and no more than MOST."""
+SAMPLING_STRIDE, LEAST_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 4, 200, 800
+"""One row in SAMPLING_STRIDE, but no fewer than LEAST_SAMPLE_ROWS and no more than MOST_SAMPLE_ROWS."""
 
 
 class SubsampleStart:
@@ -30,7 +30,9 @@ class SubsampleStart:
     def __init__(self, form: MarginForm, column: Column, rng: np.random.Generator) -> None:
         m = column.y.shape[0]
         self.form, self.column = form, column
-        self.rows = np.sort(rng.choice(m, min(m, max(LEAST, min(MOST, m // SHARE))), replace=False))
+        self.rows = np.sort(
+            rng.choice(m, min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE))), replace=False)
+        )
 
     def solve(self, features: KernelFeatures, constant: float) -> Generator[None, None, np.ndarray]:
         """Return the gradient; only the rows of the kernel matrix that the solution needs are computed."""
@@ -52,7 +54,7 @@ class SubsampleStart:
                     hessian = free = yield from BorderedGram(exact, part).hold()
                     H, border, omega = (yield from free.matrix()), free.border, free.omega
         e = quadratic.target - (H @ quadratic.pull + border * (omega * float(border @ quadratic.pull)))
-        yield from quadratic.climb(H, slice(None), e, 0.3 * FIRST * quadratic.scale, border, omega)
+        yield from quadratic.climb(H, slice(None), e, 0.3 * FIRST_VIOLATION * quadratic.scale, border, omega)
         q = quadratic.u + quadratic.pull
         b = quadratic.shift(e) + constant * float(q.sum())
         alpha = np.zeros(column.y.shape[0])

@@ -16,10 +16,10 @@ from mdlearn.solvers.systems.weighted_gram import Work
 from mdlearn.streaming.sums.margins import StreamedColumn
 from mdlearn.streaming.sums.passes import Near
 
-MOST = 100
-ENOUGH = 1e-13
+MOST_STEPS = 100
+COMPLEMENTARITY_END = 1e-13
 """Complementarity, relative to its largest, at which the path ends."""
-PATIENCE = 12
+STALL_STEPS = 12
 
 
 class NearSystem:
@@ -104,8 +104,8 @@ def minimise(
     path.place(element, state.margins(element), 0.25 * width * state.column.caps)
     largest = least = path.complementarity()
     found, stalled = (path.element, path.beta), 0
-    for _ in range(MOST):
-        if not path.alive or stalled >= PATIENCE or least <= ENOUGH * largest:
+    for _ in range(MOST_STEPS):
+        if not path.alive or stalled >= STALL_STEPS or least <= COMPLEMENTARITY_END * largest:
             break
         try:
             yield from path.step()

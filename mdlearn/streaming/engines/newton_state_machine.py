@@ -24,34 +24,34 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, sol
 from mdlearn.streaming.engines.kink_subproblem import NearRows, minimise
 from mdlearn.streaming.engines.primal_dual import DONE, GATHER, LINE, STEP, StreamedState
 from mdlearn.streaming.sums.certificate import Exact, MultiplierSource
-from mdlearn.streaming.sums.margins import REACH, DualSums, StreamedForm, dual_value
+from mdlearn.streaming.sums.margins import KINK_REACH, DualSums, StreamedForm, dual_value
 from mdlearn.streaming.sums.passes import Along, Evaluate, Gather, Near
 
-LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
-ARMIJO, ROUNDING = 1e-4, 1e-14
-ENOUGH = 0.5
+TRIED_LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
+ARMIJO, ROUNDING_OF_SLOPES = 1e-4, 1e-14
+ROUNDING_COST_SHARE = 0.5
 """Share of what rounding costs below which a promised gain says that the rounding is what is left of the gap."""
-NARROWER = 1.0 / 3.0
+BAND_SHRINKAGE = 1.0 / 3.0
 """Smallest factor of h from one round to the next: the steps from one to the next stay few."""
-CROWD, FIRM, CROWDED = 0.8, 1e-3, 0.03
+CROWD, SETTLED_KINK_SHARE, CROWDED = 0.8, 1e-3, 0.03
 """Share of the rows near a kink that a smaller h leaves there, from which they sit on it; what a step may then promise,
 in units of what rounding costs, for the path to be straight; and the factor of h."""
 FRUITLESS = 3
 """Solutions over gathered rows without progress after which no more are gathered."""
-PATIENCE, SMOOTH = 8, 40
+STALL_PASSES, SMOOTH = 8, 40
 """Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
 hinges make many short steps before the last one meets the optimum."""
-STRICTER, STRICTEST = 1e-2, 1e-7
+TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 """Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
-SHORTEST = 1e-16
+SHORTEST_STEP = 1e-16
 """Step, relative to the point, that is rounding."""
-FALLS = 1e-3
+PROGRESS_FALL = 1e-3
 """Relative fall of the objective that is progress, whatever the gap does."""
-LOOSE, ADRIFT = 1e-15, 1e-6
+LOOSE_INTERCEPT_SHARE, INTERCEPT_HOLD = 1e-15, 1e-6
 """Shares of the largest second derivatives: below the first rows hold no intercept; then they do with the second."""
-LEAST = 1e-13
+LEAST_BAND = 1e-13
 """h at which the rounding of margins of size 1 shows."""
-ENDLESS, VANISHED = 1e9, 1e-9
+UNBOUNDED_VALUE, VANISHED = 1e9, 1e-9
 """Value in units of that at w = 0, below which an objective without a ridge has no optimum; and of one that is not
 negative."""
 HELD_BYTES, PER_COEFFICIENT = 16e6, 5
@@ -86,9 +86,9 @@ class BlockNewton:
                 continue
             places, W, h = tuple(at), state.W[at], state.h[at]
             if mode == LINE:
-                return Along(self.form, places, W, state.P[at], h, LENGTHS)
+                return Along(self.form, places, W, state.P[at], h, TRIED_LENGTHS)
             if mode == GATHER:
-                return Gather(self.form, places, W, REACH * h)
+                return Gather(self.form, places, W, KINK_REACH * h)
             arrived = W + state.length[at, None] * state.P[at]
             return Evaluate(self.form, places, arrived, h, W, state.P[at], state.before[at])
         return None
@@ -131,16 +131,16 @@ class BlockNewton:
         """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
         state, found = self.state, False
         for j, one in enumerate(certificates):
-            if one.converged or state.strict[j] < STRICTEST or state.stalled[j] >= self._patience(j):
+            if one.converged or state.strict[j] < LEAST_TOLERANCE or state.stalled[j] >= self._patience(j):
                 continue
             found = True
-            state.strict[j] *= STRICTER
+            state.strict[j] *= TOLERANCE_SHRINKAGE
             state.mode[j], state.stalled[j], state.gap[j] = STEP, 0, math.inf
             state.lower[j] = one.lower_bound / (self.form.unit * self.form.columns[j].column.unit)
         return found
 
     def _patience(self, j: int) -> int:
-        return PATIENCE if self.form.columns[j].kinked else SMOOTH
+        return STALL_PASSES if self.form.columns[j].kinked else SMOOTH
 
     def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
         """Everything of the objective but the losses."""
@@ -154,7 +154,7 @@ class BlockNewton:
         state, one = self.state, self.form.columns[j]
         column, rest = one.column, self._value(j, w, sums)
         value, rounded = rest + float(sums["value"]), rest + float(sums["rounded"])
-        promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING * abs(state.value[j])
+        promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING_OF_SLOPES * abs(state.value[j])
         if state.slope[j] < 0 and state.length[j] == 1.0 and not rounded <= state.value[j] + promised:
             state.mode[j] = LINE
             return
@@ -166,8 +166,8 @@ class BlockNewton:
         H[np.diag_indices_from(H)] += self.R
         if self.form.bias == "free":
             firm = column.total * max((t.steepest for t in column.terms if t.kind != "hinge"), default=0.0)
-            if not H[-1, -1] > LOOSE * firm:
-                H[-1, -1] += ADRIFT * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
+            if not H[-1, -1] > LOOSE_INTERCEPT_SHARE * firm:
+                H[-1, -1] += INTERCEPT_HOLD * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
         gradient = self.R * w - sums["element"]
         L = yield from cholesky_shifted(H)
         step = -solve(L, gradient)
@@ -188,11 +188,11 @@ class BlockNewton:
             return
         inside = float(sums["inside"])
         crowded = inside > CROWD * state.inside[j]
-        settled = decline <= (FIRM if crowded else ENOUGH) * cost
+        settled = decline <= (SETTLED_KINK_SHARE if crowded else ROUNDING_COST_SHARE) * cost
         if inside <= self.held and (settled or not w.any()) and not state.plain[j]:
             state.mode[j], state.P[j] = GATHER, 0.0
         elif settled:
-            h = state.h[j] * (CROWDED if crowded else max(NARROWER, 0.7 * self.held / max(inside, 1.0)))
+            h = state.h[j] * (CROWDED if crowded else max(BAND_SHRINKAGE, 0.7 * self.held / max(inside, 1.0)))
             # Along the path of optima, where rows that stay within h keep their multipliers.
             state.P[j] += solve(L, sums["drift"]) * (h - state.h[j])
             state.h[j], state.value[j], state.slope[j], state.inside[j] = h, math.nan, math.nan, inside
@@ -202,7 +202,7 @@ class BlockNewton:
         least = column.at_zero
         if self.form.ridge > 0 or not column.terms:
             return
-        if value < -ENDLESS * least or (column.kappa == 0 and column.mean == 0 and value < VANISHED * least):
+        if value < -UNBOUNDED_VALUE * least or (column.kappa == 0 and column.mean == 0 and value < VANISHED * least):
             raise ValueError(
                 "without a squared norm in the objective there is no optimum on these row blocks: it falls along a "
                 "direction without end; give the squared norm a positive weight"
@@ -264,12 +264,12 @@ class BlockNewton:
         h is as small as rounding.
         """
         state, estimate, kinked = self.state, self.form.ridge == 0, self.form.columns[j].kinked
-        falling = value < (1.0 - FALLS) * state.best[j]
+        falling = value < (1.0 - PROGRESS_FALL) * state.best[j]
         if value < state.best[j]:
             state.best[j], state.best_W[j] = value, w
         if lower > state.lower[j] or estimate:
             self._bounded(j, lower, w, step if estimate else 0.0, float(state.h[j]))
-        self._close(j, onward=falling or (kinked and state.h[j] > LEAST))
+        self._close(j, onward=falling or (kinked and state.h[j] > LEAST_BAND))
 
     def _close(self, j: int, onward: bool = False) -> None:
         """Look at the gap; a column is done when it is small, or stands still though it is not on its way elsewhere."""
@@ -288,16 +288,16 @@ class BlockNewton:
         w, p = state.W[j], state.P[j]
         cross, square = sums["moments"]
         linear = float(self.R @ (w * p)) + one.column.kappa * cross - one.column.mean * float(one.centre @ p)
-        slopes = linear + LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
+        slopes = linear + TRIED_LENGTHS * (float(self.R @ (p * p)) + one.column.kappa * square) + sums["slopes"]
         falling = np.flatnonzero(slopes < 0)
         if not falling.shape[0]:  # too long a step by far: look along a short part of it
-            state.P[j] *= LENGTHS[0]
-            state.slope[j] *= LENGTHS[0]
-            if not np.abs(state.P[j]).max() > SHORTEST * np.abs(w).max(initial=0.0):
+            state.P[j] *= TRIED_LENGTHS[0]
+            state.slope[j] *= TRIED_LENGTHS[0]
+            if not np.abs(state.P[j]).max() > SHORTEST_STEP * np.abs(w).max(initial=0.0):
                 state.mode[j] = DONE
             return
         last = int(falling[-1])
-        length = float(LENGTHS[last])
-        if last + 1 < LENGTHS.shape[0]:
-            length += (LENGTHS[last + 1] - length) * slopes[last] / (slopes[last] - slopes[last + 1])
+        length = float(TRIED_LENGTHS[last])
+        if last + 1 < TRIED_LENGTHS.shape[0]:
+            length += (TRIED_LENGTHS[last + 1] - length) * slopes[last] / (slopes[last] - slopes[last + 1])
         state.length[j], state.mode[j], state.slope[j], state.value[j] = length, STEP, math.nan, math.nan

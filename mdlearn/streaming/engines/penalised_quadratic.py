@@ -8,15 +8,15 @@ from itertools import islice
 
 import numpy as np
 
-from mdlearn.forms.composite import CLEAN, Composite, Product
+from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, lengths
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
-SAME = 1e-14
+ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objectives that is rounding."""
 LIGHTER = 0.9
 """Share of the penalty whose minimiser has a tangent less steep than the whole of it."""
-MOST = 10_000
+MOST_STEPS = 10_000
 """Steps and heartbeats of one minimisation."""
 
 
@@ -58,7 +58,7 @@ class QuadraticModel(Composite):
     def rounding(self, W: np.ndarray) -> np.ndarray:
         """Slopes of rows at W that rounding explains, shape (n,); its products are no part of a step."""
         terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
-        return np.asarray(CLEAN * (self.sizes + lengths(self.G) + lengths(terms)))
+        return np.asarray(ROUNDING_OF_SLOPES * (self.sizes + lengths(self.G) + lengths(terms)))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
@@ -109,9 +109,9 @@ def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
     by = model.scale()
     scaled = model.scaled(by)
     best, found = scaled.objective(scaled.at(scaled.W)), scaled.W
-    for report in islice(Accelerated(scaled).steps(), MOST):
+    for report in islice(Accelerated(scaled).steps(), MOST_STEPS):
         # Later points are the better ones as long as rounding cannot tell their objectives apart.
-        if report is not None and report.objective <= best + SAME * abs(best):
+        if report is not None and report.objective <= best + ROUNDING_OF_VALUES * abs(best):
             assert isinstance(report.point, CompositePoint)
             best, found = min(best, report.objective), report.point.W
         yield None

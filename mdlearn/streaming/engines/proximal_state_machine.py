@@ -21,12 +21,12 @@ from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_
 from mdlearn.streaming.sums.margins import StreamedForm
 from mdlearn.streaming.sums.passes import Evaluate, Square
 
-ARMIJO, ROUNDING, SHORTEST = 1e-4, 1e-14, 1e-10
-PATIENCE = 4
+ARMIJO, ROUNDING_OF_VALUES, SHORTEST_STEP = 1e-4, 1e-14, 1e-10
+STALL_STEPS = 4
 """Steps without progress after which rounding is taken to be reached."""
-STRICTER, STRICTEST = 1e-2, 1e-7
+TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 """As for `mdlearn.streaming.engines.newton_state_machine`."""
-ENDLESS = 1e6
+UNBOUNDED_VALUE = 1e6
 """Value in units of that at w = 0, below which an objective that nothing bounds has no optimum."""
 Task = Evaluate | Square
 
@@ -123,10 +123,10 @@ class BlockProximal:
         smooth, G = smooth_part(self.form, group, W, sums)
         rounding = sizes_of(self.form, group, state.square)
         value = smooth + float(self.beta @ lengths(W.T))
-        most = state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING * abs(state.value[t])
+        most = state.value[t] + ARMIJO * state.length[t] * state.fall[t] + ROUNDING_OF_VALUES * abs(state.value[t])
         if not (np.isnan(most) or value <= most):
             state.length[t] *= 0.5
-            state.done[t] = state.length[t] < SHORTEST
+            state.done[t] = state.length[t] < SHORTEST_STEP
             return
         zero = sum(self.form.columns[j].column.at_zero for j in group)
         better = value < state.best[t] * (1.0 - 1e-12 * math.copysign(1.0, state.best[t]))
@@ -136,7 +136,7 @@ class BlockProximal:
         Q = np.array([hessian(self.form, j, state.square) for j in group])
         bound = yield from lower_bound(QuadraticModel(Q, G, W.T, self.beta, rounding))
         state.lower[t] = max(float(state.lower[t]), smooth + bound)
-        if value < -ENDLESS * abs(zero) and math.isinf(state.lower[t]):
+        if value < -UNBOUNDED_VALUE * abs(zero) and math.isinf(state.lower[t]):
             raise ValueError(
                 "there is no optimum on these row blocks: the loss falls by more than the penalty grows; give the "
                 "penalty a larger weight"
@@ -144,7 +144,7 @@ class BlockProximal:
         gap = gap_between(float(state.best[t]), min(float(state.lower[t]), float(state.best[t])), zero, False)
         state.stalled[t] = 0 if better or gap < 0.9 * state.gap[t] else state.stalled[t] + 1
         state.gap[t] = min(gap, float(state.gap[t]))
-        state.done[t] = gap <= self.tol * state.strict[t] or state.stalled[t] >= PATIENCE
+        state.done[t] = gap <= self.tol * state.strict[t] or state.stalled[t] >= STALL_STEPS
         if state.done[t]:
             return
         model = QuadraticModel(H, G, W.T, self.beta)
@@ -157,10 +157,10 @@ class BlockProximal:
         """Go on where certificates fall short of estimates; whether there is anything to gain."""
         state, found = self.state, False
         for t, one in enumerate(certificates):
-            if one.converged or state.strict[t] < STRICTEST or state.stalled[t] >= PATIENCE:
+            if one.converged or state.strict[t] < LEAST_TOLERANCE or state.stalled[t] >= STALL_STEPS:
                 continue
             found = True
-            state.strict[t] *= STRICTER
+            state.strict[t] *= TOLERANCE_SHRINKAGE
             state.done[t], state.stalled[t], state.gap[t], state.lower[t] = 0, 0, math.inf, -math.inf
             state.length[t], state.value[t], state.fall[t] = 0.0, math.nan, math.nan
             group = list(self.groups[t])

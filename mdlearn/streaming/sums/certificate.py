@@ -15,7 +15,7 @@ from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.streaming.sums.margins import DualSums, StreamedForm, dual_value, losses, total_loss
 
-CLEAN = 1e-13
+ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
 
 
@@ -185,7 +185,7 @@ def _judged(form: StreamedForm, j: int, w: np.ndarray, made: MultiplierSource, s
     element = sums["element"][j] + mass * one.centre
     told = DualSums(float(sums["bound"][j]), float(sums["part"][j]), variance, element, sums["half"][j])
     lower, e = dual_value(form, j, made.W + made.P, told)
-    if (np.abs(e) > CLEAN * sums["size"][j])[R == 0].any():
+    if (np.abs(e) > ROUNDING_OF_SUMS * sums["size"][j])[R == 0].any():
         lower = -math.inf
     unit = form.unit * column.unit
     return judge(unit * value, unit * lower, unit * column.at_zero, False, tol)

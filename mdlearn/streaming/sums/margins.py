@@ -26,9 +26,9 @@ from mdlearn.data.rows.scratch import Piece
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 
-REACH = 2.0
+KINK_REACH = 2.0
 """Rows within this many half widths of a kink may change sides when it is rounded no more."""
-PIECE, FEW = 1 << 18, 512
+ENTRIES_PER_PIECE, FEW_ROWS = 1 << 18, 512
 """Entries of the rows that are worked on at once; rows that are worth eight times as many."""
 
 
@@ -155,7 +155,7 @@ class StreamedForm:
     @property
     def piece(self) -> int:
         """Rows that are worked on at once."""
-        return max(1, PIECE // self.width, min(FEW, 8 * PIECE // self.width))
+        return max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
 
     def margins(self, P: Piece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
@@ -199,7 +199,7 @@ class Losses:
     slope, bend, drift : ndarray of shape (n,)
         sum_t side_t beta_t, the second derivative, and what the slope changes by per unit of h.
     inside : int
-        How many margins are within `REACH` h of a kink.
+        How many margins are within `KINK_REACH` h of a kink.
     """
 
     rounded: float
@@ -299,7 +299,7 @@ def losses(
             beta, curve = caps * share, np.where(near, caps * (0.5 / h), 0.0)
             rounded += float(caps @ np.where(near, (s + h) * (0.5 * share), np.maximum(s, 0.0)))
             drift -= term.side * curve * (s / h)
-            inside += int(np.count_nonzero(np.abs(s) <= REACH * h))
+            inside += int(np.count_nonzero(np.abs(s) <= KINK_REACH * h))
         else:
             beta, curve = term.slopes(z, counts), term.curvatures(z, counts)
             rounded += term.value(z, counts)

@@ -199,7 +199,7 @@ def test_what_cannot_be_exported_says_so():
 def test_models_beyond_the_limit_of_protobuf(monkeypatch):
     from mdlearn.model.onnx import graph
 
-    monkeypatch.setattr(graph, "LARGEST", 1000)
+    monkeypatch.setattr(graph, "CONSTANT_BYTES", 1000)
     X, y = data()
     with pytest.raises(ValueError, match="which an ONNX file cannot hold"):
         mdlearn.fit("svm", X, y, kernel="rbf").to_onnx()

@@ -103,7 +103,7 @@ def long_rows(seed, m=260, blocks=12, width=16, near=3):
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 def test_the_end_of_a_step_has_multipliers_whose_coefficients_are_as_good(bias, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.common.matrix_free_augmented_lagrangian.NARROW", 100)
+    monkeypatch.setattr("mdlearn.solvers.common.matrix_free_augmented_lagrangian.FACTORED_COLUMNS", 100)
     rows, y = long_rows(0)
     column = Column(y, np.ones(y.shape[0]), 0.0, 0.0, (HingeTerm(0.2),))
     form = MarginForm(LinearFeatures(CsrRows(rows)), (column,), bias)
@@ -173,7 +173,7 @@ def awkward(seed):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_awkward_rows(seed, monkeypatch):
-    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.solver.SMALL", 10)  # sweeps over few rows too
+    monkeypatch.setattr("mdlearn.solvers.coordinate_descent.solver.GRAM_ROWS", 10)  # sweeps over few rows too
     A, y, weight, settings = awkward(seed)
     model = mdlearn.fit("ldm", sp.csr_matrix(A), y, sample_weight=weight, solver="cd", **settings)
     exact = mdlearn.fit("ldm", A, y, sample_weight=weight, solver="interior", tol=1e-7, **settings).certificate

@@ -115,7 +115,7 @@ def test_a_portion_has_the_gradient_of_the_whole(shape, bias):
 
 
 def small_limits(monkeypatch):
-    for name, value in {"FEW": 12, "PER_COLUMN": 1.2, "PAYS": 2, "SAMPLE": 60}.items():
+    for name, value in {"FEWEST_BAND_ROWS": 12, "PER_COLUMN": 1.2, "PAYS": 2, "SAMPLE_ROWS": 60}.items():
         monkeypatch.setattr(sifting, name, value)
 
 
@@ -188,7 +188,7 @@ def test_few_rows_go_the_whole_way():
 def test_a_start_that_fails_leaves_the_whole_path(monkeypatch):
     form, column = problem("hinge")
     small_limits(monkeypatch)
-    monkeypatch.setattr("mdlearn.solvers.common.huber_start.MOST_STEPS", 1)
+    monkeypatch.setattr("mdlearn.solvers.common.huber_start.MOST_NEWTON_STEPS", 1)
     assert drain(sifting.sifted(whole(form, column)))[1] is None
     assert proven(form, column)[0].converged
 

@@ -252,7 +252,7 @@ def test_long_rows(monkeypatch):
     """Beyond NARROW columns there are no matrices of that size: Lanczos with products, a diagonal preconditioner."""
     X, y = sample(3, n=80, d=20)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    monkeypatch.setattr(decision_values, "NARROW", 3)
+    monkeypatch.setattr(decision_values, "MOMENT_COLUMNS", 3)
     for A in (X, csr_matrix(X)):
         other = fit_paper(A, y, beta=0.05, tol=1e-12)
         assert other.certificate.kind == "duality gap" and other.certificate.converged

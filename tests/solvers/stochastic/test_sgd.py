@@ -59,8 +59,8 @@ def test_the_last_point_is_the_published_one(kind, solver, bias, monkeypatch):
         with_ones(X, bias), y, (HingeTerm(C),), 2 * lambda1, lambda2, np.ones(80), eta0, 80, i, j
     )  # t0 = m is the default
     wanted = mean if solver == "asgd" else w
-    for piece in (sgd_task.PIECE, 1 << 9):
-        monkeypatch.setattr(sgd_task, "PIECE", piece)
+    for piece in (sgd_task.ENTRIES_PER_CALL, 1 << 9):
+        monkeypatch.setattr(sgd_task, "ENTRIES_PER_CALL", piece)
         model = mdlearn.fit(
             "ldm", KINDS[kind](X), y, solver=engine, solver_options={"epochs": epochs, "eta0": eta0}, bias=bias, C=C,
             lambda1=lambda1, lambda2=lambda2, random_state=5,

@@ -42,10 +42,10 @@ SIZES = {
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("few", [module.FEW, 2, 0])
+@pytest.mark.parametrize("few", [module.COMPILED_BLOCK_ROWS, 2, 0])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_every_way_of_a_block_is_the_inverse_of_the_matrix(sizes, few, dtype, monkeypatch):
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "COMPILED_BLOCK_ROWS", few)
     rows, X = rows_of(SIZES[sizes], 8, dtype)
     D = np.random.default_rng(2).random(X.shape[0]) * 3.0
     judge(rows, X, D, 1e-13)

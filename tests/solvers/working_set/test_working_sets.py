@@ -44,9 +44,9 @@ def way(request, monkeypatch):
         return run(self)
 
     monkeypatch.setattr(block_ascent.WorkingSets, "run", watched)
-    monkeypatch.setattr(subsample_start, "LEAST", 20)
+    monkeypatch.setattr(subsample_start, "LEAST_SAMPLE_ROWS", 20)
     if request.param == "rows":
-        monkeypatch.setattr(initialise, "FEW", 10)
+        monkeypatch.setattr(initialise, "WHOLE_GRAM_ROWS", 10)
         monkeypatch.setattr(initialise, "MUCH", 2.0)
     if request.param in ("deflated", "factored"):
         monkeypatch.setattr(initialise, "PLAIN", 1)
