@@ -25,15 +25,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="also run the tests marked slow (large real sets, minutes)")
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: minutes on one core; run with --slow")
-    config.addinivalue_line("markers", "threads: about threads, BLAS's and our own; also run with one thread of BLAS")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Leave the collector off while twelve thousand tests are made, and out of what it looks through what they are.
@@ -47,14 +38,6 @@ def pytest_collection():
         gc.enable()
         gc.collect()
         gc.freeze()
-
-
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--slow"):
-        return
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
 
 
 @pytest.fixture(autouse=True)

@@ -54,6 +54,7 @@ def test_solvers(capsys):
     assert [line.split(maxsplit=1) for line in table.splitlines()] == [[rule.solver, rule.reason] for rule in RULES]
 
 
+@pytest.mark.slow
 def test_as_a_module(tmp_path):
     for command, names in (("objectives", mdlearn.list_objectives()), ("solvers", mdlearn.list_solvers())):
         done = run(tmp_path, command)
@@ -61,6 +62,7 @@ def test_as_a_module(tmp_path):
         assert all(re.search(f"^{name}: ", done.stdout, re.MULTILINE) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("nonsense",), ("objectives", "--nonsense"), ("demo", "--output")])
 def test_a_wrong_command_ends_with_code_2(tmp_path, arguments):
     done = run(tmp_path, *arguments)
@@ -69,6 +71,7 @@ def test_a_wrong_command_ends_with_code_2(tmp_path, arguments):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_console_script(tmp_path):
     """pip writes a script that calls the function that pyproject.toml names."""
     module, _, function = PROJECT["scripts"]["mdlearn"].partition(":")
@@ -102,6 +105,7 @@ def table(printed):
     return [dict(zip(title, row, strict=True)) for row in rows]
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     pytest.importorskip("matplotlib", reason="the demo draws with matplotlib")
     pytest.importorskip("sklearn", reason="the demo's data come with scikit-learn")
@@ -125,6 +129,7 @@ def test_demo(tmp_path):
     assert f"[{len(rows)}/{len(rows)}]" in done.stderr
 
 
+@pytest.mark.extras
 def test_demo_output(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="the demo draws with matplotlib")
     pytest.importorskip("sklearn", reason="the demo's data come with scikit-learn")

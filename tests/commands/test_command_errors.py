@@ -156,6 +156,7 @@ def test_an_interrupt_is_one_line(place, run, monkeypatch):
     assert run("fit", "a.svm", "-o", "m.npz") == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_ends_a_fit(place):
     folder, _, _ = place
@@ -181,6 +182,7 @@ def test_ctrl_c_ends_a_fit(place):
     assert (folder / "m.npz").read_text() == "as it was"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_ends_the_reading_of_a_file(place):
     """The reader is compiled; without lines from Python code it would go on to the end of this endless file."""
@@ -205,6 +207,7 @@ def test_ctrl_c_ends_the_reading_of_a_file(place):
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 @pytest.mark.parametrize("command", ["predict m.npz a.svm", "predict m.npz a.svm --scores", "solvers"])
 def test_a_reader_that_leaves_early_is_no_error(command, place, run):

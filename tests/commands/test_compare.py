@@ -177,6 +177,7 @@ def test_every_format_tells_the_same(folder, capsys, tmp_path):
     assert "at most 2000 rows" in text and "2 stratified half/half split(s), seed 0" in text
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same(folder, capsys):
     def values(*options):
         assert run(folder, "--format", "json", "--sets", "dense", *options) == 0

@@ -118,6 +118,7 @@ def test_models_and_files_of_different_kinds(model, run):
     assert code == 0 and np.array_equal(np.array(out.split(), int), other.predict(X)) and "not known" in err
 
 
+@pytest.mark.extras
 def test_models_saved_from_python(place, run):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abc"))

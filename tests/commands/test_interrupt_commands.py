@@ -63,6 +63,7 @@ def python(*arguments):
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["mdlearn.cli", "numpy", "pickle", "mdlearn.commands.fitting", "scipy.linalg", "mdlearn._solvers.faces"]
 )
@@ -72,11 +73,13 @@ def test_while_a_module_is_imported(module, place):
     assert not (place[0] / "m.npz").exists()
 
 
+@pytest.mark.slow
 def test_in_a_finalizer(place):
     done = python("-c", SWALLOWED_IN_A_FINALIZER, *FIT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 def test_other_lost_exceptions_are_told(place):
     lost = SWALLOWED_IN_A_FINALIZER.replace("os.kill(os.getpid(), signal.SIGINT)", "raise ValueError('of a finalizer')")
     done = python("-c", lost.replace("time.sleep(60)", "raise ValueError('of the fit')"), *FIT)
@@ -84,6 +87,7 @@ def test_other_lost_exceptions_are_told(place):
     assert "ValueError: of a finalizer" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_import_that_never_ends(place):
     """A plugin may do anything when it is imported; Ctrl-C ends that, too, only not at once."""
     hanging = SWALLOWED_IN_AN_IMPORT.replace("sum(range(10))", "import time; time.sleep(60)")
@@ -91,6 +95,7 @@ def test_an_import_that_never_ends(place):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 def test_where_interrupts_are_ignored(place):
     """A job in the background of a shell script goes on."""
     ignoring = SWALLOWED_IN_AN_IMPORT.replace("wanted,", "signal.signal(signal.SIGINT, signal.SIG_IGN)\nwanted,", 1)

@@ -120,6 +120,7 @@ def test_what_a_model_file_is(place, tmp_path):
     assert not is_model("none") and not is_model(".")
 
 
+@pytest.mark.extras
 def test_the_demo_replaces_its_own_picture_only(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn", reason="the demo's data come with scikit-learn")
     pytest.importorskip("matplotlib", reason="the demo draws with matplotlib")

@@ -170,6 +170,7 @@ def test_memory_errors_name_it(monkeypatch):
     assert model.certificate.converged
 
 
+@pytest.mark.extras
 def test_onnx():
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")

@@ -50,6 +50,7 @@ def loaded(model, path, objective):
     return persistence.load_with_notes(path, lambda kind, name: objective)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_conformance(check):
     check(Curved)
@@ -222,6 +223,7 @@ def test_files_of_format_2_still_load(settings, kernel, tmp_path, monkeypatch):
     assert_array_equal(again.centers_, model.centers_)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation(tmp_path):
     space = {}
     exec(compile(EXAMPLE, "features", "exec"), space)

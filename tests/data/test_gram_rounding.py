@@ -86,6 +86,7 @@ def least_squares_optimum(X, y, C, lambda1, bias):
     return float(norm + Fraction(C) / 2 * sum((1 - v) ** 2 for v in z) - Fraction(lambda1) / m * sum(z))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("far", [1e6, 1e8])
 def test_a_far_column_is_in_the_gap(bias, far):
@@ -99,6 +100,7 @@ def test_a_far_column_is_in_the_gap(bias, far):
             assert low <= optimum * (1 + SAME) and optimum <= objective * (1 + SAME), (optimum, who)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["svm", "ldm", "lsvm", "lssvm"])
 def test_columns_of_any_scale(objective):
     """Sixteen orders of magnitude between columns, as rows and as matrices."""

@@ -12,6 +12,7 @@ import mdlearn._solvers.centred as kernels
 X, Y = planted()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("lambda1", [0.0, 1.0, TOTAL / 16, TOTAL / 4, 16.0 * TOTAL])
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
@@ -30,6 +31,7 @@ def test_cd_over_csr_reaches_the_dense_optimum(bias, lambda1, C):
     assert model.certificate.objective == pytest.approx(value, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cd", "interior"])
 def test_forms_of_the_same_matrix(solver):
     long = X.copy()

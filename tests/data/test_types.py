@@ -57,6 +57,7 @@ def test_float32_in_float32_out(name):
     assert (single.duals >= 0).all() and (single.duals.astype(F64) <= settings["C"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ENGINES if "sgd" not in name])
 def test_the_certificate_of_float32_is_true(name):
     objective, (X, y), settings = ENGINES[name]
@@ -179,6 +180,7 @@ def test_dropped_rows_and_the_zero_model():
 EXACT = {name: case for name, case in ENGINES.items() if "csr" not in name}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", EXACT)
@@ -199,6 +201,7 @@ def test_layouts_of_dense_rows(name, layout, tmp_path):
     assert {a.dtype for a in arrays(same)} == {F64}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("list", "matrix")])
 @pytest.mark.parametrize("name", ["interior rows", "cd rows", "asgd rows", "cd gram"])
 def test_layouts_of_float32_rows(name, layout, tmp_path):
@@ -219,6 +222,7 @@ def test_other_numbers_become_float64(kind):
     np.testing.assert_array_equal(model.coef_, mdlearn.fit("ldm", X.astype(F64), y, tol=1e-10).coef_)
 
 
+@pytest.mark.extras
 def test_data_frames():
     pandas = pytest.importorskip("pandas")
     X, y = rows(80, 3, 7)
@@ -231,6 +235,7 @@ def test_data_frames():
     np.testing.assert_allclose(mixed.coef_, mdlearn.fit("ldm", X.astype(F64), y).coef_, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", MATRICES)
 @pytest.mark.parametrize("name", [name for name in ENGINES if "csr" in name])
 def test_layouts_of_sparse_rows(name, layout, tmp_path):
@@ -244,6 +249,7 @@ def test_layouts_of_sparse_rows(name, layout, tmp_path):
     np.testing.assert_allclose(same.intercept_, plain.intercept_, rtol=0, atol=close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [name for name in MATRICES if name != "dense"])
 def test_layouts_of_sparse_float32_rows(layout, tmp_path):
     A, y = sparse_rows()

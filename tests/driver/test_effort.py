@@ -19,6 +19,7 @@ from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.newton.solver import Newton
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_random_problems(seed):
     assert [(engine, found[0]) for engine, found in looks(seed) if found] == []
@@ -30,6 +31,7 @@ def test_kernel_values_that_rounding_has_eaten():
     assert None not in models and list(worse(models)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cd", "interior"])
 @pytest.mark.parametrize("objective", ["svm", "ldm", "lssvm", "lsvm"])
 @pytest.mark.parametrize("seed", [5, 8, 10])
@@ -44,6 +46,7 @@ def test_bounds_that_rounding_takes_back_do_not_displace_certain_ones(seed, obje
         assert None not in models and list(worse(models)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1020))
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
@@ -67,6 +70,7 @@ def test_bounds_of_a_free_bias_over_row_blocks_are_true_and_never_fall(objective
     assert np.isfinite(bounds[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective, settings",
     [
@@ -226,6 +230,7 @@ def test_far_intercepts_round_the_slopes_they_are_judged_by():
     assert np.isfinite(bounds).all() and all(b >= a - 1e-9 * abs(a) for a, b in pairwise(bounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed, engine", [(5134, "interior"), (5150, "apg")])
 def test_problems_that_went_wrong(seed, engine):
     """Doubts of squared losses that were not seen; a free bias, whose bounds only certificates find."""

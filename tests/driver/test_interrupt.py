@@ -148,6 +148,7 @@ def stopped(X, y, settings, **limits):
     return model, messages[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "solver"), PROBLEMS)
 def test_max_iter(kind, solver):
     X, y, settings, answer = slow_problem(kind)
@@ -184,6 +185,7 @@ def test_a_tiny_time_limit_of_any_problem(more, kernel, classes):
     assert not np.isnan(model.certificate.gap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0.02, 0.1, 0.3])
 def test_time_limit_of_a_long_fit(limit):
     rng = np.random.default_rng(5)

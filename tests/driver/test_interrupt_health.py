@@ -63,6 +63,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends signals to a thread")
 @pytest.mark.parametrize("name", FITS)
 def test_nothing_is_left_behind(name, monkeypatch, tmp_path, rng):

@@ -72,6 +72,7 @@ def in_a_terminal(case, columns):
     return said.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 @pytest.mark.parametrize(
     ("case", "end"), [("end", "none"), ("interrupt", "KeyboardInterrupt"), ("error", "RuntimeError")]
@@ -89,6 +90,7 @@ def test_a_bar_in_a_terminal(case, end):
     assert not shown.rpartition("\r")[2].strip(), said
 
 
+@pytest.mark.extras
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 def test_a_bar_ends_at_100_per_cent():
     pytest.importorskip("tqdm")
@@ -154,6 +156,7 @@ def test_the_bar_of_several_problems(monkeypatch):
     assert lengths(monkeypatch, 1e-4, 4, reports, complete=True).lengths[-1] == 100
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 def test_lines_in_a_terminal_of_no_width():
     said = in_a_terminal("end", 0)

@@ -77,6 +77,7 @@ def outcome(fit, n_threads):
     return bits(model), model.certificate.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [(1,), (None, 1, 2)], ids=["one thread each", "several numbers"])
 def test_as_if_alone(numbers):
     """With one thread each to the last bit; else BLAS goes by the smallest number, whose last digits are its own."""

@@ -41,6 +41,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_same_number_same_bits(case):
     make, settings = CASES[case]

@@ -42,6 +42,7 @@ def test_max_iter():
     assert [(s.problem, s.iteration) for s in model.history] == [(k, i) for k in range(4) for i in (1, 2)]
 
 
+@pytest.mark.slow
 def test_callback_stops_all_columns():
     X, y, settings = slow()
     seen = []
@@ -60,6 +61,7 @@ def test_callback_stops_all_columns():
     assert len(model.certificate.parts) == 4 and np.isfinite(model.certificate.objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit, StopIteration])
 def test_an_error_in_the_callback(kind):
     X, y, settings = slow()
@@ -144,6 +146,7 @@ print(json.dumps(answer))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process of its own")
 @pytest.mark.parametrize("case", ["cd", "interior", "asgd csr"])
 def test_ctrl_c(case, tmp_path):

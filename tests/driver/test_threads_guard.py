@@ -160,6 +160,7 @@ def test_libraries_are_listed_where_no_signal_comes(monkeypatch):
     assert where[0] is not threading.main_thread() and not where[0].is_alive()
 
 
+@pytest.mark.slow
 def test_a_fork_while_the_guard_is_at_work(tmp_path):
     script = (
         "import os, signal, warnings\n"
@@ -179,6 +180,7 @@ def test_a_fork_while_the_guard_is_at_work(tmp_path):
 # ---------------------------------------------------------------- nested and overlapping fits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [None, 1, 2])
 @pytest.mark.parametrize("outer", [None, 1, 2])
 @pytest.mark.parametrize("place", ["callback", "kernel"])
@@ -214,6 +216,7 @@ def test_a_fit_inside_another(place, outer, inner, error):
         assert bits(model) == bits(mdlearn.fit("ldm", X, y, kernel=lambda A, B: A @ B.T, **settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", PERMUTATIONS, ids=str)
 @pytest.mark.parametrize("bad", [None, 0, 2])
 def test_fits_that_overlap(order, bad):

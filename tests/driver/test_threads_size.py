@@ -41,6 +41,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("large", [False, True])
 def test_threads_by_the_size_of_the_work(call, large, monkeypatch):

@@ -162,6 +162,7 @@ def test_a_column_beyond_the_memory_is_refused_before_the_fit(options, place, ru
     fails(run("fit", "b.svm", "-o", "m.npz", *options), "a model of the 2147483647 columns of b.svm needs 68.7 GB")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 @pytest.mark.parametrize("line", [b"1,2,3,a\n", b'1,"2",3,a\n', b"\n"])
 def test_ctrl_c_ends_the_reading_of_a_file(line, place):

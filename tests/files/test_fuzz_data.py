@@ -8,6 +8,7 @@ pytest.importorskip("sklearn", reason="svmlight files are read by scikit-learn")
 pytest.importorskip("resource", reason="the bound on memory is one of POSIX")
 
 
+@pytest.mark.slow
 def test_a_short_run_finds_nothing():
     outcomes, faults = fuzz_data.fuzz(seed=3, count=300, size=150)
     assert not faults

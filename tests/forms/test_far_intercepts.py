@@ -52,6 +52,7 @@ def composite(X, y, variance=0.0):
     return MarginComposite(form, (column,))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("seed", range(6))

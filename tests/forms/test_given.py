@@ -160,6 +160,7 @@ def test_without_a_squared_norm():
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([objective_of(RUBBER), objective_of(HUBER, variance=0.5, mean=0.1)])
 def test_conformance(objective, check):
     check(objective)

@@ -75,6 +75,7 @@ def optimum(each, X, y, bias, weight, C, variance=0.0, mean=0.0, ridge=1.0, pena
 CASES = {"rubber": RUBBER, "huber": HUBER, "deep": DEEP, "sinking": SINKING}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{}, {"variance": 0.5, "mean": 0.2}, {"ridge": 0.0}], ids=str)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("case", CASES)
@@ -93,6 +94,7 @@ def test_the_optimum_is_the_one_that_another_method_finds(case, k, setting):
     assert not model.coef_.all() or np.abs(W).min() > 1e-3, "the penalty makes coefficients 0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.asarray, np.float32, csr_matrix], ids=["dense", "float32", "CSR"])
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("k", [2, 3])
@@ -140,6 +142,7 @@ def test_where_slopes_begin_to_change():
 # ---------------------------------------------------------------- bounds, and losses that are steep far out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"ridge": 0.0}, {"ridge": 0.0, "mean": 3.0}, {"mean": 3.0}], ids=str)
 @pytest.mark.parametrize("case", ["deep", "rubber", "huber", "sinking"])
 def test_no_record_has_a_bound_above_the_optimum(case, more):

@@ -41,6 +41,7 @@ def judge(model, X, y, settings, weight=None, relative=1e-8):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hyper", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.2), (2.0, 0.7), (100.0, 1.0)], ids=str)
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
@@ -53,6 +54,7 @@ def test_hard_margin_ldm(kernel, bias, hyper):
     assert (model.duals >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -116,6 +118,7 @@ def lp_margin(X, y, bias):
     return -found.fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(90))
 def test_random_rows_against_a_linear_program(seed):
     """Separable or not, as the program says; then the optimum, or the error."""
@@ -304,6 +307,7 @@ def test_both_kinds_of_coefficients_say_the_same(tol, bias):
         assert (y * model.decision_function(X)).min() >= 1.0 - 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 @pytest.mark.parametrize("bias", ["regularized", "free"])
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])

@@ -100,6 +100,7 @@ def from_cffi(make):
     return functions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [from_numba, from_cffi(opened), from_cffi(built)], ids=["numba", "dlopen", "module"])
 def test_an_objective(source, folder):
     functions = source(folder)
@@ -137,6 +138,7 @@ def test_a_library_of_cffi_stays_loaded(folder):
     np.testing.assert_array_equal(function(np.array([-1.0, 0.75, 2.0])), [-1.0, -0.5, 0.0])
 
 
+@pytest.mark.extras
 def test_a_python_function_behind_cffi_is_refused():
     ffi = pytest.importorskip("cffi").FFI()
     python = ffi.callback("double(double, void *)", lambda z, data: z)

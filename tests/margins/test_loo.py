@@ -110,6 +110,7 @@ def eliminate(A, b):
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_lssvm_against_fitted_models(bias, weighted):

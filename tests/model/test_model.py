@@ -87,6 +87,7 @@ def test_objective_and_solver_by_class_and_instance():
 # ---------------------------------------------------------------- frames
 
 
+@pytest.mark.extras
 def test_pandas_frame():
     pandas = pytest.importorskip("pandas")
     X, y = data()
@@ -109,6 +110,7 @@ def test_pandas_frame():
     assert not hasattr(plain, "feature_names_in_")
 
 
+@pytest.mark.extras
 def test_pandas_columns_of_mixed_numbers_and_categories():
     pandas = pytest.importorskip("pandas")
     X, y = data()
@@ -122,6 +124,7 @@ def test_pandas_columns_of_mixed_numbers_and_categories():
         mdlearn.fit("ldm", frame.assign(f=np.where(np.arange(90) == 3, np.nan, X[:, 1])), y)
 
 
+@pytest.mark.extras
 def test_frame_with_other_columns_at_prediction():
     pandas = pytest.importorskip("pandas")
     X, y = data()

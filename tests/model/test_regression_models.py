@@ -30,6 +30,7 @@ def test_the_model(tmp_path):
     assert mdlearn.fit(Tube(), X, np.full(50, 3.0), bias="free").score(X, np.full(50, 3.0)) == 1.0
 
 
+@pytest.mark.extras
 def test_integers_frames_and_one_row():
     pandas = pytest.importorskip("pandas")
     X, y, _ = sample()

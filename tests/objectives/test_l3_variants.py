@@ -106,6 +106,7 @@ def test_tied_rows_against_the_matrix_that_they_stand_for(t, dtype, monkeypatch)
 CHOICES = [{}, {"membership": "soft"}, {"smoothness": 1.0}, {"smoothness": 1.0, "membership": "soft"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", CHOICES, ids=str)
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -155,6 +156,7 @@ def test_the_next_level_has_the_support_vectors_as_landmarks():
     assert second.certificate.objective == pytest.approx(answer.value, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_squared_hinge_passes_the_checks_of_objectives(check):
     check(l3svm.L3SVM(loss="squared_hinge", n_clusters=3))

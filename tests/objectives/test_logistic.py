@@ -24,6 +24,7 @@ def held(model, X, y, **given):
     return formula(u, X, y, model.bias, **given)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("lam", [0.0, 1e-9, 1e-3, 1.0])
 @pytest.mark.parametrize("bias", BIASES)

@@ -228,6 +228,7 @@ def test_without_norm_on_separable_rows(k):
     assert mdlearn.fit("mmlr", X, y, lam=1e-6).certificate.converged
 
 
+@pytest.mark.slow
 def test_a_point_that_wins_everywhere_is_found_while_iterating():
     """Where the linear program would be too large."""
     rng = np.random.default_rng(0)

@@ -31,6 +31,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(CASES)
 def test_conformance(objective, check):
     check(objective)

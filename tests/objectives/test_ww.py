@@ -44,6 +44,7 @@ def written_out(X, y, k, constant):
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 5])
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])

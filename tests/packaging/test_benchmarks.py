@@ -78,6 +78,7 @@ def small(shape):
     return SMALL.get(shape.partition(" ")[0], "local 2000")
 
 
+@pytest.mark.slow
 def test_every_engine_on_something_small(process):
     """Each class of engines: a fit that promises a gap reaches it, and rows are visited where that is told."""
     seen = set()
@@ -193,6 +194,7 @@ print(json.dumps([answer, woken(free, bool)]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.threads
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not tell what threads do")
 def test_one_thread_is_one_thread():
@@ -252,6 +254,7 @@ def test_a_missed_precision_is_no_figure():
         contest.reaching(lambda: 0.5, lambda found: found, "the rival", 1e-8)
 
 
+@pytest.mark.slow
 def test_all_families_on_something_small():
     for make in (
         lambda: module("peer_dense").squared_hinge((200, 6), 1e-6),

@@ -42,12 +42,19 @@ def test_the_command_of_the_readme_is_run_as_it_stands(tmp_path):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 @pytest.mark.parametrize(
     ("codes", "last"),
-    [((0, 0, 0), "readme"), ((1, 0, 0), "threads"), ((0, 2, 0), "safe"), ((0, 0, 1), "readme"), ((1, 1, 0), "safe")],
+    [
+        ((0, 0, 0, 0), "readme"),
+        ((1, 0, 0, 0), "threads"),
+        ((0, 2, 0, 0), "safe"),
+        ((0, 0, 1, 0), "rest"),
+        ((0, 0, 0, 1), "readme"),
+        ((1, 1, 0, 0), "safe"),
+    ],
 )
 def test_the_last_line_counts_failures_where_there_are_any(codes, last, tmp_path):
     text = (CI / "run").read_text(encoding="utf-8")
     end = text[text.index("# The logs of what failed") :]
-    names = ("threads", "safe", "readme")
+    names = ("threads", "safe", "rest", "readme")
     for name, code in zip(names, codes):
         (tmp_path / f"{name}.log").write_text(f"1 of {name} in 1.0s\n")
         (tmp_path / f"{name}.status").write_text(f"{code}\n")

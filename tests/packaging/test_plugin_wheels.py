@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
-from plugin_cases import GOOD, Site, can_compile
+from plugin_cases import GOOD, Site
 
 import mdlearn
 from mdlearn.errors import ConvergenceWarning
@@ -25,21 +22,6 @@ pytestmark = pytest.mark.skipif(not SCRIPTS.is_dir(), reason="the scripts are in
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not can_compile(), reason="needs Cython and a C compiler")
-def test_all_from_wheels(tmp_path):
-    command = [sys.executable, str(SCRIPTS / "plugins.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-    assert done.returncode == 0, done.stdout + done.stderr
-    offered = []
-    for name in NAMES:
-        (listed,) = re.findall(rf"\] {name} \S+: objectives ([\w, ]+);.* ok$", done.stdout, re.MULTILINE)
-        offered += listed.split(", ")
-        assert re.search(rf"\] tests of {name}: [1-9]\d* passed in", done.stdout), done.stdout
-    assert len(set(offered)) == len(offered) >= len(NAMES)
-    fitted = re.findall(r"^(\S+), linear, on \S+ \d+ x \d+: \w+, .* \d\.\de[-+]\d\d, score", done.stdout, re.MULTILINE)
-    assert set(fitted) == set(offered)
-
-
 def test_what_is_not_installed_not_certified_or_not_used_is_told(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("plugin_fits", SCRIPTS / "plugin_fits.py")
     fits = importlib.util.module_from_spec(spec)

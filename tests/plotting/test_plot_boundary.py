@@ -12,6 +12,8 @@ from mdlearn import plotting
 ax = plot_cases.ax
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.extras
+
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 2))
 Y = np.where(X[:, 0] + X[:, 1] > 0, "high", "low")

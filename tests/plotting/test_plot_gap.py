@@ -12,6 +12,8 @@ import mdlearn
 from mdlearn import plotting
 from mdlearn.plotting.progress import SMALLEST
 
+pytestmark = pytest.mark.extras
+
 ax = plot_cases.ax
 
 

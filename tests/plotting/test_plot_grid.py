@@ -12,6 +12,8 @@ from numpy.testing import assert_array_equal
 import mdlearn
 from mdlearn import plotting
 
+pytestmark = pytest.mark.extras
+
 ax = plot_cases.ax  # pytest finds fixtures by the names of the module
 
 

@@ -11,6 +11,8 @@ from plot_cases import entries, named
 import mdlearn
 from mdlearn import plotting
 
+pytestmark = pytest.mark.extras
+
 ax = plot_cases.ax
 
 RNG = np.random.default_rng(5)

@@ -10,6 +10,8 @@ import mdlearn
 from mdlearn import plotting
 from mdlearn.margins import cumulative_curve
 
+pytestmark = pytest.mark.extras
+
 ax = plot_cases.ax  # pytest finds fixtures by the names of the module
 
 

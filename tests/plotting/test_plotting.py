@@ -13,6 +13,8 @@ from mdlearn import plotting
 
 figures = pytest.importorskip("matplotlib.figure", reason="plots need matplotlib")
 
+pytestmark = pytest.mark.extras
+
 
 @pytest.fixture
 def ax():

@@ -51,6 +51,7 @@ def test_all_are_here():
     assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "kernel"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_ways_to_bring_a_loss(name, example):
     cls, loss = LOSSES[name]
@@ -71,6 +72,7 @@ def test_ways_to_bring_a_loss(name, example):
     assert (SGD().refusal(form) is None) == (name != "given")
 
 
+@pytest.mark.slow
 def test_numbers_instead_of_classes(example):
     objective = example("regression")["TubeRegression"]
     for check in CHECKS:

@@ -77,6 +77,7 @@ def test_a_plugin_adds_names(site):
         mdlearn.fit("mean_hinge", X, y, C=1.0)
 
 
+@pytest.mark.slow
 def test_a_plugin_passes_the_conformance_checks(site):
     site.add("good-plugin", GOOD)
     for check in CHECKS:

@@ -17,6 +17,7 @@ from mdlearn.plugins.scaffold import new_plugin
 from mdlearn.testing import CHECKS
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (can_build() and can_compile()), reason="needs pip, setuptools>=70.1, Cython, a C compiler")
 def test_with_a_compiled_loss(tmp_path, capsys):
     assert main(["new-plugin", "My-Corner", "--native", "--dir", str(tmp_path / "new")]) == 0
@@ -29,6 +30,7 @@ def test_with_a_compiled_loss(tmp_path, capsys):
     assert re.search(rf"^{len(CHECKS) + 3} passed in", done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
 def test_it_installs_registers_and_passes_its_tests(tmp_path):
     assert main(["new-plugin", "My-Band_2", "--dir", str(tmp_path / "new")]) == 0

@@ -63,6 +63,7 @@ def test_same_call_same_bits(settings, classes):
     assert bits(first, X) == bits(zero, X), "random_state=None means 0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_same_bits_in_another_process(settings, tmp_path):
     X, y = data()
@@ -276,6 +277,7 @@ def test_every_submodule_imports_and_hides_no_public_function():
     assert not clashes, "no module bears the name of a public function"
 
 
+@pytest.mark.slow
 def test_every_submodule_imports(tmp_path):
     """The last one first; that none leans on another one having come before is seen in test_imports."""
     script = (

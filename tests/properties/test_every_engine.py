@@ -56,6 +56,7 @@ def cases():
             yield objective, 3, way
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("objective, k, way", list(cases()), ids=str)
 def test_one_answer(objective, k, way, bias):

@@ -9,6 +9,7 @@ TIMED = ("late", "slow start", "choice")
 """What depends on the machine and what else it does is left to the program."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, COUNT, SOME))
 def test_nothing_is_found(first):
     names = [name for name in PROPERTIES if name not in TIMED]
@@ -19,6 +20,7 @@ def test_nothing_is_found(first):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed, index",
     [(600, 8916), (600, 9518), (600, 9918), (700, 186), (800, 200), (800, 3388), (800, 5048), (800, 7909)],

@@ -71,6 +71,7 @@ def test_optimum_without_variance(kernel, bias, lambda2):
         assert_optimal(model, X, y, settings, None, answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_svm_optimum(kernel, bias):
@@ -109,6 +110,7 @@ def test_gamma_scale_counts_rows_by_weight():
 # ---------------------------------------------------------------- scikit-learn's SVM is never better
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("objective", ["svm", "ldm"])
@@ -147,6 +149,7 @@ def test_never_above_linear_svc(objective, C):
 # ---------------------------------------------------------------- several classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
 def test_one_vs_rest_is_k_binary_fits(kernel, bias):

@@ -79,6 +79,7 @@ def feasible(y, C, lambda1, lambda2, bias, weight=None):
     return lambda2 * abs(positive - negative) / c.sum() <= C * min(positive, negative)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hyper", HYPER, ids=lambda h: "C{:g}-{:g}-{:g}".format(*h))
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -99,6 +100,7 @@ def test_edge_cases(name, kernel, bias, hyper):
         assert_optimal(model, X, y, settings, None, answer, relative=np.inf if excused else 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(120))
 def test_random_problems(seed):
     """Sizes, scales, weights and hyper-parameters drawn over the whole range at once."""
@@ -124,6 +126,7 @@ def test_random_problems(seed):
     assert_optimal(model, X, y, settings, weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(160))
 @pytest.mark.parametrize("columns", ["one scale", "own scales"])
 def test_conflicting_duplicates(columns, seed):

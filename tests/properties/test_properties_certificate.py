@@ -93,6 +93,7 @@ def check(name, model, sample, bias, tol, K=None):
         assert c.lower_bound <= other + slack + ROUNDING * abs(other), f"false bound: {other!r} is possible"
 
 
+@pytest.mark.slow
 @example(
     sample_of(2, 2, 2, 2505, ["columns"], 1e-3, "wide"),
     ("lsvm", {"nu": 0.01, "bias": "regularized", "solver": "apg", "tol": 0.01}),
@@ -124,6 +125,7 @@ NARROW = {"kernel": "rbf", "gamma": 1e3}
 LS = {"C": 1e-6, "lambda1": 0.0, "lambda2": 1e5, "solver": "cd"}
 
 
+@pytest.mark.slow
 @far_out(4, 7, 5, "wide", ["columns"], CUBE, "lsldm", C=0.0, lambda1=1e-6, lambda2=1e5, solver="interior")
 @far_out(3, 7, 4, "wide", ["columns"], CUBE, "lsldm", C=0.0, lambda1=1e-6, lambda2=1e5)
 @far_out(2, 1, 3, "none", ["columns"], CUBE, "lsldm", C=0.0, lambda1=1e-6, lambda2=1e-6)
@@ -187,6 +189,7 @@ def test_joint(sample, problem):
     assert c.lower_bound <= min(others) * (1 + ROUNDING) + TINY
 
 
+@pytest.mark.slow
 @examples(60)
 @given(samples(classes=(2, 3)), problems(FORMULAS), st.randoms(use_true_random=False))
 def test_no_engine_is_below_the_bound_of_another(sample, problem, random):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import KERNELS, attempt, examples, problems, samples
@@ -56,6 +57,7 @@ def close(a, b, other):
         assert np.linalg.norm(a.coef_[j] - other(b.coef_[j])) <= left + rest, f"{a!r} {b!r}"
 
 
+@pytest.mark.slow
 @examples(80)
 @given(samples(classes=(2, 3), weights=["counts"]), KERNELS, problems(STRONG), SOME)
 def test_weights_are_repetition(sample, kernel, problem, solver):
@@ -74,6 +76,7 @@ def test_weights_are_repetition(sample, kernel, problem, solver):
         assert not weighted.dual_coef_[:, ~kept].any() and not weighted.duals[..., ~kept].any()
 
 
+@pytest.mark.slow
 @examples(80)
 @given(samples(classes=(2, 3)), problems(ALL), st.randoms(use_true_random=False))
 def test_rows_and_columns_in_any_order(sample, problem, random):
@@ -106,6 +109,7 @@ def test_labels_swapped(sample, kernel, problem):
         close(one, two, lambda w: -w)
 
 
+@pytest.mark.slow
 @examples(80)
 @given(samples(classes=(2, 3), scales=(1.0,)), problems(STRONG), st.integers(-12, 12))
 def test_units_of_the_rows(sample, problem, power):
@@ -119,6 +123,7 @@ def test_units_of_the_rows(sample, problem, power):
     agree(one, two, sample.X, s**-2)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(samples(classes=(2, 3)), problems(STRONG), st.sampled_from([1e-3, 0.3, 7.0, 1e4]))
 def test_units_of_the_weights(sample, problem, t):
@@ -132,6 +137,7 @@ def test_units_of_the_weights(sample, problem, t):
     close(one, two, lambda w: w)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(samples(classes=(2, 3), scales=(1.0,)), problems(STRONG))
 def test_linear_kernel_in_three_spellings(sample, problem):

@@ -122,6 +122,7 @@ def calls(draw):
     return given_
 
 
+@pytest.mark.slow
 @examples(400)
 @given(calls())
 @pytest.mark.filterwarnings("error")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -54,6 +55,7 @@ def size_of(model, X):
     return largest * float(np.abs(model.dual_coef_).sum()) + float(np.abs(model.intercept_).max())
 
 
+@pytest.mark.slow
 @examples(80)
 @given(
     samples(classes=(2, 3), scales=(1.0,), kinds=KINDS),
@@ -91,6 +93,7 @@ def test_sparse_layouts(sample, problem, cd, layout, seed):
         same(plain, other, A, layout in SAME_BITS)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(samples(classes=(2, 3), scales=(1.0,)), problems(NAMES), KERNELS, st.integers(0, 99))
 def test_matrices_that_are_not_canonical(sample, problem, kernel, seed):
@@ -119,6 +122,7 @@ def test_matrices_that_are_not_canonical(sample, problem, kernel, seed):
         assert np.abs(odd.decision_function(A) - odd.decision_function(X)).max() <= 1e-12 * size_of(odd, X)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(samples(classes=(2, 4)), problems(NAMES), KERNELS)
 def test_predictions_agree_with_each_other(sample, problem, kernel):

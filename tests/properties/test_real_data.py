@@ -76,11 +76,12 @@ def test_linear(name):
     judge_linear(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rbf(name):
     X, _ = prepared(name)
     if len(X) > SMALL:
-        pytest.skip(f"{name} has {len(X)} rows: see test_rbf_large (--slow)")
+        pytest.skip(f"{name} has {len(X)} rows: see test_rbf_large")
     judge_rbf(name)
 
 

@@ -36,6 +36,7 @@ def judge(name, C, lambda1, bias):
     assert certificate.converged and (value - bound) / scale <= 1.001e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lambda1", ["0", "1", "m/16", "m/4", "16 m"])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("bias", ["regularized", "free"])

@@ -122,6 +122,7 @@ def test_class_of_weight_zero_only():
     assert model.decision_function(X).shape == (len(y),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("kernel", KERNELS)

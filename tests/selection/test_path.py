@@ -34,6 +34,7 @@ def test_every_point_is_certified_and_as_good_as_a_single_fit(name):
     agree(found, objective, X, y, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_classes(name):
     objective, grid, settings = SEVERAL[name]
@@ -78,6 +79,7 @@ def test_weights_are_repetitions(name):
     assert np.abs(F - G).max() <= 1e-4 * np.abs(G).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ldm rbf", "ldm", "svm rbf free", "uldm rbf", "l3svm"])
 @pytest.mark.parametrize("n_threads", [None, 2])
 def test_the_same_bits_twice(name, n_threads):

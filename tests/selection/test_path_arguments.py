@@ -37,6 +37,7 @@ def test_points_come_in_the_order_of_the_grid():
         found[6]
 
 
+@pytest.mark.extras
 def test_a_frame_has_a_row_per_point():
     pytest.importorskip("pandas")
     X, y, _ = rows()
@@ -192,6 +193,7 @@ def test_order_and_neighbours():
     assert grouped([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
 
 
+@pytest.mark.extras
 def test_a_sequence_of_grids_is_their_union():
     """As scikit-learn's ParameterGrid has it, names that some grids lack included; there a value may stand alone."""
     from sklearn.model_selection import ParameterGrid

@@ -27,6 +27,7 @@ GRIDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", GRIDS)
 def test_scores_are_those_of_each_point_alone(name, classes):
@@ -189,6 +190,7 @@ def test_infinite_scores_have_no_spread():
         assert "2 points" in repr(found)
 
 
+@pytest.mark.extras
 def test_to_frame(monkeypatch):
     X, y = sample()
     found = mdlearn.select("ldm", X, y, {"C": [0.1, 1.0], "lambda1": [0.0, 1.0]}, cv=3, refit=False)

@@ -56,6 +56,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
 @pytest.mark.parametrize("kernel", ["linear", "broad", "wide", "precomputed"])
@@ -76,6 +77,7 @@ def test_least_squares_against_brute_force(name, kernel, bias, weighted):
         assert told.folds == () and told.certificates == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo", "fuzzy-min", "fuzzy-avg"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_several_classes_against_brute_force(multiclass, weighted):

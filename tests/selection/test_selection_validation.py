@@ -5,7 +5,6 @@ import sys
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from reference import gram
@@ -62,7 +61,9 @@ def test_the_order_of_rows_does_not_matter():
     np.testing.assert_allclose(one.decision[order], other.decision, atol=1e-3)
 
 
+@pytest.mark.extras
 def test_kinds_of_X(tmp_path):
+    pd = pytest.importorskip("pandas")
     X, y = sample()
     plain = mdlearn.cross_validate("ldm", X, y, tol=1e-10)
     np.save(tmp_path / "X.npy", X)
@@ -136,6 +137,7 @@ def test_regression_is_scored_by_r2():
     assert alone.scores[0] == pytest.approx(metrics.r2_score(y, true), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_scorers_of_scikit_learn():
     X, y = sample()
     w = np.random.default_rng(3).uniform(0.5, 2.0, 60)
@@ -152,6 +154,7 @@ def test_scorers_of_scikit_learn():
 # ---------------------------------------------------------------- limits, tables, errors
 
 
+@pytest.mark.extras
 def test_a_time_limit_leaves_scores_out():
     X, y = sample()
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached after 0 fits"):
@@ -191,6 +194,7 @@ def test_progress_is_shown(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.extras
 def test_to_frame(monkeypatch):
     X, y = sample()
     found = mdlearn.cross_validate("ldm", X, y)

@@ -106,6 +106,7 @@ def test_scores_of_the_fitted_estimator():
     assert entry["accuracy"] == clf.score(X, y) and entry["task_name"] == "fit"
 
 
+@pytest.mark.extras
 def test_progress_bars(capsys):
     pytest.importorskip("rich", reason="scikit-learn's ProgressBar needs rich")
     for estimator, told in (

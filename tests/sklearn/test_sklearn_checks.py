@@ -38,6 +38,7 @@ def test_every_estimator_is_checked():
     assert {type(one).__name__ for one in ESTIMATORS} == {n for n in ms.__all__ if not n.endswith("Warning")}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -28,6 +28,7 @@ NAMES = ["a", "b", "c", "d"]
 # ---------------------------------------------------------------- frames and types
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_and_set_output(library):
     frames = pytest.importorskip(library)
@@ -178,6 +179,7 @@ def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_loaded_when_asked_for():
     code = (
         "import sys, mdlearn; assert 'sklearn' not in sys.modules; "

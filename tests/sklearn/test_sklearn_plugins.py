@@ -24,6 +24,7 @@ def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_an_objective_and_an_engine_of_a_plugin(site):
     site.add("good-plugin", GOOD)
     clf = ms.MarginClassifier("mean_hinge", solver="renamed")

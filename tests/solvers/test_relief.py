@@ -79,6 +79,7 @@ def iter_nothing():
     yield None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 def test_a_gram_matrix_without_digits():
     """Multipliers of one engine are so long that their bound is lost, those of another are not."""

@@ -39,6 +39,7 @@ def same(one, other):
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective, k", [("ldm", 2), ("svm", 3), ("lsvm", 3), ("mdlm", 2)])
 def test_a_run_goes_on_from_any_pass(objective, k, tmp_path):
     X, y = rows(k=k)

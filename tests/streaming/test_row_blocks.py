@@ -87,6 +87,7 @@ def test_few_rows_in_memory(name, bias):
     assert streamed.n_iter <= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [[], [1], [599], [0, 0, 600, 600], list(range(1, 600)), [7, 8, 300]])
 @pytest.mark.parametrize("objective", ["ldm", "lsvm", "mdlm"])
 def test_blocks_of_any_size(objective, places):
@@ -197,6 +198,7 @@ def test_sums_in_pairs():
     assert Tree().total() is None
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows():
     def peak(n):
         def source():
@@ -232,6 +234,7 @@ def test_the_model_predicts_and_is_saved(tmp_path):
     assert "row blocks" in model.solver_reason
 
 
+@pytest.mark.extras
 def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     X, y = rows()

@@ -33,6 +33,7 @@ def same(blocks, X, y, weight=None):
     return streamed
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("kind", ["array", "map", "csr", "pandas"])
 def test_arrays(data, kind, tmp_path):
     X, y, w = data
@@ -81,6 +82,7 @@ def test_csv_without_names(data, tmp_path):
     same(sources.of_csv(path, -5, -3), X, y, w)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [0, 1])
 @pytest.mark.parametrize("given", [{}, {"n_features": 5}, {"n_features": 9}])
 def test_svmlight(data, base, given, tmp_path, monkeypatch):
@@ -99,6 +101,7 @@ def test_svmlight(data, base, given, tmp_path, monkeypatch):
     same(sources.of_svmlight(str(path), wide.shape[1], zero_based=base == 0), wide, y)
 
 
+@pytest.mark.extras
 def test_parquet(data, tmp_path):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -231,6 +231,7 @@ def test_what_stochastic_epochs_refuse():
         mdlearn.fit("lsvm", blocks, None, solver="sgd", solver_options={"eta0": 1e80})
 
 
+@pytest.mark.slow
 def test_wide_rows_need_no_square_matrix(monkeypatch):
     """As many columns as make d x d numbers impossible."""
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 4e9)

@@ -43,6 +43,7 @@ def same(one, other, tol=1e-8):
     assert one.certificate.lower_bound <= a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("given", [{}, {"ridge": 0.1}, {"lambda1": 0.01}, {"lambda1": 4.0}])
 @pytest.mark.parametrize("beta", [1e-3, 0.05, 0.3])
@@ -106,6 +107,7 @@ def test_float32():
     assert streamed.coef_.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_checkpoints_and_limits(tmp_path):
     X, y = rows(k=3)
     given = {"beta": 0.02, "tol": 1e-9}
@@ -126,6 +128,7 @@ def test_checkpoints_and_limits(tmp_path):
         assert fit_paper(cut(X, y), None, time_limit=0.0, **given).n_iter == 0
 
 
+@pytest.mark.slow
 def test_no_optimum_and_what_is_refused():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((8, 12)), np.arange(8) % 2

@@ -26,6 +26,7 @@ def name_of(path):
     return str(path.relative_to(DOCS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")], ids=name_of)
 def test_what_a_page_shows_runs(page, tmp_path, monkeypatch):
     if "sklearn" in page.read_text(encoding="utf-8"):

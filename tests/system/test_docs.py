@@ -47,6 +47,7 @@ def test_the_two_commands():
     assert re.findall(r"^<!-- test-command -->\s*\n```\w*\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL) == [test]
 
 
+@pytest.mark.extras
 def test_from_data_to_a_saved_model(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn", reason="the example's data come with scikit-learn")
     pyplot = pytest.importorskip("matplotlib.pyplot")

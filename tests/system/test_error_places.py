@@ -10,6 +10,8 @@ import mdlearn
 
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.extras
+
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((12, 3)), np.arange(12) % 2
 

@@ -68,6 +68,7 @@ print(errors)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package, name", [("mdlearn.selection", "select"), ("mdlearn.margins", "list_solvers")])
 def test_a_package_and_its_modules_from_two_threads(package, name):
     assert run(TWO_SIDES, package, name) == "[]\n"
@@ -185,5 +186,6 @@ print(errors)
 """
 
 
+@pytest.mark.slow
 def test_eight_threads_with_calls_of_their_own():
     assert run(EIGHT) == "[]\n"

@@ -57,6 +57,7 @@ def held(case, times):
     return len(gc.get_objects()), sum(trace.size for trace in arrays.traces)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FITS)
 def test_nothing_grows(case):
     """Ten fits leave no more objects and arrays than three."""
@@ -70,6 +71,7 @@ def test_nothing_grows(case):
     assert more_objects - objects < 7 and more_size <= size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in FITS if case not in ("refused", "a wrong argument")])
 def test_models_and_rows_go_without_the_collector(case):
     """Nothing of a fit refers to itself: rows, Gram matrices and models go with the last reference to them."""

@@ -139,6 +139,7 @@ def big(tmp_path_factory):
     return mapped(X, tmp_path_factory.mktemp("big")), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "solver", "share"),
     [("ldm", "interior", 0.7), ("svm", "interior", 0.7), ("ldm", "asgd", 0.2), ("svm", "cd", 0.2)],
@@ -172,6 +173,7 @@ def test_rows_that_only_a_copy_would_drop_need_room(big, monkeypatch):
         mdlearn.fit("ldm", X, y, sample_weight=weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["fortran", "negative strides"])
 def test_other_layouts_are_not_copied_either(layout, big):
     X, y = big
@@ -182,6 +184,7 @@ def test_other_layouts_are_not_copied_either(layout, big):
         assert peak <= share * X.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [F32, F64])
 @pytest.mark.parametrize("solver", ["cd", "asgd"])
 def test_no_second_csr_matrix(solver, kind):
@@ -200,6 +203,7 @@ def test_no_second_csr_matrix(solver, kind):
     assert peak_bytes(lambda: models[0].predict(A)) <= 0.55 * size
 
 
+@pytest.mark.slow
 def test_very_long_rows_in_a_kernel_come_in_ranges_of_columns():
     rng = np.random.default_rng(11)
     X = rng.standard_normal((64, 400_000), dtype=np.float32)

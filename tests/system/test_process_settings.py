@@ -43,6 +43,7 @@ def _of_the_module():
 """
 
 
+@pytest.mark.slow
 def test_what_a_test_leaves_changed_fails_it(tmp_path):
     for name in ("conftest.py", "support/process_settings.py", "fuzz/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -118,6 +119,7 @@ def test_what_counts_as_setting_a_variable(line, expected):
     assert any(writes(node) for node in at_import(ast.parse(line))) is expected
 
 
+@pytest.mark.slow
 def test_no_import_sets_an_environment_variable():
     found = programs()
     assert len(found) > 300
@@ -130,6 +132,7 @@ def test_no_import_sets_an_environment_variable():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_importing_everything_leaves_the_environment():
     """The modules of mdlearn and of the benchmarks, in a process of their own."""
     program = """

@@ -143,6 +143,7 @@ if __name__ == "__main__":
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_forks_at_any_moment(tmp_path):
     assert run(["-c", FORKS], tmp_path).strip() == "right"
@@ -194,6 +195,7 @@ print("right")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_waits_for_threads_that_set_the_number_of_blas_threads(tmp_path):
     assert run(["-c", WAITING], tmp_path).strip() == "right"
@@ -283,6 +285,7 @@ def test_a_fork_while_another_thread_loads_plugins(tmp_path):
     assert run(["-c", LOADING], tmp_path).strip() == "0 True"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver", "loky"])
 def test_pools(method, tmp_path):
     if method in ("fork", "forkserver") and not hasattr(os, "fork"):

@@ -55,6 +55,7 @@ def test_registered(objective, check):
     check(objective)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(POINTS)
 def test_points_of_the_family(objective, check):
     check(objective)

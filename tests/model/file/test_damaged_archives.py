@@ -70,6 +70,7 @@ def test_a_pickle_of_joblib(tmp_path):
     assert "pickle" in refused(tmp_path, (tmp_path / "m.joblib").read_bytes())
 
 
+@pytest.mark.slow
 def test_bombs_of_compression(files, tmp_path):
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         out = io.BytesIO()

@@ -49,6 +49,7 @@ def loads_right_or_not_at_all(path, X, model):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", ["linear", "rbf, three classes", "csr"])
 def test_damaged_files(case, files, tmp_path):

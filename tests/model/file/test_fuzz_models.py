@@ -7,6 +7,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory, and how it is counted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [False, True])
 def test_mutated_files_are_refused_or_predict(sealed):
     from fuzz_models import run

@@ -74,6 +74,7 @@ def test_labels_keep_kind_and_value(kind, tmp_path):
     assert_array_equal(again.predict(X), model.predict(X), strict=True)
 
 
+@pytest.mark.extras
 def test_column_names_come_back(tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y = data()

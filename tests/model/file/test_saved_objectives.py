@@ -58,6 +58,7 @@ def test_linear_models(objective, classes, kind, tmp_path):
         comes_back(mdlearn.fit(objective, X, y, multiclass=way, **settings(objective)), X, tmp_path / "m.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("objective", WITH_KERNELS)

@@ -52,6 +52,7 @@ def is_one_of(path, models):
     return any(np.array_equal(found, model.duals) for model in models)
 
 
+@pytest.mark.slow
 @posix
 def test_a_process_that_is_killed_leaves_a_whole_file(two, tmp_path):
     models, paths = two
@@ -74,6 +75,7 @@ def test_a_process_that_is_killed_leaves_a_whole_file(two, tmp_path):
             draft.unlink()
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("limit", [0, 100, 4096, 7000])
 def test_no_room_is_an_error_of_the_system_and_keeps_the_old_file(limit, two, tmp_path):

@@ -15,7 +15,7 @@ import mdlearn
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")]
 
 
 def outputs(made, X):
@@ -196,6 +196,7 @@ def test_what_cannot_be_exported_says_so():
             model.to_onnx(opset)
 
 
+@pytest.mark.slow
 def test_models_beyond_the_limit_of_protobuf(monkeypatch):
     from mdlearn.model.onnx import graph
 

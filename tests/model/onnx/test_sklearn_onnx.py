@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from mdlearn.sklearn_onnx import register_converters  # noqa: E402
 
 pytestmark = [
+    pytest.mark.extras,
     pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),

@@ -73,6 +73,7 @@ def test_gradient_and_line_search_of_the_smoothed_problem(loss, bias):
         assert smoothed(solver, solver.element + t * p) <= best.fun + 1e-12 * abs(best.fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("variance", [0.0, 30.0, 3000.0])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -134,6 +135,7 @@ def nearly_repeated(seed):
     return rows, np.where(rng.random(2600) < 0.05, -y[pick], y[pick])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("lambda1", [0.0, 1.0, 2600 / 16, 16.0 * 2600])
 @pytest.mark.parametrize("C", [0.1, 10.0])
@@ -171,6 +173,7 @@ def awkward(seed):
     return A, y, weight, {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": bias}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(80))
 def test_awkward_rows(seed, monkeypatch):
     monkeypatch.setattr("mdlearn.solvers.coordinate_descent.solver.GRAM_ROWS", 10)  # sweeps over few rows too

@@ -53,6 +53,7 @@ def test_the_optimum_does_not_depend_on_the_start(name, weighted):
         start = warm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("change", [{"C": 6.0}, {"C": 0.05}, {"lambda1": 4000.0}, {"lambda1": 0.0}], ids=str)
 def test_sparse_sweeps(bias, change):
@@ -131,6 +132,7 @@ def path(objective, X, y, grid, warm, **settings):
     return steps
 
 
+@pytest.mark.slow
 def test_fewer_row_visits_on_a_path_of_sparse_problems(monkeypatch):
     X, y = text()
     visits = counted(monkeypatch, centred_rows.CentredDual, "sweep", lambda self, at, rng: len(at))
@@ -230,6 +232,7 @@ def test_weston_and_watkins_is_never_worse_than_its_start(solver, bias):
     assert warm.certificate.lower_bound >= start.certificate.lower_bound - 1e-12 * start.certificate.objective
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
@@ -268,6 +271,7 @@ def test_a_limit_that_ends_before_the_gram_matrix(kind, bias):
     assert ended.certificate.lower_bound <= whole.certificate.objective
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_said_of_a_point_does_not_depend_on_the_gram_matrix_being_there(seed):

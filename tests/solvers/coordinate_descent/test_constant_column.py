@@ -120,6 +120,7 @@ def test_it_is_the_regularized_bias(text):
     assert column.coef_[0, -1] == pytest.approx(bias.intercept_[0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_several_classes(text):
     X, _ = text
     Z = with_column(X, np.ones(M), 0)

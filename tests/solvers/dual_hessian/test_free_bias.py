@@ -72,6 +72,7 @@ def test_kernels_of_huge_values_beside_a_variance(bias):
     assert model.certificate.lower_bound <= 100.0 * 60  # the objective at w = 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed, m, d, C", [(1, 20000, 2, 1e-2), (2, 20000, 2, 1e-2), (1, 20000, 2, 3e-3)])
 def test_many_rows_without_signal(seed, m, d, C):
     """Classes that differ by two rows: nearly all rows are close to a kink, and interior points take short steps."""

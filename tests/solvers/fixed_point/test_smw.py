@@ -117,6 +117,7 @@ def test_rate_of_convergence(share):
         assert then <= bound * now + 1e-9
 
 
+@pytest.mark.slow
 def test_alpha_ends_below_2_over_nu():
     """The condition that the slides lost: beyond it the map is no contraction, and the iterates never settle."""
     X, y = sample(80, 3, seed=5)

@@ -98,6 +98,7 @@ def test_csr_and_float32(bias):
     np.testing.assert_allclose(small.coef_, dense.coef_, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_wide_sparse_rows_go_to_sweeps():
     X = sp.random(2500, 3000, density=0.004, random_state=0, format="csr")
     y = np.where(X @ np.random.default_rng(0).standard_normal(3000) > 0, 1, -1)

@@ -123,6 +123,7 @@ FLAT = {"beta": 0.05, "lambda1": 0.0, "lambda2": 0.02}
 SETTINGS = [{"beta": 0.05}, FLAT, {"ridge": 0.2}, {"ridge": 0.2, "beta": 0.1}, {}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "free"])
 @pytest.mark.parametrize("point", SETTINGS, ids=str)
 def test_no_record_has_a_bound_above_the_optimum(point, bias):

@@ -34,6 +34,7 @@ def widths(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     "objective, bias",

@@ -91,6 +91,7 @@ def excesses(X, y, epochs, solver="asgd", **settings):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"C": 1.0, "lambda1": 1.0, "lambda2": 1.0}], ids=["default", "small lambda"])
 @pytest.mark.parametrize("name", ["a9a", "svmguide1", "generated"])
 def test_excess_falls_as_epochs_grow(name, settings):

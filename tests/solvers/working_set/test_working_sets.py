@@ -220,6 +220,7 @@ def test_a_wide_kernel_takes_a_few_rounds(bias, C):
     assert model.certificate.converged and model.n_iter <= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("gamma", [0.05, 1.0])
 def test_nearly_singular_blocks_take_a_few_rounds(gamma, bias):
