@@ -1,4 +1,4 @@
-"""What the installed plugins bring: every objective passes the conformance checks and is fitted to real data.
+"""What the installed plugins bring: every objective is fitted to real data.
 
 Run by plugins.py, in the environment where the plugins are installed. A fit needs a certificate of convergence; solvers
 and kernels of plugins need a fit that takes them.
@@ -11,7 +11,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import mdlearn
 from mdlearn.plugins.manager import find
-from mdlearn.testing import CHECKS
 
 SETS = {"classification": (load_breast_cancer, load_iris), "regression": (load_diabetes,)}
 
@@ -25,8 +24,6 @@ def main():
         home = Path(sys.modules[cls.__module__].__file__)
         if not home.is_relative_to(sys.prefix):
             faults.append(f"{name} comes from {home}, which is not installed")
-        for check in CHECKS:
-            check(name)
         for load in SETS[cls.task]:
             for kernel in ("linear", "rbf") if cls.kernels else ("linear",):
                 ran.add(fitted(name, load, kernel, faults))

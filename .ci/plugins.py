@@ -47,7 +47,9 @@ def main(room, wheel=None):
         # Real data sets are not part of any package: what needs them is skipped where they are absent.
         if not re.fullmatch(r"\d+ passed(, \d+ skipped)? in .*", told.splitlines()[-1]):
             sys.exit("every test needs to pass")
-    tell("conformance and real data:")
+    tell("conformance:")
+    print(run(python, "-m", "mdlearn", "plugins", "--check"), end="")
+    tell("real data:")
     print(run(python, ROOT / ".ci" / "plugin_fits.py"), end="")
 
 

@@ -69,11 +69,15 @@ class Plugins(Command):
     summary = "list installed plugins: version, what they provide, what is wrong"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
+        one = parser.add_mutually_exclusive_group()
+        one.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
+        one.add_argument("--check", action="store_true", help="put everything that they bring to the test (minutes)")
 
     def run(self, given: argparse.Namespace) -> int:
         from mdlearn.plugins.records import as_json, as_lines
 
+        if given.check:
+            return _check()
         with warnings.catch_warnings():  # the list says what they would
             warnings.simplefilter("ignore", PluginWarning)
             records = list_plugins()
@@ -115,3 +119,17 @@ def _parameters(cls: Any) -> None:
         told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
         default = "" if callable(declared.default) else f" (default {told})"
         print(f"    {parameter}: {declared.doc}{default}")
+
+
+def _check() -> int:
+    """Print a line per name that plugins bring; 1 where a clause of a contract does not hold."""
+    from mdlearn.testing import check_installed
+
+    faults = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)
+        for outcome in check_installed():
+            print(outcome, flush=True)
+            faults += len(outcome.faults)
+    print("everything holds" if not faults else f"{faults} faults", file=sys.stderr)
+    return min(faults, 1)

@@ -21,9 +21,10 @@ from typing import Any
 
 from mdlearn.plugins.manager import registry
 from mdlearn.testing.checks import CHECKS
+from mdlearn.testing.installed import CheckOutcome, check_installed
 from mdlearn.testing.reference import title_of
 
-__all__ = ["CHECKS", "parametrize_with_checks"]
+__all__ = ["CHECKS", "CheckOutcome", "check_installed", "parametrize_with_checks"]
 
 
 def parametrize_with_checks(objectives: Any = None) -> Any:

@@ -1,0 +1,89 @@
+"""`python -m mdlearn plugins --check`: what holds, and one sentence for each kind of fault."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_cases import GOOD, Site, offering
+
+from mdlearn.cli import main
+
+FAULTY = """
+    import numpy as np
+    import mdlearn
+    from mdlearn.objectives.svm import SVM
+    from mdlearn.solvers.interior_point.solver import Interior
+
+    class Doubled(SVM):
+        name = "doubled"
+
+        def terms(self, params, total):
+            self.count = getattr(type(self), "count", 0.0) + 1.0
+            type(self).count = self.count
+            return super().terms({**params, "C": params["C"] * self.count}, total)
+
+    class Picky(Interior):
+        name = "picky"
+
+        def refusal(self, form):
+            return "it takes nothing"
+
+    class Ones(mdlearn.KernelFunction):
+        name = "broken"
+        summary = "no kernel"
+
+        def values(self, params, A, B):
+            raise ZeroDivisionError("no values")
+
+    class Greedy(mdlearn.RowBlocks):
+        name = "greedy"
+
+        @classmethod
+        def given(cls, X, y, weight):
+            return cls(lambda: iter(()))
+
+    @mdlearn.hookimpl
+    def mdlearn_objectives():
+        return [Doubled]
+
+    @mdlearn.hookimpl
+    def mdlearn_solvers():
+        return [Picky]
+
+    @mdlearn.hookimpl
+    def mdlearn_kernels():
+        return [Ones]
+
+    @mdlearn.hookimpl
+    def mdlearn_sources():
+        return [Greedy]
+"""
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    return Site(tmp_path, monkeypatch)
+
+
+def test_what_holds(site, capsys):
+    site.add("good-plugin", GOOD)
+    assert main(["plugins", "--check"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "good-plugin 1.0: objective mean_hinge: 15 of 15 hold",
+        "good-plugin 1.0: solver renamed: 1 of 1 hold",
+    ]
+    assert err == "everything holds\n"
+
+
+def test_what_does_not(site, capsys):
+    site.add("faulty-plugin", FAULTY)
+    site.add("misspelt-plugin", offering("one").replace("mdlearn_objectives", "mdlearn_objective"))
+    assert main(["plugins", "--check"]) == 1
+    out, err = capsys.readouterr()
+    lines = dict(line.split(": ", 2)[1:] for line in out.splitlines())
+    assert "check_determinism: AssertionError" in lines["objective doubled"]
+    assert lines["solver picky"].endswith("no registered objective, at its defaults, is a problem that it takes")
+    assert lines["kernel broken"].startswith("check_kernel_in_a_fit: ")
+    assert "return None for them" in lines["source greedy"]
+    assert "hook 'mdlearn_objective' does not exist" in lines["plugin main"]
+    assert int(err.split()[0]) >= 5
