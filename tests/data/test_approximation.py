@@ -268,3 +268,18 @@ def test_features_are_made_until_the_deadline_only(name, how, solver, clock, mon
     assert not model.coef_.any() and model.coef_.shape == (3, 20)
     assert np.isfinite(model.certificate.objective)
     assert np.isfinite(model.decision_function(X[:5])).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_predictions_have_the_objective_of_the_certificate(seed):
+    """Where columns differ by 1e14 in size, so that all points but one or two lie in the span of the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((49, 10)) * 10.0 ** rng.uniform(-6, 7.5, 10)
+    y = np.where(rng.random(49) < 0.5, 1.0, -1.0)
+    own = {"kernel": "poly", "degree": 1, "coef0": 1.0, "gamma": 0.03}
+    C, lambda1, lambda2 = 1.0, 90.0, 1e-4
+    settings = {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": "none", "tol": 1e-12}
+    model = mdlearn.fit("lsldm", X, y, approximation="nystroem", n_components=4, **own, **settings)
+    z = y * model.decision_function(X)
+    value = 0.5 * (model.coef_**2).sum() - lambda1 * z.mean() + 0.5 * lambda2 * z.var() + 0.5 * C * ((1 - z) ** 2).sum()
+    assert value == pytest.approx(model.certificate.objective, rel=1e-11)

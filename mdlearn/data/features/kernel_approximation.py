@@ -19,7 +19,7 @@ from mdlearn.data.features.kernels import EXPLICIT, Kernel
 from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics import memory
@@ -29,6 +29,8 @@ DEFAULT_POINTS = 500
 """Points where nobody says how many."""
 SPANNED_DISTANCE = 1e-12
 """Squared distance of a point from the span of others, relative to the largest k(z, z), that counts as none."""
+CANCELLING_DISTANCE = 1e-6
+"""The same distance, below which sums over points lose more digits than objective and prediction may differ by."""
 INDEFINITE_SHARE = 1e-8
 """What a semidefinite matrix can lack of its factorisation by rounding, in the same units."""
 
@@ -86,8 +88,26 @@ class KernelMap(FeatureMap):
         return self.scorer(coef)(A)
 
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
-        """What predicts with coefficients (p, q): f = sum_l c_l k(x, z_l)."""
+        """Predict with coefficients (p, q): f = sum_l c_l k(x, z_l), or by features where that sum loses digits."""
+        if self._cancels():
+            return partial(self._by_features, coef=coef.astype(np.float64, copy=False))
         return partial(self.kernel.combined, B=DenseRows(self.points), alpha=self.combination(coef))
+
+    def _cancels(self) -> bool:
+        """Whether a point lies so close to the span of others that its coefficients M c cancel each other.
+
+        The first column of M belongs to the largest k(z, z): its one entry is the root of the inverse.
+        """
+        if self.mix is None or self.mix.size == 0:
+            return False
+        return bool(np.abs(self.mix).max() * np.sqrt(CANCELLING_DISTANCE) > np.abs(self.mix[:, 0]).max())
+
+    def _by_features(self, A: Rows, coef: np.ndarray) -> np.ndarray:
+        """Decision values as the fit has them: features first, which are of the size of the rows' images."""
+        out = np.empty((A.shape[0], coef.shape[0]))
+        for rows in steps(A.shape[0], max(64, BLOCK_ENTRIES // self.points.shape[0])):
+            out[rows] = self.features(A.take(rows)) @ coef.T
+        return out
 
     def encoded(self) -> dict[str, Any]:
         """Points and M; the kernel is the model's."""
