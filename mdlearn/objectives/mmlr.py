@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -210,6 +210,6 @@ class PairLogistic(Scores):
         return A.T[:, None]
 
 
-def pieces(F: np.ndarray) -> Iterator[slice]:
+def pieces(F: np.ndarray) -> Iterable[slice]:
     """Rows of decision values that one compiled call takes: a few milliseconds."""
     return steps(F.shape[0], max(1, VALUES_PER_CALL // F.shape[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ class Cloud:
             return self.points.rows.take(self.points.where[which])
         return DenseRows(self.points.block(which) - self.centre)
 
-    def parts(self, width: int) -> Iterator[slice]:
+    def parts(self, width: int) -> Iterable[slice]:
         """Blocks of rows for products with `width` vectors."""
         return steps(self.n, at_once(width, self.points.rows))
 
@@ -206,7 +206,7 @@ class HeldLloyd(Lloyd):
             self.own = self._scaled(np.float64)
         return moved > 0
 
-    def _pieces(self) -> Iterator[slice]:
+    def _pieces(self) -> Iterable[slice]:
         """Row ranges of some milliseconds."""
         return steps(self.cloud.n, 2 * BLOCK_ENTRIES // self.centers.shape[1])
 

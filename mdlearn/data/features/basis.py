@@ -6,7 +6,7 @@ way to make columns. They are made by row blocks when first asked for, and kept 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -65,7 +65,7 @@ class KernelColumns(Rows):
         """Whether all blocks have been computed once, or are never kept (a time limit can end a fit before that)."""
         return bool(self._store["done"].all()) if "done" in self._store else "basis" in self._store
 
-    def spans(self) -> Iterator[slice]:
+    def spans(self) -> Iterable[slice]:
         """Row ranges of a few SPAN_ENTRIES: a kernel block is worth some rows at once."""
         return steps(self.shape[0], self._step)
 

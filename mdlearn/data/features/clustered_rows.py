@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -138,7 +138,7 @@ class BlockRows(Rows):
         data = self.F[place.ravel()].astype(np.float64, copy=False)
         return csr_matrix((data.ravel(), indices.ravel(), ends), shape=self.shape)
 
-    def spans(self) -> Iterator[slice]:
+    def spans(self) -> Iterable[slice]:
         """Row ranges of at most SPAN_ENTRIES entries in blocks each."""
         return steps(self.shape[0], SPAN_ENTRIES // (self.layout.place.shape[1] * self.width))
 
@@ -210,7 +210,7 @@ class BlockRows(Rows):
                 some = slice(begin + part.start, begin + part.stop)
                 yield k, some, self.F[some].astype(np.float64, copy=False)
 
-    def _ranges(self) -> Iterator[slice]:
+    def _ranges(self) -> Iterable[slice]:
         """Ranges of entries for the compiled products, some milliseconds each."""
         return steps(self.F.shape[0], 16 * SPAN_ENTRIES // self.width)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ class ContrastRows(CsrRows):
         """Some rows, of the same base."""
         return ContrastRows(self.base, self.index[rows], self.own[rows], self.other[rows], self.k, self.constant)
 
-    def spans(self) -> Iterator[slice]:
+    def spans(self) -> Iterable[slice]:
         """Row ranges of at most SPAN_ENTRIES entries each."""
         return steps(self.shape[0], SPAN_ENTRIES // (2 * self._width))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -56,7 +56,7 @@ class CsrRows(RowsInMemory):
         parts = steps(self.X.nnz, BLOCK_ENTRIES)
         return float(np.max([largest_size(self.X.data[part]) for part in parts], initial=0.0))
 
-    def spans(self) -> Iterator[slice]:
+    def spans(self) -> Iterable[slice]:
         """Row ranges of about BLOCK_ENTRIES stored entries each."""
         ends, start, m = self.X.indptr, 0, self.shape[0]
         while start < m:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.numerics.lazy_property import kept
 
 Selection = slice | np.ndarray
 Change = Callable[[slice, np.ndarray], np.ndarray]
@@ -38,11 +39,15 @@ def locked(A: np.ndarray) -> np.ndarray:
     return view
 
 
-def steps(n: int, step: int) -> Iterator[slice]:
-    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1."""
+def steps(n: int, step: int) -> Iterable[slice]:
+    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1.
+
+    Small work has one range, and a generator that gives it costs as much as the work.
+    """
     step = max(1, step)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
+    if 0 < n <= step:
+        return (slice(0, n),)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 class Rows(ABC):
@@ -116,9 +121,10 @@ class Rows(ABC):
         """Columns that rows connect: X'DX consists of diagonal blocks of this size."""
         return self.shape[1]
 
-    def spans(self) -> Iterator[slice]:
+    def spans(self) -> Iterable[slice]:
         """Row ranges to go through one after the other, of at most SPAN_ENTRIES entries each (or one row)."""
-        return steps(self.shape[0], SPAN_ENTRIES // self.shape[1])
+        m, d = self.shape
+        return steps(m, SPAN_ENTRIES // d)
 
     def largest(self) -> float:
         """Largest size of an entry; NaN or infinity where X holds one."""
@@ -127,8 +133,9 @@ class Rows(ABC):
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
-        out = np.empty((self.shape[0], *w.shape[1:]))
-        wide = w.ndim == 2 and self.shape[1] >= TRANSPOSED_COLUMNS and not self.sparse
+        m, d = self.shape
+        out = np.empty((m, *w.shape[1:]))
+        wide = w.ndim == 2 and d >= TRANSPOSED_COLUMNS and not self.sparse
         for rows in self.spans():
             piece = self._piece(rows)
             # As in `adjoint`, for rows that are not too short.
@@ -245,7 +252,13 @@ class DenseRows(RowsInMemory):
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
-        return _for_blas(self.X[rows])
+        some = self.X[rows]
+        return some if self.suits_blas and isinstance(rows, slice) else _for_blas(some)
+
+    @kept
+    def suits_blas(self) -> bool:
+        """Whether BLAS takes X as it is, and so any range of its rows."""
+        return _suits_blas(self.X)
 
     def matrix(self) -> np.ndarray:
         """All rows in float64."""

@@ -7,7 +7,7 @@ upper bound of H that is nearly H itself, for the price of some products.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 
 import numpy as np
 
@@ -34,7 +34,7 @@ ENTRIES_PER_PIECE = 1 << 20
 """Entries of a matrix that are gathered or written at once."""
 
 
-def pieces(H: np.ndarray) -> Iterator[slice]:
+def pieces(H: np.ndarray) -> Iterable[slice]:
     """Rows of a matrix that are written at once: Ctrl-C is seen between them."""
     return steps(H.shape[0], ENTRIES_PER_PIECE // max(1, H.shape[1]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -15,6 +15,8 @@ Changes = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Of multipliers, of slacks, of slacks of the upper bounds."""
 ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""
+LONG_STEP_ENTRIES = 1 << 20
+"""Rows times unknowns beyond which a step is long enough to be interrupted within: some milliseconds."""
 RUNAWAY_MULTIPLIER = 1e60
 """Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
 
@@ -33,6 +35,9 @@ class CentralPath:
         self.mu = np.inf
         self.element = np.zeros(state.system.size)
         self.z = np.zeros_like(column.y)
+        # Of rows, for one call of a compiled pass.
+        self.long = column.y.shape[0] * self.element.shape[0] > LONG_STEP_ENTRIES
+        self.ranges = [(rows.start, rows.stop) for rows in steps(column.y.shape[0], ROWS_PER_CALL)]
         # Multipliers start inside their box, but no larger than what one row could want on its own.
         scale = state.typical_multiplier * state.typical_kink
         # Refining a solution costs two passes over the rows: only where boxes are so wide that rounding will show.
@@ -84,7 +89,7 @@ class CentralPath:
         state, arrays = self.state, (self.caps, self.beta, self.upper, self.s, self.xi)
         d, weight = np.empty_like(self.beta), np.empty_like(self.z)
         largest, gap = 0.0, 0.0
-        for rows in self._rows():
+        for rows in self.ranges:
             more, most = kernel.weigh(*arrays[:1], state.column.softness, *arrays[1:], d, weight, *rows)
             gap, largest = gap + more, max(largest, most)
         if not np.isfinite(largest):
@@ -94,9 +99,10 @@ class CentralPath:
         rw, mu = state.residual(self.element, self.beta), gap / self.count
         changes = np.zeros_like(self.beta), np.zeros_like(self.beta), np.zeros_like(self.beta)
         worst = self._direction(rw, d, changes, 0.0)[1]
-        yield
+        if self.long:
+            yield
         length = min(1.0, 1.0 / worst) if worst > 0 else 1.0
-        aim = sum(kernel.ahead(*arrays, *changes, length, *rows) for rows in self._rows())
+        aim = sum(kernel.ahead(*arrays, *changes, length, *rows) for rows in self.ranges)
         centring = (aim / self.count / mu) ** 3 * mu if mu > 0 else 0.0
         (dw, change), worst, largest = self._direction(rw, d, changes, centring)
         if not (np.isfinite(dw).all() and np.isfinite(largest)):
@@ -107,7 +113,8 @@ class CentralPath:
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
         self.alive = largest < RUNAWAY_MULTIPLIER
         self._advance(dw, change, changes, length)
-        yield
+        if self.long:
+            yield
 
     def _direction(
         self, rw: np.ndarray, d: np.ndarray, changes: Changes, centring: float
@@ -119,7 +126,7 @@ class CentralPath:
         """
         state, column, system = self.state, self.state.column, self.state.system
         h, force = np.empty_like(d), np.empty_like(self.z)
-        for rows in self._rows():
+        for rows in self.ranges:
             kernel.forces(
                 self.kinks, column.sides, self.caps, column.softness, self.z, self.beta, self.upper, *changes, centring,
                 d, h, force, *rows,
@@ -137,7 +144,7 @@ class CentralPath:
             turn = state.margins(more)
             dw, change, db = dw + more, change + turn, db + d * (second - sides * turn)
         worst = largest = 0.0
-        for rows in self._rows():
+        for rows in self.ranges:
             found = kernel.slacks(self.caps, self.beta, self.upper, self.s, self.xi, centring, db, *changes, *rows)
             worst, largest = max(worst, found[0]), max(largest, found[1])
         return (dw, change), worst, largest
@@ -147,9 +154,5 @@ class CentralPath:
         # Where rounding will show, margins are computed anew.
         self.z = self.state.margins(self.element) if self.refinements else self.z + length * change
         self.beta = self.beta.copy()  # the last ones are in a report
-        for rows in self._rows():
+        for rows in self.ranges:
             kernel.advance(self.caps, self.beta, self.upper, self.s, self.xi, *changes, length, *rows)
-
-    def _rows(self) -> Iterator[tuple[int, int]]:
-        """Ranges of rows for one call of a compiled pass."""
-        return ((rows.start, rows.stop) for rows in steps(self.z.shape[0], ROWS_PER_CALL))
