@@ -14,6 +14,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
 from mdlearn.files.delimited import Reader
 from mdlearn.files.layout import Columns
 from mdlearn.files.packed import blocks, opened
@@ -253,7 +254,8 @@ def of_parquet(
     chosen = [name for name in names if name not in beside] if columns is None else list(columns)
     missing = [name for name in [*beside, *chosen] if name not in names]
     if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
+        hint = did_you_mean(missing[0], names)
+        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}{hint}")
 
     def source() -> Iterator[tuple[Any, ...]]:
         for batch in ParquetFile(path).iter_batches(batch_size=step, columns=[*chosen, *beside]):

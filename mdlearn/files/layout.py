@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mdlearn.errors import did_you_mean
 from mdlearn.files.tables import QUOTED
 
 DELIMITERS = ("\t", ";", ",")
@@ -50,7 +51,8 @@ class CsvLayout:
                 return number - 1 if number > 0 else self.width + number
             raise ValueError(f"{self.path} has {self.width} columns, none with the number {number} (they count from 1)")
         known = f"its header has {listed(self.names)}" if self.names is not None else "it has no header"
-        raise ValueError(f"{self.path} has no column {column!r}; {known}")
+        hint = did_you_mean(column, self.names or ())
+        raise ValueError(f"{self.path} has no column {column!r}; {known}{hint}")
 
     def called(self, column: int) -> str:
         """Number and name of a column, for messages."""

@@ -69,6 +69,7 @@ def test_bad_csv_files(kind, place, run):
     "arguments, words",
     [
         (("--target", "c"), "t.csv has no column 'c'; its header has 'a', 'b', 'y'"),
+        (("--target", "Y"), "t.csv has no column 'Y'; its header has 'a', 'b', 'y'; did you mean 'y'?"),
         (("--target", "4"), "t.csv has 3 columns, none with the number 4"),
         (("--target", "0"), "none with the number 0 (they count from 1)"),
         (("--header", "no"), "t.csv, line 1, column 1 holds 'a'"),

@@ -64,7 +64,7 @@ class Case:
 
     def __init__(self, seed, index):
         self.rng = np.random.default_rng([seed, index, 1])
-        self.problem = draw(seed, index)
+        self.index, self.problem = index, draw(seed, index)
         self.outcomes, self.pairs, self.efforts, self.starts, self.others = [], [], [], [], []
         self.weighted = None
         self.tol = float(self.rng.choice(TOLS))
@@ -76,8 +76,11 @@ class Case:
 
     def layout(self):
         """One that suits the kernel."""
-        dense = self.problem.kernel == "precomputed" or callable(self.problem.kernel)
-        return str(self.rng.choice(list(runs.DENSE if dense else runs.LAYOUTS)))
+        return str(self.rng.choice(list(runs.DENSE if self.dense() else runs.LAYOUTS)))
+
+    def dense(self):
+        """Whether the kernel takes arrays only."""
+        return self.problem.kernel == "precomputed" or callable(self.problem.kernel)
 
     def engine(self):
         return str(self.rng.choice(["auto", *ENGINES[self.problem.objective]]))
@@ -111,7 +114,9 @@ class Case:
     def _effort(self):
         solver, tol = self.engine(), float(self.rng.choice([1e-6, 1e-9, 0.0]))
         steps = sorted(self.rng.choice(STEPS, 4, replace=False).tolist())
-        done = [self.fit("effort", solver, max_iter=n, tol=tol) for n in steps]
+        layouts = list(runs.DENSE if self.dense() else runs.LAYOUTS)
+        layout = layouts[self.index % len(layouts)]  # drawn, it would change every problem after it
+        done = [self.fit("effort", solver, layout, max_iter=n, tol=tol) for n in steps]
         self.efforts.append(done)
 
     def _start(self, first):

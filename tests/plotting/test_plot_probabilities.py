@@ -117,6 +117,20 @@ def test_a_legend_stands_off_the_data_and_within_the_figure(size):
     assert ax.get_window_extent().width > 0.3 * ax.figure.bbox.width
 
 
+@pytest.mark.parametrize("size", [(7, 4), (3, 9)])
+@pytest.mark.parametrize("draw", ["gap_history", "path"])
+def test_legends_of_histories_and_paths_cover_nothing(draw, size):
+    X, y = mdlearn.datasets.two_gaussians(80, random_state=0)
+    ax = figures.Figure(figsize=size, layout="constrained").add_subplot()
+    if draw == "gap_history":
+        plotting.gap_history({name: mdlearn.fit("svm", X, y) for name in NAMES[:3]}, ax=ax)
+    else:
+        fits = mdlearn.fit_path("ldm", X, y, {"C": [0.1, 1.0, 10.0], "lambda1": [0.0, 10.0, 100.0]})
+        plotting.path(fits, "C", X=X, y=y, ax=ax)
+    overlaps, inside = covers(ax)
+    assert not overlaps and inside
+
+
 def test_tiny_axes_keep_their_data():
     ax = figures.Figure(figsize=(2.6, 2), layout="constrained").add_subplot()
     plotting.cumulative_margins({name[-8:]: [0.0, i + 1.0] for i, name in enumerate(NAMES)}, ax=ax)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import mdlearn
+import mdlearn.objectives
 
 SCALES = np.array([1e5, 2e4, 500.0, 60.0, 8.0, 1.0, 1.0, 1.0])
 
@@ -142,3 +143,12 @@ def test_auto_takes_no_matrices_for_large_logistic_problems():
     found = minimize(value, np.zeros(2600), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9})
     assert model.certificate.objective == pytest.approx(found.fun, rel=1e-6)
     assert model.certificate.lower_bound <= found.fun * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("objective", sorted(cls.name for cls in mdlearn.objectives.mdlearn_objectives()))
+@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
+def test_defaults_reach_tol_on_columns_as_they_come(name, objective):
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    certificate = mdlearn.fit(objective, X, y).certificate
+    assert certificate.converged and certificate.gap <= 1e-6

@@ -49,6 +49,13 @@ def test_the_two_commands():
     assert re.findall(r"^<!-- test-command -->\s*\n```\w*\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL) == [test]
 
 
+def test_the_tools_of_developers_are_no_part_of_the_tests():
+    extras = PROJECT["optional-dependencies"]
+    tools = ("pytest-randomly", "pytest-xdist", "ruff", "mypy")
+    assert all(any(one.startswith(tool) for one in extras["dev"]) for tool in tools)
+    assert not any(one.startswith(tools) for name in ("test", "test-all") for one in extras[name])
+
+
 @pytest.mark.extras
 def test_from_data_to_a_saved_model(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn", reason="the example's data come with scikit-learn")
