@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
     from mdlearn.objectives.declaration.relative_weights import relative
-    from mdlearn.plugins.files import load
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.manager import list_plugins
+    from mdlearn.plugins.model_files import load
     from mdlearn.selection.choosing import select
     from mdlearn.selection.paths.fits import fit_path
     from mdlearn.selection.paths.result import Path
@@ -45,7 +45,7 @@ _LAZY = {
     "list_solvers": "mdlearn.api",
     "list_kernels": "mdlearn.api",
     "list_plugins": "mdlearn.plugins.manager",
-    "load": "mdlearn.plugins.files",
+    "load": "mdlearn.plugins.model_files",
     "Objective": "mdlearn.objectives.base",
     "relative": "mdlearn.objectives.declaration.relative_weights",
     "Command": "mdlearn.commands.command",

@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.driver import Shortfall
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forming import Handed
+from mdlearn.form_making import Handed
 from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart

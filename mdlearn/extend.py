@@ -40,7 +40,7 @@ from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
-from mdlearn.outputs import check_folder, replace_file
+from mdlearn.output_files import check_folder, replace_file
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.hookspecs import hookimpl
 from mdlearn.selection.progress import ProgressBar

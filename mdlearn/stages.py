@@ -22,13 +22,13 @@ from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.driver import Driver, Outcome, Prepared, Shortfall, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.driver.validation import Supervised, takes
-from mdlearn.forming import Handed, Turns
+from mdlearn.form_making import Handed, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.model.build import StoredCoefficients, build_model, held_values, used_rows
+from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective

@@ -19,7 +19,7 @@ from mdlearn.files.tables import Table
 from mdlearn.model.file.persistence import is_model, save
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import FIT_ARGUMENTS
-from mdlearn.outputs import Output
+from mdlearn.output_files import Output
 from mdlearn.selection.validation import cross_validate
 
 

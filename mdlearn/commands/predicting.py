@@ -12,8 +12,8 @@ from mdlearn.commands.arguments import add_file_options, add_force
 from mdlearn.commands.command import Command
 from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
-from mdlearn.outputs import Output
-from mdlearn.plugins.files import load_with_notes
+from mdlearn.output_files import Output
+from mdlearn.plugins.model_files import load_with_notes
 
 
 class Predict(Command):

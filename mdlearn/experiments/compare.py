@@ -22,7 +22,7 @@ from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
-from mdlearn.outputs import Output
+from mdlearn.output_files import Output
 from mdlearn.plugins.manager import find, registry
 from mdlearn.selection.scores import accuracy, auc, f1_macro
 

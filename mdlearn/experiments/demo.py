@@ -15,7 +15,7 @@ import numpy as np
 from mdlearn import margins
 from mdlearn.api import fit
 from mdlearn.model.model import Model
-from mdlearn.outputs import Output
+from mdlearn.output_files import Output
 from mdlearn.plotting import cumulative_margins
 
 PICTURE = "mdlearn-demo-margins.png"

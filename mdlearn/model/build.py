@@ -12,8 +12,8 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE
 from mdlearn.model.regression import RegressionModel
 
 

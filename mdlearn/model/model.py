@@ -18,7 +18,7 @@ from mdlearn.data.validation import check_labels, check_weights, column_names, p
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.pairs import PAIRWISE, class_probabilities, values_of_classes
+from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.numerics.errstate import overflowing
 from mdlearn.numerics.lazy_property import kept

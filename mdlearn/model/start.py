@@ -12,8 +12,8 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.validation import Data
 from mdlearn.forms.problem import Form
 from mdlearn.forms.warm_start import Start
+from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE
 
 SAME_PARAMETER = 1e-9
 """Relative difference of two kernel parameters that counts as none."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from string import Template
 
-from mdlearn.outputs import check_folder
+from mdlearn.output_files import check_folder
 from mdlearn.plugins.discovery import normalized
 from mdlearn.plugins.manager import registry
 from mdlearn.plugins.templates import FILES

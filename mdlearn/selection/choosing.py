@@ -13,7 +13,7 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forming import Handed
+from mdlearn.form_making import Handed
 from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads

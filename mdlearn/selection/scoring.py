@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.model.pairs import class_probabilities
+from mdlearn.model.class_decisions import class_probabilities
 from mdlearn.selection import scores
 
 WHOLE = ("ovr", "joint")

@@ -18,7 +18,7 @@ from mdlearn.api import certified
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance, limits_of
 from mdlearn.data.features.kernels import PARAMETERS
-from mdlearn.model.pairs import PAIRWISE, n_problems
+from mdlearn.model.class_decisions import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
 from mdlearn.sklearn.params import FLOATS, NestedParams, entries, seed
 from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks

@@ -21,8 +21,8 @@ from mdlearn.forms.margin import BIASES, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import model_without_rows
+from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find
 from mdlearn.plugins.resolve import instance_with

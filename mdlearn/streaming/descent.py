@@ -19,7 +19,7 @@ from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
 from mdlearn.solvers.stochastic.solver import SGD
-from mdlearn.streaming.beginning import Begun
+from mdlearn.streaming.first_passes import Begun
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.certificate import MultiplierSource, Values, certified, objective_of
 from mdlearn.streaming.sums.margins import StreamedForm

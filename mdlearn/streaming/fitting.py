@@ -20,7 +20,7 @@ from mdlearn.plugins.manager import registry
 from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.stages import Call
 from mdlearn.streaming import descent, newton, proximal
-from mdlearn.streaming.beginning import Begun, begin
+from mdlearn.streaming.first_passes import Begun, begin
 from mdlearn.streaming.passes import Passes
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})

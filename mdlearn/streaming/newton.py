@@ -13,9 +13,9 @@ from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.numerics import memory
-from mdlearn.streaming.beginning import Begun
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton
 from mdlearn.streaming.engines.primal_dual import StreamedState as Steps
+from mdlearn.streaming.first_passes import Begun
 from mdlearn.streaming.passes import OUT_OF_TIME, Passes
 from mdlearn.streaming.sums.certificate import certified
 from mdlearn.streaming.sums.margins import StreamedForm

@@ -11,8 +11,8 @@ import numpy as np
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.streaming.beginning import Begun
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
+from mdlearn.streaming.first_passes import Begun
 from mdlearn.streaming.newton import MOST_PASSES, require_squares
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.passes import Evaluate, Square

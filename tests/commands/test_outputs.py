@@ -13,7 +13,7 @@ from command_cases import fails
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.model.file.persistence import is_model
-from mdlearn.outputs import Output, check_folder
+from mdlearn.output_files import Output, check_folder
 
 place, run = command_cases.place, command_cases.run  # pytest finds fixtures by the names of the module
 

@@ -6,7 +6,7 @@ import pytest
 import mdlearn
 from mdlearn.data.rows import class_contrasts
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forming import Turns
+from mdlearn.form_making import Turns
 from mdlearn.forms import margin
 from mdlearn.forms.certificates import margin as certificate
 from mdlearn.forms.joint import decision_values, margins

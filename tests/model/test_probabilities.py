@@ -9,7 +9,7 @@ import pytest
 from smooth_reference import overlapping
 
 import mdlearn
-from mdlearn.model.pairs import class_probabilities
+from mdlearn.model.class_decisions import class_probabilities
 
 SCORES = (0.0, 1e-20, -1e-20, 0.3, -2.0, 36.0, -36.0, 40.0, -745.0, 745.0, -1e4, 1e4, -1e300, 1e300)
 

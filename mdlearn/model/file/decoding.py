@@ -15,10 +15,10 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.class_decisions import PAIRWISE, n_problems
 from mdlearn.model.file.archive import Unreadable
 from mdlearn.model.file.reading import Arrays, among, check_type, typed
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import PAIRWISE, n_problems
 from mdlearn.model.regression import RegressionModel
 
 NUMBER = (int, float)

@@ -22,7 +22,7 @@ from mdlearn.model.file.decoding import Lookup, decode
 from mdlearn.model.file.encoding import FORMAT, VERSION, encode
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
-from mdlearn.outputs import check_target, replace_file
+from mdlearn.output_files import check_target, replace_file
 
 HEADER_BYTES_LIMIT = 1 << 26
 """Numbers in the header take up to some thirty times as much in memory; a million columns have their names in 64 MB."""

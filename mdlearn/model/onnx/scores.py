@@ -12,9 +12,9 @@ from mdlearn.data.features.kernel_approximation import KernelMap
 from mdlearn.data.features.kernels import PARAMETERS, Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
+from mdlearn.model.class_decisions import PAIRWISE, pairs_of
 from mdlearn.model.model import Model
 from mdlearn.model.onnx.graph import Graph
-from mdlearn.model.pairs import PAIRWISE, pairs_of
 
 REMOTE = 1e4
 """Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""

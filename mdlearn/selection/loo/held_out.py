@@ -17,12 +17,12 @@ import numpy as np
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
-from mdlearn.forming import Handed
+from mdlearn.form_making import Handed
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.margins.loo_quadratic import Decomposition
+from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
-from mdlearn.model.pairs import class_scores
 from mdlearn.model.start import WarmStart
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished

@@ -14,7 +14,7 @@ from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forming import Handed
+from mdlearn.form_making import Handed
 from mdlearn.forms.problem import Form
 from mdlearn.forms.progress import State
 from mdlearn.forms.warm_start import Start, starts_of

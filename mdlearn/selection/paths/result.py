@@ -12,8 +12,8 @@ from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_labels, check_targets, check_weights, places_of_labels
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
+from mdlearn.model.class_decisions import values_of_classes
 from mdlearn.model.model import Model, kernel_values
-from mdlearn.model.pairs import values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import names_of
 from mdlearn.selection.scoring import labels, scoring_of

@@ -13,7 +13,7 @@ from persistence_cases import CASES, data, fitted
 
 import mdlearn
 from mdlearn.model.file import persistence
-from mdlearn.plugins.files import load_with_notes
+from mdlearn.plugins.model_files import load_with_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 
