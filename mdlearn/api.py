@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.driver import Shortfall
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.form_making import Handed
+from mdlearn.form_making import PathCache
 from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
@@ -159,7 +159,7 @@ def certified(
     setting = call.read(X, y, sample_weight, class_weight)
     with blas_threads(setting.n_threads):
         chosen = setting.kernel(kernel_given)
-        handed = Handed()
+        handed = PathCache()
         if start is not None:
             start.check(setting.data, chosen.exact, setting.pieces.places)
             handed.starts = start.starts

@@ -1,7 +1,7 @@
 """Forms of a fit: of all its rows, or of one pair of classes after the other.
 
-What a path hands from point to point is `Handed`: an argument of the way from data to form, filled as the way is gone.
-A single fit begins with an empty one.
+What a path hands from point to point is a `PathCache`: an argument of the way from data to form, filled as the way is
+gone. A single fit begins with an empty one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mdlearn.objectives.base import Objective
 
 
 @dataclass(eq=False)
-class Handed:
+class PathCache:
     """What fits over the same rows, weights and kernel hand to the next one; the last of them leaves nothing behind.
 
     Attributes
@@ -77,7 +77,7 @@ class Turns:
     kernel : Kernel
     bias, multiclass : str
     seed : int
-    handed : Handed
+    handed : PathCache
     solve : callable
         Solves another form, for objectives that need that first.
     check : callable
@@ -91,7 +91,7 @@ class Turns:
     bias: str
     multiclass: str
     seed: int
-    handed: Handed
+    handed: PathCache
     solve: Callable[[Form], list[Solution]]
     check: Callable[[Form], None] = lambda form: None
 

@@ -21,8 +21,8 @@ from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_
 from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.driver import Driver, Outcome, Prepared, Shortfall, Starts
 from mdlearn.driver.limits import Limits
-from mdlearn.driver.validation import Supervised, takes
-from mdlearn.form_making import Handed, Turns
+from mdlearn.driver.validation import CheckedEngine, takes
+from mdlearn.form_making import PathCache, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -119,18 +119,18 @@ class Call:
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
         return CheckedCall(self, data, Pieces(data, self.multiclass in PAIRWISE, self.square))
 
-    def runner(self, form: Form) -> tuple[Supervised, str]:
+    def runner(self, form: Form) -> tuple[CheckedEngine, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
         engine, reason = self.engine, "asked for"
         if engine is None:
             rule = choose(form)
             engine, reason = solver_of(find("solver", rule.solver)), rule.reason
-        runner = Supervised(engine, origin(engine))
+        runner = CheckedEngine(engine, origin(engine))
         check_taken(runner, form)
         return runner, reason
 
 
-def check_taken(runner: Supervised, form: Form) -> None:
+def check_taken(runner: CheckedEngine, form: Form) -> None:
     """Raise ValueError that lists the engines which can where this one cannot take the form."""
     refusal = runner.refusal(form)
     if refusal is not None:
@@ -217,7 +217,7 @@ class CheckedCall:
 
     @worded("the fit")
     def solve(
-        self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: Handed, limits: Limits | None = None
+        self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: PathCache, limits: Limits | None = None
     ) -> Fitted:
         """Make the forms and run the engine."""
         call, limits = self.call, limits or self.call.limits

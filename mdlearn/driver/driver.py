@@ -17,7 +17,7 @@ from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import Limits
 from mdlearn.driver.progress import Progress
 from mdlearn.driver.threads import one_by_one, side_by_side
-from mdlearn.driver.validation import Supervised
+from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.certificates.unsolved import AtZero, Blanks
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.progress import State, settled
@@ -123,7 +123,7 @@ class Driver:
 
     def __init__(
         self,
-        engine: Supervised,
+        engine: CheckedEngine,
         options: dict[str, Any],
         limits: Limits,
         seed: int,
@@ -365,12 +365,12 @@ class Driver:
             enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
-            engine = Supervised(solver, None)
+            engine = CheckedEngine(solver, None)
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
                 yield self._relieved(engine, form, problem, rng)
 
-    def _relieved(self, engine: Supervised, form: Form, problem: Problem, rng: np.random.Generator) -> Reports:
+    def _relieved(self, engine: CheckedEngine, form: Form, problem: Problem, rng: np.random.Generator) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         with contextlib.suppress(ValueError, MemoryError):
             engine.solver.check_memory(form)

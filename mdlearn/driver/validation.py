@@ -13,7 +13,7 @@ from mdlearn.numerics.errstate import overflowing
 from mdlearn.solvers.base import Offer, Report, Solver
 
 
-class Supervised:
+class CheckedEngine:
     """An engine whose faults are told by its name.
 
     Parameters

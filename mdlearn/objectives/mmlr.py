@@ -13,7 +13,7 @@ from mdlearn.data.rows.class_contrasts import contrasts
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unboundedness import check_existence
-from mdlearn.forms.joint.decision_values import EVERY, Bend, Scores
+from mdlearn.forms.joint.decision_values import EVERY, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.loss_kernels import VALUES_PER_CALL
 from mdlearn.forms.losses import LogisticTerm
@@ -80,7 +80,7 @@ SURE_MARGIN = 1e-9
 """Margin, in units of the largest value, that is more than rounding."""
 
 
-class PairLogistic(Scores):
+class PairLogistic(DecisionComposite):
     """sum_i c_i/m sum_(k != y_i) psi(f_(y_i) - f_k) + lam |W|^2 with psi(t) = ln(1 + exp(-alpha (t - 2))) / alpha.
 
     Parameters

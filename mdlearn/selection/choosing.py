@@ -13,7 +13,7 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.form_making import Handed
+from mdlearn.form_making import PathCache
 from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
@@ -129,7 +129,7 @@ def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
     task, given = study.asked[best]
     limits = replace(limits, verbose=study.call.limits.verbose)
     setting = replace(study.setting, call=replace(study.call, limits=limits))
-    fitted = setting.solve(task, setting.complete(task), setting.kernel(given), Handed())
+    fitted = setting.solve(task, setting.complete(task), setting.kernel(given), PathCache())
     return setting.builder().model(fitted), [one.text for one in fitted.shortfalls]
 
 

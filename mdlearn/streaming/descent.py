@@ -19,7 +19,7 @@ from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
 from mdlearn.solvers.stochastic.solver import SGD
-from mdlearn.streaming.first_passes import Begun
+from mdlearn.streaming.first_passes import StreamedProblem
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.certificate import MultiplierSource, Values, certified, objective_of
 from mdlearn.streaming.sums.margins import StreamedForm
@@ -28,7 +28,7 @@ WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""
 
 
-def solve(engine: SGD, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def solve(engine: SGD, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of all columns and their coefficients after the epochs, or as many as limits allow.
 
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
@@ -72,7 +72,7 @@ class StreamedDescent:
     engine : SGD
     options : dict
         Checked ones.
-    begun : Begun
+    begun : StreamedProblem
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class StreamedDescent:
         The end of an epoch whose objective is not known.
     """
 
-    def __init__(self, engine: SGD, options: dict[str, Any], begun: Begun) -> None:
+    def __init__(self, engine: SGD, options: dict[str, Any], begun: StreamedProblem) -> None:
         self.engine, self.options, self.begun = engine, options, begun
         self.descents: list[Descent] = []
         form = begun.form
@@ -154,7 +154,7 @@ class StreamedDescent:
         self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
 
 
-def _judged(walk: StreamedDescent, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def _judged(walk: StreamedDescent, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of the best coefficients with the best of some multipliers, from one pass for all."""
     form, p, tol = begun.form, len(begun.form.columns), passes.limits.tol
     groups = [walk.held()] if walk.descents else []

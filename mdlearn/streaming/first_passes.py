@@ -20,7 +20,7 @@ from mdlearn.streaming.sums.margins import StreamedForm
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
+class StreamedProblem:
     """What is known before the first step.
 
     Attributes
@@ -43,7 +43,7 @@ class Begun:
     form: StreamedForm
 
 
-def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any, passes: Passes) -> Begun:
+def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any, passes: Passes) -> StreamedProblem:
     """Count, find the features where there are other ones than the columns, and write the form.
 
     Parameters
@@ -78,7 +78,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = task.streamed(filled, summary, call.bias)
-    return Begun(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
+    return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
 def _sample(passes: Passes, summary: Summary, seed: int) -> Data:

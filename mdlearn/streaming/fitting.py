@@ -20,7 +20,7 @@ from mdlearn.plugins.manager import registry
 from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.stages import Call
 from mdlearn.streaming import descent, newton, proximal
-from mdlearn.streaming.first_passes import Begun, begin
+from mdlearn.streaming.first_passes import StreamedProblem, begin
 from mdlearn.streaming.passes import Passes
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
@@ -64,7 +64,7 @@ def fit_blocks(
         return _solved(stochastic, begun, passes)
 
 
-def _solved(stochastic: SGD | None, begun: Begun, passes: Passes) -> tuple[Model, list[Shortfall]]:
+def _solved(stochastic: SGD | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
     """The passes of the engine, and the model of what they find."""
     limits = begun.call.limits
     if stochastic is None:
@@ -105,7 +105,7 @@ def _head(
     return {"objective": task.name, **task.given, **given, "class_weight": repr(weights), **asked}
 
 
-def _model(begun: Begun, passes: Passes, parts: list[Certificate], W: np.ndarray, reason: str) -> Model:
+def _model(begun: StreamedProblem, passes: Passes, parts: list[Certificate], W: np.ndarray, reason: str) -> Model:
     """A model of coefficients; nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
     each = [form.unit * one.column.unit * one.column.at_zero for one in form.columns]

@@ -15,7 +15,7 @@ from mdlearn.forms.proof import Certificate, judge
 from mdlearn.numerics import memory
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton
 from mdlearn.streaming.engines.primal_dual import StreamedState as Steps
-from mdlearn.streaming.first_passes import Begun
+from mdlearn.streaming.first_passes import StreamedProblem
 from mdlearn.streaming.passes import OUT_OF_TIME, Passes
 from mdlearn.streaming.sums.certificate import certified
 from mdlearn.streaming.sums.margins import StreamedForm
@@ -25,7 +25,7 @@ TREE_MATRICES = 12
 """Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 
 
-def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def solve(begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of all columns and their coefficients, as far as limits allow.
 
     Raises
@@ -59,7 +59,7 @@ def require_squares(form: StreamedForm) -> None:
     )
 
 
-def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:
+def _step(engine: BlockNewton, begun: StreamedProblem, passes: Passes) -> None:
     """Passes until every column is done, or a limit is reached."""
     most = passes.limits.max_iter or MOST_PASSES
     while (work := engine.work()) is not None:
@@ -77,7 +77,7 @@ def _step(engine: BlockNewton, begun: Begun, passes: Passes) -> None:
         passes.keep(engine.state.arrays())
 
 
-def _judged(engine: BlockNewton, begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def _judged(engine: BlockNewton, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates and coefficients of all columns.
 
     Where the time is up, the point that the next pass would have looked at is a candidate as well, and without time for

@@ -12,13 +12,13 @@ from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
-from mdlearn.streaming.first_passes import Begun
+from mdlearn.streaming.first_passes import StreamedProblem
 from mdlearn.streaming.newton import MOST_PASSES, require_squares
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.passes import Evaluate, Square
 
 
-def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def solve(begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of all problems and the coefficients of all columns, as far as limits allow.
 
     One problem for all classes where the call asks for that, else one for each column.
@@ -53,7 +53,7 @@ def solve(begun: Begun, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
 
 
 def _certified(
-    engine: BlockProximal, begun: Begun, passes: Passes, W: np.ndarray
+    engine: BlockProximal, begun: StreamedProblem, passes: Passes, W: np.ndarray
 ) -> Generator[None, Any, list[Certificate]]:
     """Certificates at W, from two passes of their own."""
     at = Evaluate.plain(begun.form, tuple(range(W.shape[0])), W)
@@ -62,7 +62,7 @@ def _certified(
     return (yield from engine.certified(W, square["square"], sums))
 
 
-def _step(engine: BlockProximal, begun: Begun, passes: Passes) -> None:
+def _step(engine: BlockProximal, begun: StreamedProblem, passes: Passes) -> None:
     """Passes until every problem is done, or a limit is reached."""
     most, state = passes.limits.max_iter or MOST_PASSES, engine.state
     while (work := engine.work()) is not None:

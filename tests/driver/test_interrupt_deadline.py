@@ -135,12 +135,12 @@ def test_levels_end_with_the_time():
 
 
 def test_smoothing_hands_in_its_point(monkeypatch):
-    from mdlearn.driver.validation import Supervised
+    from mdlearn.driver.validation import CheckedEngine
     from mdlearn.solvers.common.huber_start import Smoothed
 
     X, y = rows(2, 20_000, 4)
     seen, ended = [], []
-    offer, reports = Smoothed._offer, Supervised.reports
+    offer, reports = Smoothed._offer, CheckedEngine.reports
 
     def counted(self, *given):
         seen.append(1)
@@ -160,7 +160,7 @@ def test_smoothing_hands_in_its_point(monkeypatch):
         return True
 
     monkeypatch.setattr(Smoothed, "_offer", counted)
-    monkeypatch.setattr(Supervised, "reports", cut)
+    monkeypatch.setattr(CheckedEngine, "reports", cut)
     whole = mdlearn.fit("svm", X, y, C=1.0, time_limit=None, solver="cd")
     model = mdlearn.fit("svm", X, y, C=1.0, solver="interior")
     assert ended and model.coef_.any() and model.n_iter == 0
@@ -265,8 +265,10 @@ def test_points_of_a_path_after_the_deadline_take_no_passes_over_the_rows(object
 @pytest.mark.parametrize("objective", ["mmlr", "mdlm"])
 def test_points_of_a_path_after_the_deadline_move_no_intercepts(monkeypatch, objective):
     X, y = rows(k=5)
-    settled, settle = [], decision_values.Scores.settle
-    monkeypatch.setattr(decision_values.Scores, "settle", lambda self, W: settled.append(W) or settle(self, W))
+    settled, settle = [], decision_values.DecisionComposite.settle
+    monkeypatch.setattr(
+        decision_values.DecisionComposite, "settle", lambda self, W: settled.append(W) or settle(self, W)
+    )
     values = [1e-3, 1e-2, 1e-1, 1.0]
     grid = {"lam": values} if objective == "mmlr" else {"ridge": values}
     path = mdlearn.fit_path(objective, X, y, grid, time_limit=0.0)

@@ -233,13 +233,13 @@ def test_the_mean_drives_a_free_bias_even_with_a_ridge(given, solver):
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
 @pytest.mark.parametrize("ridge", [1e-6, 1.0])
 def test_dual_coefficients_of_many_classes_are_found_together(bias, ridge, monkeypatch):
-    from mdlearn.forms.joint.decision_values import Scores
+    from mdlearn.forms.joint.decision_values import DecisionComposite
 
     rng = np.random.default_rng(0)
     y = np.arange(600) % 30
     X = rng.standard_normal((600, 8)) + 2.0 * rng.standard_normal((30, 8))[y]
-    alone, one = [], Scores._combined
-    monkeypatch.setattr(Scores, "_combined", lambda self, *given: alone.append(1) or one(self, *given))
+    alone, one = [], DecisionComposite._combined
+    monkeypatch.setattr(DecisionComposite, "_combined", lambda self, *given: alone.append(1) or one(self, *given))
     model = mdlearn.fit("mdlm", X, y, ridge=ridge, beta=0.0, bias=bias)
     assert not alone
     f = X @ model.coef_.T

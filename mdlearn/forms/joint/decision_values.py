@@ -36,7 +36,7 @@ EVERY = slice(None)
 Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-class Scores(Composite):
+class DecisionComposite(Composite):
     """Base class: write `slopes` and `bend`, and set `steepest` and `at_zero`.
 
     Attributes
@@ -73,7 +73,7 @@ class Scores(Composite):
         super().__init__(features, bias, n_columns, ridge * np.append(weights, last), beta)
         self.rows, self.counts, self.weights = features.rows, counts, weights
 
-    def over(self, rows: Rows) -> Scores:
+    def over(self, rows: Rows) -> DecisionComposite:
         """The same function of decision values of other rows, with the same ridge for all their columns.
 
         Parameters
@@ -261,7 +261,7 @@ class Scores(Composite):
             return self.steepest * largest(lambda v: M @ v, self.shape[0]) + float(self.ridge.max())
 
         def times(v: np.ndarray) -> np.ndarray:
-            product: np.ndarray = Scores.adjoint(self, self.counts[:, None] * self.scores(v[:, None]))[:, 0]
+            product: np.ndarray = DecisionComposite.adjoint(self, self.counts[:, None] * self.scores(v[:, None]))[:, 0]
             return product
 
         return self.steepest * largest(times, self.shape[0]) + float(self.ridge.max())

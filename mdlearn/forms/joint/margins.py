@@ -14,7 +14,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import Rows, Selection, steps
 from mdlearn.forms.certificates.margin import value_at_zero
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
-from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, Scores
+from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.forms.loss_kernels import VALUES_PER_CALL, pass_of
 from mdlearn.forms.margin import Column, MarginForm, Point
@@ -31,7 +31,7 @@ FARTHEST_MARGIN = 1e100
 LOSS_FALLS = "the loss falls by more than the penalty grows; give the penalty a larger weight"
 
 
-class MarginComposite(Scores):
+class MarginComposite(DecisionComposite):
     """Columns of a MarginForm with squared, logistic and given terms as one problem, with its penalty.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy as np
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
-from mdlearn.form_making import Handed
+from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.margins.loo_quadratic import Decomposition
@@ -170,7 +170,7 @@ class _Answers:
     def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
         """Class scores: rows of other classes than a pair's are in none of its fits."""
         study, setting = self.study, self.study.setting
-        fitted = setting.solve(task, filled, self.kernel, Handed())
+        fitted = setting.solve(task, filled, self.kernel, PathCache())
         model = setting.builder().model(fitted)
         F = model._scores(check_rows(some_rows(study.X, setting.data.rows))) + model.intercept_
         place = np.full(setting.data.n_given, -1)
@@ -185,7 +185,7 @@ def _refitted(
 ) -> np.ndarray:
     """Values of every row under a fit without one repetition of it."""
     task, data = study.asked[i][0], study.data
-    whole = study.setting.solve(task, filled, kernel, Handed())
+    whole = study.setting.solve(task, filled, kernel, PathCache())
     judged.stopped = whole.outcome.stopped
     model = study.setting.builder().model(whole)
     first = model.decision_function(some_rows(study.X, data.rows[:1]))
@@ -206,9 +206,9 @@ def _refitted(
     return values
 
 
-def _begun(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> Handed:
+def _begun(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
     """Where a fit begins: at a model of all rows, unless these have made features of their own."""
-    handed = Handed()
+    handed = PathCache()
     if not model.extras:
         start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
         start.check(setting.data, kernel, setting.pieces.places)

@@ -14,7 +14,7 @@ from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.form_making import Handed
+from mdlearn.form_making import PathCache
 from mdlearn.forms.problem import Form
 from mdlearn.forms.progress import State
 from mdlearn.forms.warm_start import Start, starts_of
@@ -135,7 +135,7 @@ def walked(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]
     for group in grouped(keys):
         kernel = setting.kernel(asked[group[0]][1])
         route = Route([place_of(asked[i][0], filled[i], total) for i in group])
-        handed, solved = Handed(prepared=Prepared(len(group))), dict[int, Fitted]()
+        handed, solved = PathCache(prepared=Prepared(len(group))), dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
             handed.starts = None if near is None or limits.over else _starts(solved[near])

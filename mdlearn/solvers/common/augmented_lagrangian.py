@@ -34,7 +34,7 @@ ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-7, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 
 
-class Envelope:
+class AugmentedLagrangian:
     """One column: an element with its margins, and the multipliers that the envelopes are around."""
 
     def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
-from mdlearn.solvers.common.augmented_lagrangian import Envelope
+from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_guess
@@ -60,7 +60,7 @@ class Interior(Factoring):
             return
         begun = first_guess(state)
         if begun is not None:
-            yield from Envelope(state, *begun).run()
+            yield from AugmentedLagrangian(state, *begun).run()
         finish = ActiveSet(state)
         short = yield from sifted(state)
         if short is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.numerics.line_search import FAR_LENGTH, TRIALS
 from mdlearn.solvers.base import Report
@@ -30,7 +30,7 @@ STALL_STEPS = 3
 
 
 def descend(
-    problem: Scores, W: np.ndarray, report: Callable[[CompositeEvaluation], Report]
+    problem: DecisionComposite, W: np.ndarray, report: Callable[[CompositeEvaluation], Report]
 ) -> Generator[Report | None, None, np.ndarray]:
     """Yield a report per step from W; return where rounding allows no better one."""
     look, reach = problem.settle(W), problem.reach
@@ -87,7 +87,7 @@ def _solved(H: np.ndarray, target: np.ndarray) -> np.ndarray | None:
 
 
 def _by_products(
-    problem: Scores, D: np.ndarray, preconditioner: Preconditioner, target: np.ndarray, goal: float
+    problem: DecisionComposite, D: np.ndarray, preconditioner: Preconditioner, target: np.ndarray, goal: float
 ) -> Generator[None, None, np.ndarray]:
     """Solve to a relative residual; every iteration takes two passes over the rows."""
     bend, means = problem.bent(D)
@@ -98,7 +98,7 @@ def _by_products(
     return (yield from conjugate(times, preconditioner.solve(means), target, goal))
 
 
-def _length(problem: Scores, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
+def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
     """Length at which the derivative along V, with decision values U, is a hundredth of what it was; inf without end.
 
     False position, with the older end's value halved where it stays (Illinois).

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.proximal_gradient.averaged import descend
@@ -130,7 +130,7 @@ class Accelerated:
     def _descend(self) -> Reports:
         """Steps of FISTA, with Newton steps where the rows that are 0 stay the same for a while."""
         problem, state, finish = self.problem, self.state, Finish(self.problem)
-        if isinstance(problem, Scores) and problem.averages:
+        if isinstance(problem, DecisionComposite) and problem.averages:
             state.W = state.Q = yield from descend(problem, state.W, self.report)
         steady, next_try = 0, STEADY_SUPPORT_STEPS
         while True:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.solvers.proximal_gradient.newton_steps import SINGULAR, Solve
 
 
@@ -23,7 +23,7 @@ class Preconditioner:
         After `prepare`.
     """
 
-    def __init__(self, problem: Scores) -> None:
+    def __init__(self, problem: DecisionComposite) -> None:
         ridge, self.axes = problem.ridge, None
         squares, self.share = problem.squares, 1.0
         if ridge.any() and squares.any():

@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.solvers.common.orthogonal import Reflections
 
 FACTORED_OPERATIONS = 4e9
@@ -43,7 +43,7 @@ class Axes:
 
 def narrowed(problem: Composite) -> Generator[None, None, tuple[Composite, Axes | None]]:
     """The problem along the axes that its rows span, where there are fewer rows than columns; else as it is."""
-    if not isinstance(problem, Scores):
+    if not isinstance(problem, DecisionComposite):
         return problem, None
     m, d = problem.rows.shape
     ridge = problem.ridge[:d]

@@ -13,7 +13,7 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.margins import ColumnComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
@@ -83,7 +83,7 @@ class APG(Solver):
         if options["paper"]:
             yield from paper(problem, options["l0"], options["sigma"])
         elif options["batch"] is not None:
-            if not isinstance(problem, Scores):
+            if not isinstance(problem, DecisionComposite):
                 raise ValueError("solver option batch needs an objective that is a sum over rows; leave it out")
             yield from batches(problem, options["batch"], options["epochs"], rng)
         else:

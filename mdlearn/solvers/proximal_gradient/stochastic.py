@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
 
-def batches(problem: Scores, size: int, epochs: int, rng: np.random.Generator) -> Steps:
+def batches(problem: DecisionComposite, size: int, epochs: int, rng: np.random.Generator) -> Steps:
     """Yield a report per epoch: the average of the steps since half of all epochs, before that the last step.
 
     Rows are drawn without replacement within an epoch. The mean margin in the variance is that of all rows, so a
@@ -40,7 +40,7 @@ def batches(problem: Scores, size: int, epochs: int, rng: np.random.Generator) -
         yield bounds.report(problem.at(total / kept if kept else W))
 
 
-def expected_bend(problem: Scores, L: float, size: int) -> float:
+def expected_bend(problem: DecisionComposite, L: float, size: int) -> float:
     """Smoothness of the mean of a random batch: between L for all rows and the largest row's for one."""
     m = problem.rows.shape[0]
     if m == 1:

@@ -243,7 +243,7 @@ def test_a_step_too_long_is_found_out(monkeypatch):
     """An estimate of L that is far too small is raised, and the fit converges."""
     X, y = sample(3)
     right = fit_paper(X, y, beta=0.05, tol=1e-12)
-    whole = decision_values.Scores.lipschitz
+    whole = decision_values.DecisionComposite.lipschitz
     monkeypatch.setattr(MarginComposite, "lipschitz", lambda self: 1e-3 * whole(self))
     wrong = fit_paper(X, y, beta=0.05, tol=1e-12)
     assert wrong.certificate.converged and wrong.coef_ == pytest.approx(right.coef_, abs=1e-6)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.forms.joint.decision_values import Scores
+from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.solvers.proximal_gradient import fista as apg_fista
 from mdlearn.solvers.proximal_gradient.row_axes import narrowed
 
@@ -24,13 +24,13 @@ def pixels():
 @pytest.fixture
 def widths(monkeypatch):
     """Columns of every matrix that Newton steps ask for."""
-    seen, own = [], Scores.approximation
+    seen, own = [], DecisionComposite.approximation
 
     def noted(self, look, rows, column):
         seen.append(rows.shape[0])
         return own(self, look, rows, column)
 
-    monkeypatch.setattr(Scores, "approximation", noted)
+    monkeypatch.setattr(DecisionComposite, "approximation", noted)
     return seen
 
 
