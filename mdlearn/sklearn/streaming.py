@@ -27,7 +27,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find
 from mdlearn.plugins.resolve import instance_with
 from mdlearn.sklearn.params import FLOATS, seed
-from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
+from mdlearn.solvers.stochastic.portions import Descent, advance, begin
 from mdlearn.solvers.stochastic.solver import SGD
 
 STREAMED = ("asgd", "sgd")
@@ -152,7 +152,8 @@ class Streaming:
     ) -> Descent:
         """Steps over the first portion: from w = 0, or from the coefficients of `fit`."""
         options, column = engine.check_options(dict(self.solver_options or {})), form.columns[j]
-        start = begin(engine, options, form, column, max(steps, math.ceil(column.total / old.unit - 1e-9)), rng)
+        whole = max(steps, math.ceil(column.total / old.unit - 1e-9))
+        start = begin(options, form, column, whole, engine.start_of_average(whole, options), rng)
         model: Model | None = getattr(self, "model_", None)
         if model is not None:
             if model._coef is None or model._coef.shape != (len(form.columns), form.features.width):
@@ -160,13 +161,7 @@ class Streaming:
             before = int(model.duals.shape[-1])
             w = np.append(model._coef[j], model.intercept_[j]).astype(np.float64)
             start = replace(start, w=w, t=before, t0=max(start.t0, before))
-        try:
-            return advance(start, form, column, steps, rng)
-        except ValueError:
-            if options["eta0"] is not None:
-                raise
-            # The sample on which the step size was chosen missed the rows that matter most.
-            return advance(restarted(start, form, column), form, column, steps, rng)
+        return advance(start, form, column, steps, rng)
 
     def _portion(self, X: Any, y: np.ndarray, labels: np.ndarray, sample_weight: Any) -> Data:
         """Rows of positive weight, with the classes of the whole stream."""

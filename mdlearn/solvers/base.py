@@ -91,6 +91,12 @@ class Solver:
         Whether it needs the squared norm in the objective.
     offsets : bool
         Whether it takes margins with an offset (regression).
+    takes_blocks : bool
+        Whether it goes over row blocks, epoch by epoch: it has `begin_blocks`, `over_block`, a `block_state`, and an
+        option ``epochs``.
+    block_state : type
+        A dataclass of arrays and numbers with a property `current`, the coefficients and the intercept in one array:
+        what lies between two blocks, and in a checkpoint.
     """
 
     name: ClassVar[str]
@@ -101,6 +107,8 @@ class Solver:
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
     needs_ridge: ClassVar[bool] = True
     offsets: ClassVar[bool] = False
+    takes_blocks: ClassVar[bool] = False
+    block_state: ClassVar[type]
 
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.
@@ -175,6 +183,51 @@ class Solver:
                 hint = did_you_mean(name, self.options)
                 raise ValueError(f"solver {self.name!r} has no option {name!r}; valid solver_options: {valid}{hint}")
         return {**self.options, **given}
+
+    def begin_blocks(
+        self, form: MarginForm, column: Column, options: dict[str, Any], n_rows: int, rng: np.random.Generator
+    ) -> Any:
+        """Return where an engine that `takes_blocks` begins on a column.
+
+        Parameters
+        ----------
+        form : MarginForm
+            The problem over the first block, whose weights are scaled to the sum of all.
+        column : Column
+            Of that form.
+        options : dict
+            Complete, as `check_options` returned them.
+        n_rows : int
+            Rows of all blocks.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        object
+            A `block_state`.
+        """
+        raise NotImplementedError(f"solver {self.name!r} takes no row blocks")
+
+    def over_block(self, state: Any, form: MarginForm, column: Column, rng: np.random.Generator) -> Any:
+        """Return where an engine that `takes_blocks` is after one more block.
+
+        Parameters
+        ----------
+        state : object
+            What `begin_blocks` or the last call returned; it is left as it is.
+        form : MarginForm
+            The problem over this block, whose weights are scaled to the sum of all.
+        column : Column
+            Of that form.
+        rng : numpy.random.Generator
+            The same for the same block of the same epoch.
+
+        Returns
+        -------
+        object
+            A `block_state`.
+        """
+        raise NotImplementedError(f"solver {self.name!r} takes no row blocks")
 
     def ends_itself(self, options: dict[str, Any]) -> bool:
         """Whether, with these (complete) options, the engine is a published method that runs to an end of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate, judge
-from mdlearn.solvers.stochastic.portions import Descent, advance, begin, restarted
-from mdlearn.solvers.stochastic.solver import SGD
+from mdlearn.solvers.base import Solver
 from mdlearn.streaming.first_passes import StreamedProblem
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.certificate import MultiplierSource, Values, certified, objective_of
@@ -28,7 +27,7 @@ WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""
 
 
-def solve(engine: SGD, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
+def solve(engine: Solver, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
     """Certificates of all columns and their coefficients after the epochs, or as many as limits allow.
 
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
@@ -69,7 +68,8 @@ class StreamedDescent:
 
     Parameters
     ----------
-    engine : SGD
+    engine : Solver
+        One that `takes_blocks`.
     options : dict
         Checked ones.
     begun : StreamedProblem
@@ -82,9 +82,9 @@ class StreamedDescent:
         The end of an epoch whose objective is not known.
     """
 
-    def __init__(self, engine: SGD, options: dict[str, Any], begun: StreamedProblem) -> None:
+    def __init__(self, engine: Solver, options: dict[str, Any], begun: StreamedProblem) -> None:
         self.engine, self.options, self.begun = engine, options, begun
-        self.descents: list[Descent] = []
+        self.descents: list[Any] = []
         form = begun.form
         self.best = np.array([one.column.at_zero for one in form.columns])
         self.best_W = np.zeros((len(form.columns), form.size))
@@ -128,29 +128,30 @@ class StreamedDescent:
         assert isinstance(form, MarginForm)
         return form
 
-    def _advanced(self, form: MarginForm, j: int, epoch: int, block: Block) -> Descent:
-        column, n = form.columns[j], block.counts.shape[0]
+    def _advanced(self, form: MarginForm, j: int, epoch: int, block: Block) -> Any:
+        column, engine = form.columns[j], self.engine
         rng = np.random.default_rng([self.begun.call.seed, j, epoch, block.number])
-        if len(self.descents) > j:
-            return advance(self.descents[j], form, column, n, rng)
-        start = begin(self.engine, self.options, form, column, self.begun.summary.n_rows, rng)
-        try:
-            return advance(start, form, column, n, rng)
-        except ValueError:
-            if self.options["eta0"] is not None:
-                raise
-            return advance(restarted(start, form, column), form, column, n, rng)
+        known = len(self.descents) > j
+        n_rows = self.begun.summary.n_rows
+        state = self.descents[j] if known else engine.begin_blocks(form, column, self.options, n_rows, rng)
+        return engine.over_block(state, form, column, rng)
+
+    def _names(self) -> list[str]:
+        """Of what lies between two blocks."""
+        return [field.name for field in fields(self.engine.block_state)]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Where the steps have led, for a file."""
-        names = ("w", "total", "eta0", "t0", "t")
-        found = {name: np.array([getattr(one, name) for one in self.descents]) for name in names}
+        found = {name: np.array([getattr(one, name) for one in self.descents]) for name in self._names()}
         return {**found, "best": self.best, "best_W": self.best_W}
 
     def read(self, found: dict[str, np.ndarray]) -> None:
         """What `arrays` gave."""
-        parts = zip(found["w"], found["total"], found["eta0"], found["t0"], found["t"], strict=True)
-        self.descents = [Descent(w, total, float(eta0), int(t0), int(t)) for w, total, eta0, t0, t in parts]
+        names = [name for name in self._names() if name in found]
+        self.descents = [
+            self.engine.block_state(**{name: one if one.ndim else one.item() for name, one in zip(names, values)})
+            for values in zip(*(found[name] for name in names), strict=True)
+        ]
         self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
 
 

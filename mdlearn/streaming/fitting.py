@@ -17,7 +17,7 @@ from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_fo
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.stochastic.solver import SGD
+from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 from mdlearn.streaming import descent, newton, proximal
 from mdlearn.streaming.first_passes import StreamedProblem, begin
@@ -53,7 +53,7 @@ def fit_blocks(
     """The model of a call over row blocks, and what it fell short of."""
     task, given = call.task(params)
     _refuse(call, task, given)
-    stochastic = call.engine if isinstance(call.engine, SGD) else None
+    stochastic = call.engine if call.engine is not None and call.engine.takes_blocks else None
     solver = "newton" if stochastic is None else stochastic.name
     passes = Passes(solver, call.limits, blocks, _head(call, task, given, class_weight, blocks))
     n_threads = call.limits.n_threads
@@ -64,7 +64,7 @@ def fit_blocks(
         return _solved(stochastic, begun, passes)
 
 
-def _solved(stochastic: SGD | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
+def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
     """The passes of the engine, and the model of what they find."""
     limits = begun.call.limits
     if stochastic is None:
@@ -86,12 +86,15 @@ def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
         )
     if task.task != "classification":
         raise ValueError(f"objective {task.name!r} is one of regression, which takes no row blocks; give X and y")
-    if isinstance(call.engine, SGD):
+    if call.engine is not None and call.engine.takes_blocks:
         return
+    others = sorted(name for name, cls in registry().solvers.items() if cls.takes_blocks)
     if call.options:
-        raise ValueError(f"row blocks take no solver_options but those of asgd and sgd; got {sorted(call.options)}")
+        told = f"row blocks take no solver_options but those of {' and '.join(others)}; got {sorted(call.options)}"
+        raise ValueError(told)
     if call.engine is not None and call.engine.name != "newton":
-        raise ValueError(f"row blocks need solver='newton' (or 'auto'), 'asgd' or 'sgd'; got {call.engine.name!r}")
+        names = " or ".join(map(repr, others))
+        raise ValueError(f"row blocks need solver='newton' (or 'auto'), {names}; got {call.engine.name!r}")
 
 
 def _head(

@@ -48,7 +48,7 @@ def example(tmp_path, monkeypatch):
 
 
 def test_all_are_here():
-    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "kernel"}
+    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "blocks", "kernel"}
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ import numpy as np
 
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.stochastic.solver import DIVERGED_NORM, SGD
 from mdlearn.solvers.stochastic.task import StochasticTask, Stream, Track, calibrate
+
+DIVERGED_NORM = 1e200
+"""Squared norm beyond which steps have diverged: objective and bound would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,8 @@ class Descent:
         First step size.
     t0, t : int
         Steps before the average starts, and steps so far.
+    untried : bool
+        Whether the step size was chosen on a sample and has gone over no portion yet.
     """
 
     w: np.ndarray
@@ -32,6 +36,7 @@ class Descent:
     eta0: float
     t0: int
     t: int = 0
+    untried: bool = False
 
     @property
     def current(self) -> np.ndarray:
@@ -40,11 +45,11 @@ class Descent:
 
 
 def begin(
-    engine: SGD, options: dict[str, Any], form: MarginForm, column: Column, steps: int, rng: np.random.Generator
+    options: dict[str, Any], form: MarginForm, column: Column, steps: int, t0: int, rng: np.random.Generator
 ) -> Descent:
     """Where a stream begins: at w = 0, with a first step size chosen on the first portion unless it is given.
 
-    `steps` is what a pass over the whole stream takes, as far as that is known.
+    `steps` is what a pass over the whole stream takes, as far as that is known; the average starts after step `t0`.
     """
     task, n = StochasticTask(form, column), form.features.n_rows
     eta0 = options["eta0"]
@@ -55,11 +60,14 @@ def begin(
         except StopIteration as done:
             eta0 = done.value
     zeros = np.zeros(form.features.width + 1)
-    return Descent(zeros, zeros, eta0, engine.start_of_average(steps, options))
+    return Descent(zeros, zeros, eta0, t0, untried=options["eta0"] is None)
 
 
 def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: np.random.Generator) -> Descent:
     """Take steps over a portion of rows.
+
+    A step size whose sample missed the rows that matter most diverges on the first portion: then the portion is gone
+    over with one that no row of it makes diverge.
 
     Raises
     ------
@@ -67,26 +75,34 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
         When the steps diverge.
     """
     task = StochasticTask(form, column)
-    own = np.zeros(form.features.n_rows)  # coefficients of rows, which nobody asks for here
+    order, pairs = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
+    found = _walked(state, task, form.features.n_rows, order, pairs)
+    if found is None and state.untried:
+        state = replace(state, eta0=task.safe_step())
+        order, pairs = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
+        found = _walked(state, task, form.features.n_rows, order, pairs)
+    if found is None:
+        raise ValueError(
+            f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"
+        )
+    return found
+
+
+def _walked(
+    state: Descent, task: StochasticTask, n_rows: int, i: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
+) -> Descent | None:
+    """Where steps on rows `i`, each with the second row of a pair, lead; None where they diverge."""
+    steps, j = i.shape[0], pairs[1]
+    own = np.zeros(n_rows)  # coefficients of rows, which nobody asks for here
     u, total = np.append(state.w, own), np.append(state.total, own)
     track = Track(Walk(state.eta0, state.t0, u, total, state.t), u, total)
-    i, (_, j) = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
     for start in range(0, steps, task.piece):
         task.run(track, i[start : start + task.piece], j[start : start + task.piece])
     d, walk = state.w.shape[0], track.walk
     w, summed = walk.scale * u[:d], total[:d] + walk.carried * u[:d]
     with np.errstate(over="ignore", invalid="ignore"):
         diverged = not float(w @ w) < DIVERGED_NORM
-    if diverged:
-        raise ValueError(
-            f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"
-        )
-    return replace(state, w=w, total=summed, t=int(walk.t))
-
-
-def restarted(state: Descent, form: MarginForm, column: Column) -> Descent:
-    """The same beginning with a step size that no row of the portion makes diverge."""
-    return replace(state, eta0=StochasticTask(form, column).safe_step())
+    return None if diverged else replace(state, w=w, total=summed, t=int(walk.t), untried=False)
 
 
 def visits(counts: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:

@@ -20,11 +20,11 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.common.primal_dual import report_of
+from mdlearn.solvers.stochastic import portions
+from mdlearn.solvers.stochastic.portions import DIVERGED_NORM, Descent
 from mdlearn.solvers.stochastic.task import StochasticTask, Stream, calibrate
 
 LARGEST_FLOAT = float(np.finfo(float).max)
-DIVERGED_NORM = 1e200
-"""Squared norm beyond which steps have diverged: objective and bound would overflow."""
 
 
 class SGD(Solver):
@@ -37,6 +37,8 @@ class SGD(Solver):
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic", "native"})
     exact: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
+    takes_blocks: ClassVar[bool] = True
+    block_state: ClassVar[type] = Descent
 
     def refusal(self, form: MarginForm) -> str | None:
         """Explicit rows, a finite loss and a strongly convex objective are needed."""
@@ -74,6 +76,16 @@ class SGD(Solver):
     def start_of_average(self, n_rows: int, options: dict[str, Any]) -> int:
         """Steps before averaging starts: here, never."""
         return sys.maxsize
+
+    def begin_blocks(
+        self, form: MarginForm, column: Column, options: dict[str, Any], n_rows: int, rng: np.random.Generator
+    ) -> Descent:
+        """Begin at w = 0, with a first step size chosen on the first block unless it is given."""
+        return portions.begin(options, form, column, n_rows, self.start_of_average(n_rows, options), rng)
+
+    def over_block(self, state: Descent, form: MarginForm, column: Column, rng: np.random.Generator) -> Descent:
+        """Take as many steps as the block has rows."""
+        return portions.advance(state, form, column, form.features.n_rows, rng)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
