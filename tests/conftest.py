@@ -18,11 +18,20 @@ _fuzz = importlib.util.spec_from_file_location("fuzz", HERE / "fuzz" / "__init__
 sys.modules["fuzz"] = importlib.util.module_from_spec(_fuzz)
 _fuzz.loader.exec_module(sys.modules["fuzz"])
 
+from compiled import REBUILD, out_of_date  # noqa: E402
 from process_settings import FILTERS, Settings  # noqa: E402
 
 # A shell starts jobs in the background with Ctrl-C ignored, and so do all their children: the tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart():
+    """An editable install does not compile again on its own: say so before tests judge the code of yesterday."""
+    package = importlib.util.find_spec("mdlearn")
+    names = out_of_date(Path(package.origin).parent / "_solvers") if package and package.origin else []
+    if names:
+        pytest.exit(f"{', '.join(names)} in mdlearn/_solvers changed since compiled; run: {REBUILD}", returncode=4)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from compiled import out_of_date
 from documents import PACKAGE, ROOT
 
 # setup.py as a module, and the command that setuptools makes ready. In a process of its own: setuptools replaces
@@ -107,3 +108,11 @@ def test_what_typed_memoryviews_need_is_compiled_once():
     code = [sys.executable, "-c", program]
     told = subprocess.run(code, cwd=PACKAGE.parent, capture_output=True, text=True, timeout=120)
     assert told.stdout.strip() == "True", told.stderr
+
+
+def test_modules_older_than_their_sources_are_named(tmp_path):
+    ages = {"old.pyx": 5, "old.cpython-311.so": 9, "new.pyx": 9, "new.cpython-311.so": 5, "bare.pyx": 1}
+    for name, age in ages.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    assert out_of_date(tmp_path) == ["old"]
