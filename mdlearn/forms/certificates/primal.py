@@ -28,7 +28,7 @@ RUNAWAY_ERROR = 1e8
 """Growth of a squared error beyond the least so far that ends the steps."""
 
 
-def objective_at(form: MarginForm, column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
+def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
     """Return (objective, factor) at margins z and with `squares` as `MarginForm.norm` gives it.
 
     Constraints scale the point by `factor` >= 1 to reach feasibility.
@@ -49,7 +49,7 @@ def _at(
 ) -> tuple[float, np.ndarray, float]:
     """`primal` where the decision values f without the intercept are known."""
     z = column.y * (f + intercept)
-    objective, factor = objective_at(form, column, z, form.norm(coef, intercept, f))
+    objective, factor = objective_at(column, z, form.norm(coef, intercept, f))
     return objective, z * factor if 1.0 < factor < math.inf else z, factor
 
 

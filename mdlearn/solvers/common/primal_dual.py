@@ -110,7 +110,7 @@ def make_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray, z: np.
 def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
     """Estimate objective and bound of a point whose margins z are known."""
     assert point.coef is not None
-    objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
+    objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
     return Report.estimated(objective, dual(form, column, point.beta, point.sigma)[0], point)
 
 
@@ -132,6 +132,6 @@ def report_without_pass(
         if miss > BALANCED * float(np.abs(multipliers).sum()):
             return report_of(form, column, point, z)
     assert point.coef is not None
-    objective = objective_at(form, column, z, form.norm(point.coef, point.intercept))[0]
+    objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
     bound = column.bound(beta, sigma) - 0.5 * form.norm(*state.coefficients(stand_for))
     return Report.estimated(objective, bound, point)

@@ -55,7 +55,7 @@ def first_margins(form: MarginForm, column: Column) -> np.ndarray | None:
 
 def _better(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
     """Whether coefficients with margins z are worth more than w = 0, which meets no constraint."""
-    value = objective_at(form, column, z, form.norm(coef, intercept))[0]
+    value = objective_at(column, z, form.norm(coef, intercept))[0]
     return value < math.inf if column.hard else value <= value_at_zero(column)
 
 
@@ -113,7 +113,7 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
     best = dual(form, column, beta, sigma)[0]
     if best <= dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
         return None
-    return beta, sigma, objective_at(form, column, z, form.norm(start.coef, start.intercept))[0] - best
+    return beta, sigma, objective_at(column, z, form.norm(start.coef, start.intercept))[0] - best
 
 
 def _swapped(value: Callable[[float, float], float], u: float, t: float) -> float:

@@ -198,7 +198,7 @@ class WorkingSets(SignedDual):
         column, beta = self.column, self.beta()
         sigma = column.y * alpha - (column.sides @ beta + column.pull)
         squares = max(float(alpha @ f), 0.0)
-        value = objective_at(self.form, column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
+        value = objective_at(column, column.y * (f + (self.b if self.paired else 0.0)), squares)[0]
         lower = column.bound(beta, sigma) - 0.5 * squares
         return Report.estimated(value, lower, Point(beta, sigma, self.form.features.expand(alpha), self.b))
 
