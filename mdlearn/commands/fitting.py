@@ -92,36 +92,30 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
                     raise UsageError(f"{name} is not a hyper-parameter; see the options of fit")
         if given.features is not None and given.features < 1:
             raise UsageError(f"--features needs to be at least 1; got {given.features}")
-        """Fit a model on a file, print what it is worth, save it."""
-        return run_fit(given)
-
-
-def run_fit(given: argparse.Namespace) -> int:
-    """Fit a model on a file, print what it is worth, save it."""
-    # Before the work, not after.
-    Output(given.output, reads=[given.data], replaces=is_model, force=given.force)
-    options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
-    table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
-    if given.verbose:
-        print(f"read {given.data}: {_size(table)}", file=sys.stderr)
-    call = _call(given)
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = fit(given.objective, table.named, table.y, **call)
-        seconds = time.perf_counter() - started
-        judged = None if given.cv is None else cross_validate(given.objective, table.X, table.y, cv=given.cv, **call)
-    for warning in caught:
-        print(f"warning: {warning.message}", file=sys.stderr)
-    # How columns were found and numbers rounded has to be the same at predict.
-    save(model, given.output, {**table.notes, "float32": given.float32})
-    lines = _told(given, table, model, seconds)
-    if judged is not None:
-        scores = judged.scores[~np.isnan(judged.scores)]
-        note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
-        lines[f"{given.cv}-fold {judged.scoring}"] = f"{judged.mean:.6g} +- {judged.std:.2g}{note}"
-    print("\n".join(f"{title + ':':<19}{text}" for title, text in lines.items()))
-    return 0
+        # Before the work, not after.
+        Output(given.output, reads=[given.data], replaces=is_model, force=given.force)
+        options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
+        table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
+        if given.verbose:
+            print(f"read {given.data}: {_size(table)}", file=sys.stderr)
+        call = _call(given)
+        started = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = fit(given.objective, table.named, table.y, **call)
+            seconds = time.perf_counter() - started
+            judged = cross_validate(given.objective, table.X, table.y, cv=given.cv, **call) if given.cv else None
+        for warning in caught:
+            print(f"warning: {warning.message}", file=sys.stderr)
+        # How columns were found and numbers rounded has to be the same at predict.
+        save(model, given.output, {**table.notes, "float32": given.float32})
+        lines = _told(given, table, model, seconds)
+        if judged is not None:
+            scores = judged.scores[~np.isnan(judged.scores)]
+            note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
+            lines[f"{given.cv}-fold {judged.scoring}"] = f"{judged.mean:.6g} +- {judged.std:.2g}{note}"
+        print("\n".join(f"{title + ':':<19}{text}" for title, text in lines.items()))
+        return 0
 
 
 def _call(given: argparse.Namespace) -> dict[str, Any]:

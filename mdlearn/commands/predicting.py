@@ -42,34 +42,28 @@ examples:
         add_file_options(parser, "default: as at fit; without labels, there is no accuracy")
 
     def run(self, given: argparse.Namespace) -> int:
-        """Predict the rows of a file; one line per row."""
-        return run_predict(given)
-
-
-def run_predict(given: argparse.Namespace) -> int:
-    """Predict the rows of a file with a saved model; one line per row."""
-    reads, out = (given.model, given.data), None
-    if given.output is not None:
-        out = Output(given.output, reads, force=given.force, streams=True)
-    model, notes = load_with_notes(given.model)
-    options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target)
-    table = read_for_model(given.data, options, model, notes)
-    X = table.X
-    predicted = model.predict(X)
-    if given.scores:
-        scores = model.decision_function(X).reshape(X.shape[0], -1)
-        lines = [" ".join(map(repr, row)) for row in scores.tolist()]
-    else:
-        lines = [str(label) for label in predicted.tolist()]
-    text = "\n".join(lines) + "\n"
-    if out is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        out.write(text.encode())
-    # On standard output, lines of predictions stay alone.
-    print(quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
-    return 0
+        reads, out = (given.model, given.data), None
+        if given.output is not None:
+            out = Output(given.output, reads, force=given.force, streams=True)
+        model, notes = load_with_notes(given.model)
+        options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target)
+        table = read_for_model(given.data, options, model, notes)
+        X = table.X
+        predicted = model.predict(X)
+        if given.scores:
+            scores = model.decision_function(X).reshape(X.shape[0], -1)
+            lines = [" ".join(map(repr, row)) for row in scores.tolist()]
+        else:
+            lines = [str(label) for label in predicted.tolist()]
+        text = "\n".join(lines) + "\n"
+        if out is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            out.write(text.encode())
+        # On standard output, lines of predictions stay alone.
+        print(quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
+        return 0
 
 
 def quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, Columns, CsvLayout, find_layout, split
-from mdlearn.files.tables import QUOTED, Pieces
+from mdlearn.files.tables import QUOTED, Pieces, whole
 from mdlearn.numerics import memory
 
 LABEL = 200
@@ -38,12 +38,8 @@ class Labels:
             if all(text.lstrip("+-").isdigit() and len(text) < 19 for text in texts):
                 known = np.array([int(text) for text in texts])
             elif np.isfinite(numbers).all():
-                known = numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() and _small(numbers) else numbers
+                known = whole(numbers)
         return (np.array(texts) if known is None else known)[codes.astype(np.intp)]
-
-
-def _small(numbers: np.ndarray) -> bool:
-    return bool(np.abs(numbers).max() < 2.0**53)
 
 
 class Reader:
@@ -120,13 +116,13 @@ class Reader:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         width, delimiter, target = self.layout.width, self.layout.delimiter, columns.target
         order = list(columns.features) + ([] if target is None else [target])
-        whole = columns.all(width)
+        complete = columns.all(width)
         A = None
         # Quotes may hold delimiters, and a quote left open would join lines: those are for the careful way, as long
         # as they cannot be judged by counting.
         quoted = any('"' in line for line in lines)
-        plain = not quoted or (whole and not any(line.count('"') % 2 for line in lines))
-        if plain and (whole or all(line.count(delimiter) == width - 1 for line in lines)):
+        plain = not quoted or (complete and not any(line.count('"') % 2 for line in lines))
+        if plain and (complete or all(line.count(delimiter) == width - 1 for line in lines)):
             try:
                 A = np.loadtxt(
                     lines,
@@ -135,7 +131,7 @@ class Reader:
                     quotechar='"',
                     ndmin=2,
                     encoding=None,
-                    usecols=None if whole else order,
+                    usecols=None if complete else order,
                     converters=None if target is None else {target: self.labels.code},
                 )
             except ValueError as error:
@@ -144,7 +140,7 @@ class Reader:
                     raise error.__cause__ from None
         if A is None or A.shape != (len(lines), len(order)):
             A = self._careful(numbers, lines, order, target)
-        elif whole and target is not None:
+        elif complete and target is not None:
             A = np.column_stack([np.delete(A, target, axis=1), A[:, target]]) if target < width - 1 else A
         d = len(columns.features)
         with np.errstate(over="ignore"):
