@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,18 +63,13 @@ class Plugin:
             self.source.distribution,
             self.source.version,
             self.source.entry,
-            self._served("objective", known),
-            self._served("solver", known),
-            self._served("kernel", known),
-            self._served("source", known),
-            state,
-            "; ".join([*self.faults, *self.clashes]) or None,
-            self._served("command", known),
+            state=state,
+            error="; ".join([*self.faults, *self.clashes]) or None,
+            **{f"{kind}s": self._served(kind, known[kind]) for kind in KINDS},
         )
 
-    def _served(self, kind: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-        names = known[kind]
-        return tuple(cls.name for cls in self.offered[kind] if cls.name in names and names[cls.name] is cls)
+    def _served(self, kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(cls.name for cls in self.offered[kind] if cls.name in known and known[cls.name] is cls)
 
 
 def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
@@ -183,50 +178,56 @@ def _name_fault(kind: str, cls: Any) -> str | None:
     return None
 
 
-def _objective_fault(cls: Any) -> str | None:
-    # What listings and errors about other objectives read needs to be right, or they would fail as well.
-    texts = [name for name in ("summary", "formula") if not isinstance(getattr(cls, name), str)]
-    if texts:
-        return f"needs a text as {texts[0]}"
-    parameters = cls.parameters
-    if not isinstance(parameters, Mapping) or not all(
-        isinstance(name, str) and isinstance(declared, (Parameter, Setting)) for name, declared in parameters.items()
-    ):
-        return "needs parameters that map names to Parameter or Setting"
-    return _instance_fault(cls)
+def _text_fault(cls: Any, *names: str) -> str | None:
+    # What listings and errors about other classes read needs to be right, or they would fail as well.
+    wrong = [name for name in names if not isinstance(getattr(cls, name, None), str)]
+    return f"needs a text as {wrong[0]}" if wrong else None
 
 
-def _solver_fault(cls: Any) -> str | None:
-    if not isinstance(getattr(cls, "purpose", None), str):
-        return "needs a text as purpose"
-    if not isinstance(cls.options, Mapping) or not all(isinstance(name, str) for name in cls.options):
-        return "needs options that map names to defaults"
-    return _instance_fault(cls)
+def _declared(given: Any, kinds: type | tuple[type, ...]) -> bool:
+    """Whether something maps names to values of these kinds."""
+    return isinstance(given, Mapping) and all(
+        isinstance(name, str) and isinstance(value, kinds) for name, value in given.items()
+    )
 
 
-def _instance_fault(cls: Any) -> str | None:
+def _call_fault(call: Callable[[], Any], what: str) -> str | None:
     try:
-        cls()
+        call()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return f"cannot be made without arguments ({told(error)})"
+        return f"{what} ({told(error)})"
     return None
 
 
+def _instance_fault(cls: Any) -> str | None:
+    return _call_fault(cls, "cannot be made without arguments")
+
+
+def _objective_fault(cls: Any) -> str | None:
+    fault = _text_fault(cls, "summary", "formula")
+    if not fault and not _declared(cls.parameters, (Parameter, Setting)):
+        fault = "needs parameters that map names to Parameter or Setting"
+    return fault or _instance_fault(cls)
+
+
+def _solver_fault(cls: Any) -> str | None:
+    fault = _text_fault(cls, "purpose")
+    if not fault and not _declared(cls.options, object):
+        fault = "needs options that map names to defaults"
+    return fault or _instance_fault(cls)
+
+
 def _kernel_fault(cls: Any) -> str | None:
-    if not isinstance(cls.summary, str):
-        return "needs a text as summary"
-    parameters = cls.parameters
+    fault = _text_fault(cls, "summary")
     # Model files hold numbers, so a Setting will not do.
-    if not isinstance(parameters, Mapping) or not all(
-        isinstance(name, str) and isinstance(declared, Parameter) for name, declared in parameters.items()
-    ):
-        return "needs parameters that map names to Parameter"
-    taken = sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(parameters))
+    if not fault and not _declared(cls.parameters, Parameter):
+        fault = "needs parameters that map names to Parameter"
+    taken = [] if fault else sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(cls.parameters))
     if taken:
-        return f"declares {taken}, which are names of fit's own arguments"
-    return _instance_fault(cls)
+        fault = f"declares {taken}, which are names of fit's own arguments"
+    return fault or _instance_fault(cls)
 
 
 def _source_fault(cls: Any) -> str | None:
@@ -235,16 +236,10 @@ def _source_fault(cls: Any) -> str | None:
 
 
 def _command_fault(cls: Any) -> str | None:
-    texts = [name for name in ("summary", "description", "epilog") if not isinstance(getattr(cls, name, None), str)]
-    if texts:
-        return f"needs a text as {texts[0]}"
-    try:
+    def declare() -> None:
         cls().add_arguments(argparse.ArgumentParser(exit_on_error=False))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        return f"cannot declare its arguments ({told(error)})"
-    return None
+
+    return _text_fault(cls, "summary", "description", "epilog") or _call_fault(declare, "cannot declare its arguments")
 
 
 OWN_FAULTS = {
