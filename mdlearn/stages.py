@@ -32,8 +32,7 @@ from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, origin, registry
-from mdlearn.plugins.resolve import instance_of, options_of, solver_of
+from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
 from mdlearn.solvers.auto import RELIEF, choose
 from mdlearn.solvers.base import Solver
 

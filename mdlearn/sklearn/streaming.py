@@ -24,8 +24,7 @@ from mdlearn.model.build import model_without_rows
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find
-from mdlearn.plugins.resolve import instance_with
+from mdlearn.plugins.manager import find, instance_with
 from mdlearn.sklearn.params import FLOATS, seed
 from mdlearn.solvers.stochastic.portions import Descent, advance, begin
 from mdlearn.solvers.stochastic.solver import SGD

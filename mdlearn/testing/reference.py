@@ -19,8 +19,7 @@ from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.plugins.manager import find
-from mdlearn.plugins.resolve import instance_with
+from mdlearn.plugins.manager import find, instance_with
 from mdlearn.stages import READERS
 
 TOL = 1e-15
