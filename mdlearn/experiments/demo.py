@@ -14,6 +14,7 @@ import numpy as np
 
 from mdlearn import margins
 from mdlearn.api import fit
+from mdlearn.experiments.sets import Halves, scaled
 from mdlearn.model.model import Model
 from mdlearn.output_files import Output
 from mdlearn.plotting import cumulative_margins
@@ -53,16 +54,6 @@ TASKS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class DemoSplit:
-    """Training and test half of a data set."""
-
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-
-
 def main(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
     """Fit, print a table, and write the plot of cumulative training margins.
 
@@ -88,13 +79,13 @@ def main(output_directory: str | os.PathLike[str] | None = None, force: bool = F
     except (OSError, ValueError) as error:
         return _fail(str(error))
 
-    halves = {}
+    parts = {}
     for name in dict.fromkeys(task.data for task in TASKS):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        halves[name] = split(X, y)
+        parts[name] = split(X, y)
     rows, curves = [], {}
     for i, task in enumerate(TASKS):
-        data = halves[task.data]
+        data = parts[task.data]
         print(f"[{i + 1}/{len(TASKS)}] {task.name} on {task.data}: {len(data.y)} rows", file=sys.stderr, flush=True)
         started = time.perf_counter()
         model = fit(task.objective, data.X, data.y, verbose=1, **task.arguments(len(data.y)))
@@ -120,16 +111,15 @@ def _is_ours(path: str) -> bool:
     return head.startswith(b"\x89PNG") and WRITER.encode() in head
 
 
-def split(X: np.ndarray, y: np.ndarray) -> DemoSplit:
-    """A fixed random half for training; features to [0, 1] there, constant ones to 0, and the test half alike."""
+def split(X: np.ndarray, y: np.ndarray) -> Halves:
+    """A fixed random half for training, the rest for the test."""
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
-    low, high = X[train].min(axis=0), X[train].max(axis=0)
-    factor = np.divide(1.0, high - low, out=np.zeros(X.shape[1]), where=high > low)
-    return DemoSplit((X[train] - low) * factor, y[train], (X[test] - low) * factor, y[test])
+    X_train, X_test = scaled(X[train], X[test])
+    return Halves(X_train, y[train], X_test, y[test])
 
 
-def describe(task: DemoFit, model: Model, data: DemoSplit, seconds: float) -> dict[str, str]:
+def describe(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[str, str]:
     """One row of the table: column title to text."""
     z = model.margins(data.X, data.y)
     return {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mdlearn.experiments.archives import matrix_in
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import ENDINGS, PACKED_ENDINGS
 
@@ -127,6 +127,36 @@ def _check(name: str, X: Any, y: np.ndarray) -> None:
         raise ValueError(f"{name} has NaN or infinity among its labels; give a label for every row")
 
 
+def matrix_in(held: Mapping[str, np.ndarray], part: str = "") -> Any:
+    """Dense or CSR rows of an archive; None where it has neither.
+
+    Parameters
+    ----------
+    held : mapping of str to ndarray
+        An open archive, or its arrays.
+    part : str
+        "train" for ``X_train`` or ``train_data``, ``train_indices``, ``train_indptr``, ``train_shape``; empty for names
+        without it.
+
+    Raises
+    ------
+    KeyError, ValueError
+        When arrays of a CSR matrix are missing or contradict each other.
+    """
+    suffix, prefix = (f"_{part}", f"{part}_") if part else ("", "")
+    if f"X{suffix}" in held:
+        return held[f"X{suffix}"]
+    if f"{prefix}data" not in held:
+        return None
+    from scipy.sparse import csr_matrix
+
+    arrays = tuple(held[prefix + key] for key in ("data", "indices", "indptr"))
+    X = csr_matrix(arrays, shape=tuple(np.atleast_1d(held[f"{prefix}shape"]).tolist()))
+    # SciPy's compiled loops believe indices; those of a damaged file would lead them out of the arrays.
+    X.check_format(full_check=True)
+    return X
+
+
 PARTS = ("", "train", "test")
 """A whole set, or its training and its test part, as in `matrix_in`."""
 
@@ -160,13 +190,14 @@ def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
     first, second = np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
     if second.shape[0] == 0:
         raise ValueError(f"{m} rows of {len(train)} classes leave none for the test half")
-    X, X_test = data.X[first], data.X[second]
-    scale = _sparse_scaled if hasattr(X, "tocsr") else _dense_scaled
-    X, X_test = scale(X, X_test)
+    X, X_test = scaled(data.X[first], data.X[second])
     return Halves(X, data.y[first], X_test, data.y[second])
 
 
-def _dense_scaled(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scaled(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """Both halves of a set, with the features scaled as `halves` says."""
+    if hasattr(X, "tocsr"):
+        return _sparse_scaled(X, X_test)
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
     if np.isinf(X).any() or np.isinf(X_test).any():
         raise ValueError("X contains infinity; only NaN stands for a missing value")
