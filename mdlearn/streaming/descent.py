@@ -3,76 +3,43 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Generator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.data.row_blocks.summary import Block, taken
+from mdlearn.data.row_blocks.source import RowBlocks, Sums, plus
+from mdlearn.data.row_blocks.summary import Block, Summary, taken
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.progress import State
-from mdlearn.forms.proof import Certificate, judge
 from mdlearn.solvers.base import Solver
+from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.first_passes import StreamedProblem
-from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.certificate import MultiplierSource, Values, certified, objective_of
-from mdlearn.streaming.sums.margins import StreamedForm
+from mdlearn.streaming.sums.certificate import Candidate, Certify, certified, objective_of, of_column
+from mdlearn.streaming.sums.passes import MultiplierSource
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""
 
 
-def solve(engine: Solver, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
-    """Certificates of all columns and their coefficients after the epochs, or as many as limits allow.
+class StreamedDescent(BlockEngine):
+    """The steps on all columns.
 
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
     those of pairs of its rows. A row is met once in an epoch, in random order within its block.
-
-    Raises
-    ------
-    ValueError
-        For a problem that the engine cannot take, and steps that diverge.
-    """
-    options = engine.check_options(begun.call.options)
-    if begun.summary.mapping is not None:
-        raise ValueError(
-            f"solver {engine.name!r} takes rows of blocks as they are, no features made of them; leave out solver"
-        )
-    passes.progress.problems = len(begun.form.columns)
-    walk = StreamedDescent(engine, options, begun)
-    found = passes.resume()
-    if found:
-        walk.read(found)
-    try:
-        most = passes.limits.max_iter or math.inf
-        while passes.done < options["epochs"] and not passes.stopped:
-            if passes.done >= most:
-                passes.stopped = f"max_iter = {most} reached"
-            elif passes.in_time(walk.epoch(passes.done, passes), after=2) is not None:
-                passes.done += 1
-                passes.keep(walk.arrays())
-        certificates, held = _judged(walk, begun, passes)
-        passes.show_end(certificates)
-        return certificates, held
-    finally:
-        passes.progress.close()
-
-
-class StreamedDescent:
-    """The steps on all columns.
 
     Parameters
     ----------
     engine : Solver
         One that `takes_blocks`.
-    options : dict
-        Checked ones.
     begun : StreamedProblem
+    found : dict of str to ndarray
+        The `arrays` of an earlier run, after some epochs; empty: there is none.
+    done : int
+        How many epochs.
 
     Attributes
     ----------
@@ -80,40 +47,70 @@ class StreamedDescent:
         Smallest objective at the end of an epoch, or at w = 0, and where.
     open_W : ndarray of shape (p, size) or None
         The end of an epoch whose objective is not known.
+
+    Raises
+    ------
+    ValueError
+        For a problem that the engine cannot take, and steps that diverge.
     """
 
-    def __init__(self, engine: Solver, options: dict[str, Any], begun: StreamedProblem) -> None:
-        self.engine, self.options, self.begun = engine, options, begun
-        self.descents: list[Any] = []
+    most_passes = math.inf
+    reserved = 2
+
+    def __init__(self, engine: Solver, begun: StreamedProblem, found: dict[str, np.ndarray], done: int) -> None:
         form = begun.form
+        super().__init__(form, [(j,) for j in range(len(form.columns))], begun.call.limits.tol)
+        if begun.summary.mapping is not None:
+            raise ValueError(
+                f"solver {engine.name!r} takes rows of blocks as they are, no features made of them; leave out solver"
+            )
+        self.engine, self.begun, self.done = engine, begun, done
+        self.options = engine.check_options(begun.call.options)
+        self.names = [field.name for field in fields(engine.block_state)]  # of what lies between two blocks
+        self.descents: list[Any] = []
         self.best = np.array([one.column.at_zero for one in form.columns])
         self.best_W = np.zeros((len(form.columns), form.size))
         self.open_W: np.ndarray | None = None
+        if found:
+            names = [name for name in self.names if name in found]
+            self.descents = [
+                engine.block_state(**{name: one if one.ndim else one.item() for name, one in zip(names, values)})
+                for values in zip(*(found[name] for name in names), strict=True)
+            ]
+            self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
 
-    def epoch(self, number: int, passes: Passes) -> Generator[None, None, bool]:
+    def work(self) -> int | None:
+        """The number of the next epoch."""
+        return self.done if self.done < self.options["epochs"] else None
+
+    def over(self, work: int, blocks: RowBlocks, summary: Summary) -> Generator[None, None, Sums]:
         """Steps over all blocks, one after the other; on its way, the objective where the last epoch ended."""
-        form = self.begun.form
         self.open_W = self.held() if self.descents else None
-        values, sums = None if self.open_W is None else Values(form, self.open_W), None
-        for i, given in enumerate(passes.blocks):
-            block = taken(given, self.begun.summary, i)
+        values, sums = None if self.open_W is None else Certify(self.form, self.open_W), None
+        for i, given in enumerate(blocks):
+            block = taken(given, summary, i)
             if block is not None:
                 if values is not None:
-                    sums = values(block) if sums is None else sums + values(block)
+                    sums = plus(sums, values(block))
                 part = self._form(block)
-                self.descents = [self._advanced(part, j, number, block) for j in range(len(part.columns))]
+                self.descents = [self._advanced(part, j, work, block) for j in range(len(part.columns))]
             yield
-        if self.open_W is not None and sums is not None:
+        return sums or Sums()
+
+    def take(self, work: int, found: Sums) -> Generator[None, None, None]:
+        """Note the objective where the epoch before ended."""
+        if self.open_W is not None and found:
             for j, w in enumerate(self.open_W):
-                value = objective_of(form, j, w, sums)
+                value = objective_of(self.form, j, w, of_column(found, j))
                 if value < self.best[j]:
                     self.best[j], self.best_W[j] = value, w
             self.open_W = None
-        return True
+        self.done += 1
+        yield from ()
 
     def held(self) -> np.ndarray:
         """Where the steps have led, as a model holds it."""
-        W = np.array([one.current for one in self.descents])[:, : self.begun.form.size]
+        W = np.array([one.current for one in self.descents])[:, : self.form.size]
         return to_type(W, self.begun.summary.dtype).astype(np.float64)
 
     def _form(self, block: Block) -> MarginForm:
@@ -136,55 +133,22 @@ class StreamedDescent:
         state = self.descents[j] if known else engine.begin_blocks(form, column, self.options, n_rows, rng)
         return engine.over_block(state, form, column, rng)
 
-    def _names(self) -> list[str]:
-        """Of what lies between two blocks."""
-        return [field.name for field in fields(self.engine.block_state)]
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Where the steps have led, for a file."""
-        found = {name: np.array([getattr(one, name) for one in self.descents]) for name in self._names()}
+        found = {name: np.array([getattr(one, name) for one in self.descents]) for name in self.names}
         return {**found, "best": self.best, "best_W": self.best_W}
 
-    def read(self, found: dict[str, np.ndarray]) -> None:
-        """What `arrays` gave."""
-        names = [name for name in self._names() if name in found]
-        self.descents = [
-            self.engine.block_state(**{name: one if one.ndim else one.item() for name, one in zip(names, values)})
-            for values in zip(*(found[name] for name in names), strict=True)
-        ]
-        self.best, self.best_W = found["best"].copy(), found["best_W"].copy()
+    def certified(
+        self, blocks: RowBlocks, summary: Summary, late: bool
+    ) -> Generator[None, None, list[list[Candidate]]]:
+        """What is known, and the ends of epochs of which it is not; with the multipliers of some widths."""
+        form, seen = self.form, self.seen(summary.dtype)
+        groups = [W for W in (self.held() if self.descents else None, self.open_W) if W is not None]
+        widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
+        tried = [(W, tuple(MultiplierSource(w, np.zeros_like(w), h) for w in W)) for W in groups for h in widths]
+        found = (yield from certified(form, blocks, summary, tried)) if tried else [[] for _ in seen]
+        return [known + made for known, made in zip(seen, found)]
 
-
-def _judged(walk: StreamedDescent, begun: StreamedProblem, passes: Passes) -> tuple[list[Certificate], np.ndarray]:
-    """Certificates of the best coefficients with the best of some multipliers, from one pass for all."""
-    form, p, tol = begun.form, len(begun.form.columns), passes.limits.tol
-    groups = [walk.held()] if walk.descents else []
-    groups += [] if walk.open_W is None else [walk.open_W]
-    widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
-    seen = [_known(walk, form, j) for j in range(p)]
-    if groups and passes.complete:
-        held = np.concatenate([np.tile(group, (len(widths), 1)) for group in groups])
-        made = tuple(MultiplierSource(w, np.zeros_like(w), h) for group in groups for h in widths for w in group)
-        several = replace(form, columns=form.columns * (len(groups) * len(widths)))
-        told = passes.last(certified(several, passes.blocks, begun.summary, held, made, tol)) or []
-        for i, one in enumerate(told):  # none where time does not suffice
-            seen[i % p].append((one.objective, one.lower_bound, held[i]))
-    found, W = [], np.zeros((p, form.size))
-    for j, mine in enumerate(seen):
-        least = min(mine, key=lambda one: one[0])
-        W[j], lower, scale = least[2], max(one[1] for one in mine), mine[0][0]
-        found.append(judge(least[0], lower, scale, False, tol))
-        elapsed = time.perf_counter() - passes.limits.started
-        passes.tell(State(passes.done, least[0], found[j].lower_bound, found[j].gap, elapsed, j))
-    return found, W
-
-
-def _known(walk: StreamedDescent, form: StreamedForm, j: int) -> list[tuple[float, float, np.ndarray]]:
-    """Objective, bound and coefficients of w = 0 and of the best epoch: what is known without a pass.
-
-    With a pull on the margins, multipliers of 0 say nothing.
-    """
-    column = form.columns[j].column
-    unit, lower = form.unit * column.unit, form.columns[j].floor
-    best = (unit * float(walk.best[j]), -math.inf, walk.best_W[j])
-    return [(unit * column.at_zero, unit * lower, np.zeros(form.size)), best]
+    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+        """The best ends of epochs; with a pull on the margins, multipliers of 0 say nothing."""
+        return [[(float(value), -math.inf, w[None])] for value, w in zip(self.best, self.best_W)]

@@ -13,18 +13,24 @@ from mdlearn.forms.progress import settled
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
+from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
-from mdlearn.streaming import descent, newton, proximal
+from mdlearn.streaming.descent import StreamedDescent
+from mdlearn.streaming.engines.block_engine import BlockEngine
+from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
+from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
 from mdlearn.streaming.first_passes import StreamedProblem, begin
 from mdlearn.streaming.passes import Passes
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
 """Where the kinds of X are from that no plugin is asked about."""
+TREE_MATRICES = 12
+"""Matrices of a column that are in memory at once: one for each level of the tree of sums."""
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
@@ -66,15 +72,39 @@ def fit_blocks(
 
 def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
     """The passes of the engine, and the model of what they find."""
-    limits = begun.call.limits
+    limits, engine = begun.call.limits, _engine(stochastic, begun, passes)
+    certificates, W = passes.run(engine, begun.summary)
+    reason, shortfalls = "asked for, over row blocks", passes.shortfalls(certificates)
     if stochastic is None:
-        way, told = (proximal, "proximal steps, ") if begun.form.penalty > 0 else (newton, "")
-        certificates, W = way.solve(begun, passes)
-        return _model(begun, passes, certificates, W, f"{told}sums over row blocks"), passes.shortfalls(certificates)
-    certificates, W = descent.solve(stochastic, begun, passes)
-    # A published end is a normal one.
-    shortfalls = passes.shortfalls(certificates) if limits.tol_given or passes.stopped else []
-    return _model(begun, passes, certificates, W, "asked for, over row blocks"), shortfalls
+        reason = f"{'proximal steps, ' if begun.form.penalty > 0 else ''}sums over row blocks"
+    elif not (limits.tol_given or passes.stopped):
+        shortfalls = []  # a published end is a normal one
+    scales = [(begun.form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
+    return _model(begun, passes, certificates, W, scales, reason), shortfalls
+
+
+def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
+    """The engine, where an earlier run has left it.
+
+    One problem for all classes where the call asks for that under a penalty, else one for each column.
+    """
+    form, tol, found = begun.form, begun.call.limits.tol, passes.resume()
+    if stochastic is not None:
+        return StreamedDescent(stochastic, begun, found, passes.done)
+    if form.penalty > 0 and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
+        begun.task.check_blocks("under a penalty, bounds need a margin variance, or a ridge and no free bias")
+    memory.require(
+        8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
+        f"sums of {form.size} x {form.size} matrices over row blocks",
+        "give fewer columns, or solver='asgd'",
+    )
+    if form.penalty > 0:
+        places = range(len(form.columns))
+        groups = [tuple(places)] if begun.call.multiclass == "joint" else [(j,) for j in places]
+        state = ProximalState(**found) if found else ProximalState.first(form, len(groups))
+        return BlockProximal(form, groups, tol, state)
+    steps = NewtonState.read(found) if found else NewtonState.first(form)
+    return BlockNewton(form, tol, steps, passes.blocks.held)
 
 
 def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
@@ -108,12 +138,16 @@ def _head(
     return {"objective": task.name, **task.given, **given, "class_weight": repr(weights), **asked}
 
 
-def _model(begun: StreamedProblem, passes: Passes, parts: list[Certificate], W: np.ndarray, reason: str) -> Model:
+def _model(
+    begun: StreamedProblem,
+    passes: Passes,
+    parts: list[Certificate],
+    W: np.ndarray,
+    scales: list[tuple[float, bool]],
+    reason: str,
+) -> Model:
     """A model of coefficients; nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
-    each = [form.unit * one.column.unit * one.column.at_zero for one in form.columns]
-    at_zero = sum(each)
-    scales = [(value, False) for value in (each if len(parts) == len(each) else [at_zero])]
     W = W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))])
     return model_without_rows(
         begun.task.name,
@@ -121,7 +155,7 @@ def _model(begun: StreamedProblem, passes: Passes, parts: list[Certificate], W: 
         (call.bias, call.multiclass, begun.task.probabilities),
         (passes.solver, reason),
         (passes.done, settled(passes.history, parts, scales)),
-        combine(parts, at_zero, False, call.limits.tol),
+        combine(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
         summary.classes,
         W,
         summary.dtype,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from mdlearn.data.row_blocks.checkpoint import Checkpoint
 from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.driver.driver import Shortfall
 from mdlearn.driver.limits import Limits
 from mdlearn.driver.progress import Progress
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.errstate import overflowing
+from mdlearn.streaming.engines.block_engine import BlockEngine
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
 """How far beyond the time limit the last pass may go, as a share of the limit and in seconds."""
@@ -140,27 +142,53 @@ class Passes:
                 return None
             self.progress.beat()
 
-    def tell(self, state: State) -> None:
-        """Note a state and show it; the callback may want to stop."""
+    def run(self, engine: BlockEngine, summary: Summary) -> tuple[list[Certificate], np.ndarray]:
+        """Certificates of all problems and coefficients of all columns, once they meet `tol` or limits are reached."""
+        self.progress.problems = len(engine.groups)
+        try:
+            while True:
+                self._advance(engine, summary)
+                late = self.stopped == OUT_OF_TIME
+                found = self.last(engine.certified(self.blocks, summary, late)) if self.complete else None
+                certificates, W = engine.judged(engine.seen(summary.dtype) if found is None else found)
+                if self.done and not self.history:  # nothing was known before
+                    for t, one in enumerate(certificates):
+                        self._tell(t, one.objective, one.lower_bound, one.gap)
+                if self.stopped or not engine.reopen(certificates):
+                    if all(one.converged for one in certificates):
+                        self.progress.complete()
+                    return certificates, W
+                # Estimates promised too much.
+                for t, i in {state.problem: i for i, state in enumerate(self.history)}.items():
+                    state, one = self.history[i], certificates[t]
+                    self.history[i] = replace(state, objective=one.objective, lower_bound=one.lower_bound, gap=one.gap)
+        finally:
+            self.progress.close()
+
+    def _advance(self, engine: BlockEngine, summary: Summary) -> None:
+        """Passes until an engine has nothing more to do, or a limit is reached."""
+        most = self.limits.max_iter or engine.most_passes
+        while (work := engine.work()) is not None:
+            if self.done >= most:
+                self.stopped = f"max_iter = {most} reached"
+            if self.stopped:
+                return
+            found = self.in_time(engine.over(work, self.blocks, summary), after=engine.reserved)
+            if found is None:
+                return
+            self.step(engine.take(work, found))
+            self.done += 1
+            for told in engine.reports(work):
+                self._tell(*told)
+            self.keep(engine.arrays())
+
+    def _tell(self, problem: int, objective: float, lower: float, gap: float) -> None:
+        """Note what is reached and show it; the callback may want to stop."""
+        state = State(self.done, objective, lower, gap, time.perf_counter() - self.limits.started, problem)
         self.history.append(state)
         self.progress.show(state)
         if self.limits.callback is not None and self.limits.callback(state):
             self.stopped = "stopped by the callback"
-
-    def show_end(self, certificates: list[Certificate]) -> None:
-        """Fill the bar where every gap was reached."""
-        if all(one.converged for one in certificates):
-            self.progress.complete()
-
-    def correct(self, certificates: Sequence[Certificate]) -> None:
-        """Put what certificates say into the last state of every problem: estimates promised too much."""
-        for problem, told in enumerate(certificates):
-            for i in reversed(range(len(self.history))):
-                if self.history[i].problem == problem:
-                    state = self.history[i]
-                    state = replace(state, objective=told.objective, lower_bound=told.lower_bound, gap=told.gap)
-                    self.history[i] = state
-                    break
 
     def shortfalls(self, certificates: list[Certificate]) -> list[Shortfall]:
         """Why a gap was not reached, and what to do."""

@@ -16,8 +16,7 @@ from mdlearn.data.row_blocks.source import Tree
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.objectives.ldm import LDM
-from mdlearn.streaming.engines.newton_state_machine import BlockNewton
-from mdlearn.streaming.engines.primal_dual import StreamedState
+from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
 
 MODELS = {
     "svm": {},
@@ -304,7 +303,7 @@ def test_work_and_sums_can_be_sent_to_other_processes():
     summary = finished(blocks.scan(None))
     task = LDM()
     form = task.streamed(task.resolve(summary.total), summary, "regularized")
-    work = BlockNewton(form, 1e-6, StreamedState.first(form)).work()
+    work = BlockNewton(form, 1e-6, NewtonState.first(form)).work()
     sent = pickle.loads(pickle.dumps(work))
     own, other = finished(blocks.fold(work, summary)), finished(blocks.fold(sent, summary))
     assert all(np.array_equal(own[name], pickle.loads(pickle.dumps(other))[name]) for name in own)

@@ -56,6 +56,18 @@ def test_two_classes(beta, given, bias):
     assert streamed.n_iter <= 15
 
 
+def test_rows_are_read_to_count_for_each_step_and_for_the_certificate():
+    X, y = rows()
+    reads = []
+
+    def source():
+        reads.append(None)
+        return iter(cut(X, y))
+
+    model = fit_paper(source, None, beta=0.05)
+    assert model.certificate.converged and len(reads) == 1 + model.n_iter + 1
+
+
 @pytest.mark.parametrize("way", ["joint", "ovr"])
 @pytest.mark.parametrize("bias", ["none", "free"])
 def test_several_classes(bias, way):

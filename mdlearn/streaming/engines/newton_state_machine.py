@@ -6,27 +6,31 @@ step promises less than what the rounding costs, until only so many rows are wit
 memory. These are gathered; all others stay at the bound where they are, and the problem over the gathered rows is
 solved exactly. The next pass says what that is worth, and gathers again where rows have changed sides.
 
-What lies between two passes is in `StreamedState`, and nothing else.
+What lies between two passes is in `NewtonState`, and nothing else.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import Sums
+from mdlearn.data.row_blocks.source import RowBlocks, Sums
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.margin import Column
-from mdlearn.forms.proof import Certificate, gap_between
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
+from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.kink_subproblem import NearRows, minimise
-from mdlearn.streaming.engines.primal_dual import DONE, GATHER, LINE, STEP, StreamedState
-from mdlearn.streaming.sums.certificate import Exact, MultiplierSource
-from mdlearn.streaming.sums.margins import KINK_REACH, DualSums, StreamedForm, dual_value
-from mdlearn.streaming.sums.passes import Along, Evaluate, Gather, Near
+from mdlearn.streaming.sums.certificate import Candidate, bound_of, certified, dual_value, objective_of, of_column
+from mdlearn.streaming.sums.margins import KINK_REACH, StreamedForm
+from mdlearn.streaming.sums.passes import MOVED, Along, Evaluate, Exact, Gather, MultiplierSource, Near
 
+STEP, LINE, GATHER, DONE = 0, 1, 2, 3
+"""What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
 TRIED_LENGTHS = np.sort(np.concatenate([np.arange(1, 16) / 16.0, 2.0 ** -np.arange(5, 15)]))
 ARMIJO, ROUNDING_OF_SLOPES = 1e-4, 1e-14
 ROUNDING_COST_SHARE = 0.5
@@ -41,8 +45,6 @@ FRUITLESS = 3
 STALL_PASSES, SMOOTH = 8, 40
 """Passes without progress after which rounding is taken to be reached; of columns without kinks, where steep squared
 hinges make many short steps before the last one meets the optimum."""
-TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
-"""Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
 SHORTEST_STEP = 1e-16
 """Step, relative to the point, that is rounding."""
 PROGRESS_FALL = 1e-3
@@ -56,24 +58,89 @@ UNBOUNDED_VALUE, VANISHED = 1e9, 1e-9
 negative."""
 HELD_BYTES, PER_COEFFICIENT = 16e6, 5
 """Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
+SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
+"""Parts of a source of multipliers, and of exact ones, as a file names them."""
 Task = Along | Evaluate | Gather
 
 
-class BlockNewton:
+@dataclass(eq=False)
+class NewtonState(BlockState):
+    """What goes from pass to pass; every column is a problem.
+
+    Attributes
+    ----------
+    h, before : ndarray of shape (p,)
+        Half width at the end of the step, and at W; `value` is the objective with kinks rounded by it.
+    slope : ndarray of shape (p,)
+        Slope at W along P; NaN: the step is taken whatever it gives.
+    inside : ndarray of shape (p,)
+        Margins near a kink when h last fell.
+    mode : ndarray of shape (p,), int
+    plain : ndarray of shape (p,), bool
+        Whether rows are no longer gathered.
+    sources : list of MultiplierSource
+        Where the multipliers of the best bounds are from.
+    """
+
+    h: np.ndarray
+    before: np.ndarray
+    slope: np.ndarray
+    inside: np.ndarray
+    mode: np.ndarray
+    plain: np.ndarray
+    sources: list[MultiplierSource]
+
+    @classmethod
+    def first(cls, form: StreamedForm) -> NewtonState:
+        """At w = 0, with kinks rounded so that all rows are within."""
+        p, w = len(form.columns), np.zeros(form.size)
+        h = [2.0 * max((abs(t.threshold) for t in one.column.terms), default=0.0) or 2.0 for one in form.columns]
+        return cls(
+            **cls.at_zero(form, p),
+            h=np.array(h),
+            before=np.array(h),
+            slope=np.full(p, math.nan),
+            inside=np.full(p, math.inf),
+            mode=np.zeros(p, dtype=np.int64),
+            plain=np.zeros(p, dtype=bool),
+            sources=[MultiplierSource(w, w, width) for width in h],
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as a mapping, for a file."""
+        parts = {f"lower_{name}": np.array([getattr(one, name) for one in self.sources]) for name in SOURCE}
+        exact = [(j, one.exact) for j, one in enumerate(self.sources) if one.exact is not None]
+        return super().arrays() | parts | {f"{name} {j}": getattr(one, name) for j, one in exact for name in EXACT}
+
+    @classmethod
+    def read(cls, found: dict[str, np.ndarray]) -> NewtonState:
+        """What `arrays` gave."""
+        sources = []
+        for j, (W, P, h, dh) in enumerate(zip(*(found[f"lower_{name}"] for name in SOURCE), strict=True)):
+            exact = Exact(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
+            sources.append(MultiplierSource(W, P, float(h), float(dh), exact))
+        plain = {name: values for name, values in found.items() if " " not in name and not name.startswith("lower_")}
+        return cls(**plain, sources=sources)
+
+
+class BlockNewton(StepEngine):
     """The steps between passes.
 
     Parameters
     ----------
     form : StreamedForm
     tol : float
-    state : State
+    state : NewtonState
         Where to begin; it is written to.
     held : int, optional
         Rows that may be gathered for one column.
     """
 
-    def __init__(self, form: StreamedForm, tol: float, state: StreamedState, held: int | None = None) -> None:
-        self.form, self.tol, self.state, self.R = form, tol, state, form.punished
+    state: NewtonState
+
+    def __init__(self, form: StreamedForm, tol: float, state: NewtonState, held: int | None = None) -> None:
+        super().__init__(form, [(j,) for j in range(len(form.columns))], tol, state)
+        self.R = form.punished
         share = int(HELD_BYTES / (8.0 * form.size * len(form.columns)))
         self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
 
@@ -90,13 +157,14 @@ class BlockNewton:
             if mode == GATHER:
                 return Gather(self.form, places, W, KINK_REACH * h)
             arrived = W + state.length[at, None] * state.P[at]
-            return Evaluate(self.form, places, arrived, h, W, state.P[at], state.before[at])
+            moved = {j: self._moved(j) for j in at if self.form.columns[j].kinked}
+            return Evaluate(self.form, places, arrived, h, moved)
         return None
 
     def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
         """Go on with what a pass found."""
         for i, j in enumerate(work.places):
-            mine = {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
+            mine = of_column(sums, i)
             if isinstance(work, Along):
                 self._choose(j, mine)
                 continue
@@ -107,53 +175,37 @@ class BlockNewton:
             except NotPositiveDefinite:  # numbers beyond float64: the best point so far is the answer
                 self.state.mode[j] = DONE
 
-    def multipliers(self) -> tuple[MultiplierSource, ...]:
-        """Of the best bounds."""
+    def certified(
+        self, blocks: RowBlocks, summary: Summary, late: bool
+    ) -> Generator[None, None, list[list[Candidate]]]:
+        """The best points, with the multipliers of the best bounds."""
         state = self.state
-        return tuple(
-            MultiplierSource(
-                state.lower_W[j], state.lower_P[j], float(state.lower_h[j]), float(state.lower_dh[j]), state.exact[j]
-            )
-            for j in range(len(self.form.columns))
-        )
+        points = [state.best_W, state.W + state.length[:, None] * state.P][: 1 + late]
+        held = [to_type(W, summary.dtype).astype(np.float64) for W in points]
+        return certified(self.form, blocks, summary, [(W, tuple(state.sources)) for W in held])
 
-    def reported(self) -> list[tuple[float, float, np.ndarray]]:
-        """Objective, bound and coefficients of every column, as passes have found them, in units of the columns.
+    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+        """The best points and bounds; without a ridge these are estimates."""
+        return super().seen(dtype) if self.form.ridge > 0 else [[] for _ in self.groups]
 
-        Without a ridge they are estimates.
-        """
-        state, p = self.state, len(self.form.columns)
-        if self.form.ridge == 0:
-            return [(math.inf, -math.inf, state.best_W[j]) for j in range(p)]
-        return [(float(state.best[j]), float(state.lower[j]), state.best_W[j]) for j in range(p)]
+    def resume(self, t: int, lower: float) -> None:
+        """Take steps again."""
+        self.state.mode[t], self.state.lower[t] = STEP, lower
 
-    def reopen(self, certificates: list[Certificate]) -> bool:
-        """Go on where certificates fall short of estimates, which then have to promise more; whether there is any."""
-        state, found = self.state, False
-        for j, one in enumerate(certificates):
-            if one.converged or state.strict[j] < LEAST_TOLERANCE or state.stalled[j] >= self._patience(j):
-                continue
-            found = True
-            state.strict[j] *= TOLERANCE_SHRINKAGE
-            state.mode[j], state.stalled[j], state.gap[j] = STEP, 0, math.inf
-            state.lower[j] = one.lower_bound / (self.form.unit * self.form.columns[j].column.unit)
-        return found
+    def patience(self, t: int) -> int:
+        """More of columns without kinks."""
+        return STALL_PASSES if self.form.columns[t].kinked else SMOOTH
 
-    def _patience(self, j: int) -> int:
-        return STALL_PASSES if self.form.columns[j].kinked else SMOOTH
-
-    def _value(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> float:
-        """Everything of the objective but the losses."""
-        one = self.form.columns[j]
-        column, first = one.column, float(sums["first"])
-        value = 0.5 * float(self.R @ (w * w)) - column.mean * (float(one.centre @ w) + first / column.total)
-        return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / column.total)
+    def _moved(self, j: int) -> MultiplierSource:
+        """Multipliers at the point before a step, moved along the whole of it."""
+        state, before = self.state, float(self.state.before[j])
+        return MultiplierSource(state.W[j].copy(), state.P[j].copy(), before, float(state.h[j]) - before)
 
     def _arrive(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray]) -> Generator[None, None, None]:
         """Judge the point that a step has led to, and plan the next."""
         state, one = self.state, self.form.columns[j]
-        column, rest = one.column, self._value(j, w, sums)
-        value, rounded = rest + float(sums["value"]), rest + float(sums["rounded"])
+        column = one.column
+        value, rounded = (objective_of(self.form, j, w, sums, loss) for loss in ("value", "rounded"))
         promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING_OF_SLOPES * abs(state.value[j])
         if state.slope[j] < 0 and state.length[j] == 1.0 and not rounded <= state.value[j] + promised:
             state.mode[j] = LINE
@@ -176,11 +228,11 @@ class BlockNewton:
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
         cost -= column.mean * float(one.centre @ w)
         estimated = self.form.ridge == 0
-        lower = value - max(cost, 0.0) - decline if estimated else self._bound(j, w, sums, "")
+        lower = value - max(cost, 0.0) - decline if estimated else bound_of(self.form, j, w, sums)[0]
         if one.kinked:
-            moved = self._bound(j, state.W[j] + state.P[j], sums, "moved ")
+            moved = bound_of(self.form, j, state.W[j] + state.P[j], sums, MOVED)[0]
             if moved > max(lower, state.lower[j]):
-                self._bounded(j, moved, state.W[j], state.P[j], state.before[j], state.h[j] - state.before[j])
+                state.lower[j], state.sources[j] = moved, self._moved(j)
         self._note(j, w, value, lower, step)
         state.before[j] = state.h[j]
         state.W[j], state.P[j], state.length[j], state.value[j], state.slope[j] = w, step, 1.0, rounded, -decline
@@ -208,31 +260,14 @@ class BlockNewton:
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _bound(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], which: str) -> float:
-        """The dual's value from its sums."""
-        one = self.form.columns[j]
-        column, first = one.column, float(sums[f"{which}first"])
-        variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
-        e = sums[f"{which}element"] + column.kappa * first * one.centre
-        bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
-        return dual_value(self.form, j, w, DualSums(bound, part, variance, e, sums[f"{which}half"]))[0]
-
-    def _bounded(
-        self, j: int, lower: float, W: np.ndarray, P: np.ndarray | float, h: float, dh: float = 0.0, exact: Any = None
-    ) -> None:
-        """Keep a bound, and what its multipliers are made of."""
-        state = self.state
-        state.lower[j], state.lower_W[j], state.lower_P[j], state.lower_h[j] = lower, W, P, h
-        state.lower_dh[j], state.exact[j] = dh, exact
-
     def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: Near) -> Generator[None, None, None]:
         """Judge a point, and solve the problem over the rows that are near a kink there."""
         state, one = self.state, self.form.columns[j]
-        value = self._value(j, w, sums) + float(sums["value"])
+        value = objective_of(self.form, j, w, sums)
         if value < state.best[j]:
             state.best[j], state.best_W[j] = value, w
-        self._close(j)
-        if state.mode[j] == DONE:
+        if self.ended(j, onward=False):
+            state.mode[j] = DONE
             return
         if state.stalled[j] >= FRUITLESS:  # rows on a kink are more than may be held: go on rounding
             state.mode[j], state.plain[j], state.stalled[j], state.length[j] = STEP, True, 0, 0.0
@@ -250,10 +285,12 @@ class BlockNewton:
         )
         half = sums["half"] + np.where(near.y > 0, alpha, 0.0) @ near.X
         variance = 0.5 * float(found @ (Q @ found) - self.R @ (found * found))
-        lower = dual_value(self.form, j, found, DualSums(bound, part, variance, e, half))[0]
+        lower = dual_value(self.form, j, found, bound - variance, part, e, half)[0]
         if lower > state.lower[j]:
             # The multipliers of the variance belong to the new point.
-            self._bounded(j, lower, w, found - w, float(state.h[j]), exact=Exact(near.block, near.row, beta))
+            exact = Exact(near.block, near.row, beta)
+            state.lower[j] = lower
+            state.sources[j] = MultiplierSource(w.copy(), found - w, float(state.h[j]), exact=exact)
         state.W[j] = found
 
     def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
@@ -268,18 +305,9 @@ class BlockNewton:
         if value < state.best[j]:
             state.best[j], state.best_W[j] = value, w
         if lower > state.lower[j] or estimate:
-            self._bounded(j, lower, w, step if estimate else 0.0, float(state.h[j]))
-        self._close(j, onward=falling or (kinked and state.h[j] > LEAST_BAND))
-
-    def _close(self, j: int, onward: bool = False) -> None:
-        """Look at the gap; a column is done when it is small, or stands still though it is not on its way elsewhere."""
-        state = self.state
-        best = float(state.best[j])
-        gap = gap_between(best, min(float(state.lower[j]), best), self.form.columns[j].column.at_zero, False)
-        onward = onward or gap < 0.9 * state.gap[j]
-        state.stalled[j] = 0 if onward else state.stalled[j] + 1
-        state.gap[j] = min(gap, state.gap[j])
-        if gap <= self.tol * state.strict[j] or state.stalled[j] >= self._patience(j):
+            moved = step if estimate else np.zeros_like(w)
+            state.lower[j], state.sources[j] = lower, MultiplierSource(w.copy(), moved.copy(), float(state.h[j]))
+        if self.ended(j, onward=falling or (kinked and state.h[j] > LEAST_BAND)):
             state.mode[j] = DONE
 
     def _choose(self, j: int, sums: dict[str, np.ndarray]) -> None:

@@ -1,66 +1,27 @@
-"""Certificates of columns over row blocks, from passes of their own: nothing of an engine's sums is used."""
+"""Values and bounds of columns from sums over row blocks, and certificates from a pass of their own.
+
+Nothing of an engine's sums is part of a certificate.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks, Sums
 from mdlearn.data.row_blocks.summary import Block, Summary
-from mdlearn.data.rows.rows import steps
-from mdlearn.data.rows.scratch import Piece, Room
-from mdlearn.forms.proof import Certificate, judge
-from mdlearn.streaming.sums.margins import DualSums, StreamedForm, dual_value, losses, total_loss
+from mdlearn.streaming.sums.margins import StreamedForm
+from mdlearn.streaming.sums.passes import MOVED, MultiplierSource, add_multipliers, add_values, no_multipliers, zeros
 
 ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class Exact:
-    """Multipliers of some rows that are no function of their margins.
-
-    Attributes
-    ----------
-    block, row : ndarray of shape (N,), int
-        Where the rows are, block after block.
-    beta : ndarray of shape (T, N)
-    """
-
-    block: np.ndarray
-    row: np.ndarray
-    beta: np.ndarray
-
-    def within(self, number: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Those of a range of a block: places in the range, and multipliers."""
-        low, high = np.searchsorted(self.block, [number, number + 1])
-        first, last = low + np.searchsorted(self.row[low:high], [rows.start, rows.stop])
-        return self.row[first:last] - rows.start, self.beta[:, first:last]
-
-
-@dataclass(frozen=True, eq=False)
-class MultiplierSource:
-    """From what the multipliers of one column are made.
-
-    Attributes
-    ----------
-    W, P : ndarray of shape (size,)
-        They are slopes at W, moved along the second derivatives by the margins of P.
-    h : float
-        Half the width on which kinks are rounded.
-    dh : float
-        And along their derivative in h by this.
-    exact : Exact or None
-    """
-
-    W: np.ndarray
-    P: np.ndarray
-    h: float
-    dh: float = 0.0
-    exact: Exact | None = None
+Tried = tuple[np.ndarray, tuple[MultiplierSource, ...]]
+"""Coefficients of all columns, shape (p, size), and multipliers of each."""
+Candidate = tuple[float, float, np.ndarray]
+"""Objective and lower bound of a problem, in units of the form, and coefficients of its k columns, (k, size)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,129 +33,109 @@ class Certify:
     form : StreamedForm
     held : ndarray of shape (p, size)
         Coefficients whose objective is asked for, of all columns.
-    multipliers : tuple of Multipliers
+    multipliers : tuple of MultiplierSource
+        Empty: no bound is asked for.
     """
 
     form: StreamedForm
     held: np.ndarray
-    multipliers: tuple[MultiplierSource, ...]
+    multipliers: tuple[MultiplierSource, ...] = ()
 
     def __call__(self, block: Block) -> Sums:
         """Value and moments at `held`; what the dual's value at the multipliers is made of."""
         form, p = self.form, len(self.form.columns)
-        out = Sums({name: np.zeros(p) for name in ("value", "first", "second", "bound", "part", "mass", "spread")})
-        out |= {name: np.zeros((p, form.size)) for name in ("element", "half", "size")}
-        room = Room()
-        for rows in steps(block.counts.shape[0], form.piece):
-            X, n = block.X.piece(rows, room), rows.stop - rows.start
-            A, sizes = np.empty((n, 2 * p)), np.empty((n, p))
-            for j in range(p):
-                A[:, j], A[:, p + j], sizes[:, j] = self._column(j, block, rows, X, out)
-            both = form.adjoint(X, A)
-            out["element"] += both[:p]
-            out["half"] += both[p:]
-            out["size"] += form.sizes(X, sizes)
-        return out
-
-    def _column(
-        self, j: int, block: Block, rows: slice, X: Piece, out: Sums
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Add what one column makes of some rows; its alphas, those of the loss where y = +1, and their terms' size."""
-        one, made, counts = self.form.columns[j], self.multipliers[j], block.counts[rows]
-        column, positive = one.column, block.codes[rows] == one.positive
-        y = np.where(positive, 1.0, -1.0)
-        held, z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.held[j], made.W, made.P]))).T
-        apart = held - float(one.centre @ self.held[j])
-        out["value"][j] += total_loss(column.terms, held, counts)
-        out["first"][j] += counts @ apart
-        out["second"][j] += counts @ (apart * apart)
-        exact = None if made.exact is None else made.exact.within(block.number, rows)
-        some = positive if self.form.sided(j) else None
-        found = losses(column.terms, z, counts, made.h, dz, made.dh, exact, some)
-        sigma = column.kappa * (z + dz - float(one.centre @ (made.W + made.P)))
-        out["bound"][j] += found.bound
-        out["part"][j] += found.part
-        out["mass"][j] += counts @ sigma
-        out["spread"][j] += counts @ (sigma * sigma)
-        pull = column.mean / column.total * counts
-        size = np.abs(found.slope) + np.abs(counts * sigma) + pull
-        return y * (found.slope - counts * sigma + pull), np.where(positive, found.slope, 0.0), size
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """Work of a pass: what objectives at some coefficients are made of.
-
-    Attributes
-    ----------
-    form : StreamedForm
-    held : ndarray of shape (p, size)
-        Coefficients of all columns.
-    """
-
-    form: StreamedForm
-    held: np.ndarray
-
-    def __call__(self, block: Block) -> Sums:
-        """Losses and moments of the margins."""
-        form, p = self.form, len(self.form.columns)
-        out, room = Sums({name: np.zeros(p) for name in ("value", "first", "second")}), Room()
-        for rows in steps(block.counts.shape[0], form.piece):
-            Z, counts = form.margins(block.X.piece(rows, room), self.held), block.counts[rows]
+        out = zeros(p, "value first second")
+        if self.multipliers:
+            out |= no_multipliers(form, p, "size")
+        for rows, X, codes, counts in form.pieces(block):
+            Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
-                z = np.where(block.codes[rows] == one.positive, 1.0, -1.0) * Z[:, j]
-                apart = z - float(one.centre @ self.held[j])
-                out["value"][j] += total_loss(one.column.terms, z, counts)
-                out["first"][j] += counts @ apart
-                out["second"][j] += counts @ (apart * apart)
+                add_values(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
+            if self.multipliers:
+                add_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
         return out
 
 
 def certified(
-    form: StreamedForm,
-    blocks: RowBlocks,
-    summary: Summary,
-    held: np.ndarray,
-    multipliers: tuple[MultiplierSource, ...],
-    tol: float,
-) -> Generator[None, None, list[Certificate]]:
-    """Certificates of all columns, from one pass.
+    form: StreamedForm, blocks: RowBlocks, summary: Summary, tried: Sequence[Tried]
+) -> Generator[None, None, list[list[Candidate]]]:
+    """Objectives and bounds of every column, from one pass, for each of the coefficients and multipliers tried."""
+    several = replace(form, columns=form.columns * len(tried))
+    held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
+    sums = yield from blocks.fold(Certify(several, held, made), summary)
+    found: list[list[Candidate]] = [[] for _ in form.columns]
+    for i, one in enumerate(made):
+        j, mine = i % len(found), of_column(sums, i)
+        lower, e = bound_of(form, j, one.W + one.P, mine, MOVED)
+        if (np.abs(e) > ROUNDING_OF_SUMS * mine[MOVED + "size"])[form.punished == 0].any():
+            lower = -math.inf
+        found[j].append((objective_of(form, j, held[i], mine), lower, held[i : i + 1]))
+    return found
+
+
+def of_column(sums: Sums, i: int) -> dict[str, np.ndarray]:
+    """The part of one column in sums that have the columns first."""
+    return {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
+
+
+def objective_of(
+    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], loss: str = "value"
+) -> float:
+    """Objective of one column at w, in units of the form, from its sums there; `loss` names those of the losses."""
+    one = form.columns[j]
+    column, total, first = one.column, one.column.total, float(sums["first"])
+    value = 0.5 * float(form.punished @ (w * w)) + float(sums[loss])
+    value -= column.mean * (float(one.centre @ w) + first / total)
+    return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / total)
+
+
+def bound_of(
+    form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], which: str = ""
+) -> tuple[float, np.ndarray]:
+    """Return the dual's value of one column and its element from sums; w has the margins of the variance."""
+    one = form.columns[j]
+    column, first = one.column, float(sums[f"{which}first"])
+    variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
+    # Multipliers of the variance add up to 0.
+    element = sums[f"{which}element"] + column.kappa * first * one.centre
+    bound, part = float(sums[f"{which}bound"]), float(sums[f"{which}part"])
+    return dual_value(form, j, w, bound - variance, part, element, sums[f"{which}half"])
+
+
+def dual_value(
+    form: StreamedForm, j: int, w: np.ndarray, value: float, part: float, e: np.ndarray, half: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return a lower bound, in units of the form, and the element that it belongs to.
+
+    With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
+    their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
+    lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
 
     Parameters
     ----------
     form : StreamedForm
-    blocks : RowBlocks
-    summary : Summary
-    held : ndarray of shape (p, size)
-        Coefficients as the model will have them.
-    multipliers : tuple of Multipliers
-    tol : float
+    j : int
+        The column.
+    w : ndarray of shape (size,)
+        It has the variance's margins.
+    value, part : float
+        What all multipliers say from below but for the ridge's share, and those of the loss where y = +1.
+    e, half : ndarray of shape (size,)
+        sum_i alpha_i x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
     """
-    sums = yield from blocks.fold(Certify(form, held, multipliers), summary)
-    return [_judged(form, j, held[j], multipliers[j], sums, tol) for j in range(len(form.columns))]
-
-
-def _judged(form: StreamedForm, j: int, w: np.ndarray, made: MultiplierSource, sums: Sums, tol: float) -> Certificate:
-    """Certificate of one column."""
-    one, R = form.columns[j], form.punished
-    column, mass, variance = one.column, float(sums["mass"][j]), 0.0
-    value = objective_of(form, j, w, sums)
-    if column.kappa > 0:
-        variance = 0.5 * (float(sums["spread"][j]) - mass * mass / column.total) / column.kappa
-    # Multipliers of the variance add up to 0.
-    element = sums["element"][j] + mass * one.centre
-    told = DualSums(float(sums["bound"][j]), float(sums["part"][j]), variance, element, sums["half"][j])
-    lower, e = dual_value(form, j, made.W + made.P, told)
-    if (np.abs(e) > ROUNDING_OF_SUMS * sums["size"][j])[R == 0].any():
-        lower = -math.inf
-    unit = form.unit * column.unit
-    return judge(unit * value, unit * lower, unit * column.at_zero, False, tol)
-
-
-def objective_of(form: StreamedForm, j: int, w: np.ndarray, sums: Sums) -> float:
-    """Objective of one column at w, in units of the form, from the sums there."""
-    one = form.columns[j]
-    column, total, first = one.column, one.column.total, float(sums["first"][j])
-    value = 0.5 * float(form.punished @ (w * w)) + float(sums["value"][j])
-    value -= column.mean * (float(one.centre @ w) + first / total)
-    return value + 0.5 * column.kappa * (float(sums["second"][j]) - first * first / total)
+    one, R, excess = form.columns[j], form.punished, float(e[-1])
+    column = one.column
+    if form.bias == "free" and form.ridge > 0 and column.kappa > 0 and one.turn[-1] > 0:
+        t = excess / float(one.turn[-1])
+        value -= t * (float(w @ one.turn) + 0.5 * t * float(one.turn[-1]) / column.kappa)
+        e = e - t * one.turn
+    elif form.sided(j) and excess != 0:
+        heavy = int(excess > 0)
+        mine = half if heavy else e - half - column.mean * one.centre
+        less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
+        if not 0 <= less <= 1:
+            return -math.inf, e
+        zero = sum(term.bound(np.zeros(1), column.counts[[1 - heavy]]) for term in column.terms)
+        value += less * (zero - (part if heavy else value - part))
+        e = e - less * mine
+    return value - 0.5 * float(R @ (e * e)), e

@@ -15,14 +15,15 @@ is a lower bound of the objective (the dual of SPEC section 2), with e = 0 in a 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.data.rows.scratch import Piece
+from mdlearn.data.row_blocks.summary import Block, Summary
+from mdlearn.data.rows.rows import steps
+from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.forms.losses import Term
 from mdlearn.forms.margin import Column
 
@@ -81,6 +82,10 @@ class StreamedColumn:
     column: Column
     centre: np.ndarray
     turn: np.ndarray
+
+    def signs(self, codes: np.ndarray) -> np.ndarray:
+        """+1 for rows of its class, -1 for all others."""
+        return np.where(codes == self.positive, 1.0, -1.0)
 
     @property
     def kinked(self) -> bool:
@@ -152,10 +157,11 @@ class StreamedForm:
         """Whether the condition of a free bias is met by multipliers of the loss: by less of one class's."""
         return self.bias == "free" and self.ridge > 0 and self.columns[j].column.kappa == 0
 
-    @property
-    def piece(self) -> int:
-        """Rows that are worked on at once."""
-        return max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
+    def pieces(self, block: Block) -> Iterator[tuple[slice, Piece, np.ndarray, np.ndarray]]:
+        """Yield the rows of a block that are worked on at once: where they are, features, codes and counts."""
+        room, n = Room(), max(1, ENTRIES_PER_PIECE // self.width, min(FEW_ROWS, 8 * ENTRIES_PER_PIECE // self.width))
+        for rows in steps(block.counts.shape[0], n):
+            yield rows, block.X.piece(rows, room), block.codes[rows], block.counts[rows]
 
     def margins(self, P: Piece, W: np.ndarray) -> np.ndarray:
         """Decision values of some rows, shape (n, columns of W)."""
@@ -209,52 +215,6 @@ class Losses:
     bend: np.ndarray
     drift: np.ndarray
     inside: int
-
-
-@dataclass(frozen=True, eq=False)
-class DualSums:
-    """What the dual's value of one column is made of.
-
-    Attributes
-    ----------
-    bound, part : float
-        What multipliers of the loss say from below, of all rows and of those with y = +1.
-    variance : float
-        1/(2 kappa) sum_i sigma_i^2 / c_i.
-    element, half : ndarray of shape (size,)
-        sum_i alpha_i x'_i, of all rows, and the part of the loss's multipliers of those with y = +1.
-    """
-
-    bound: float
-    part: float
-    variance: float
-    element: np.ndarray
-    half: np.ndarray
-
-
-def dual_value(form: StreamedForm, j: int, w: np.ndarray, sums: DualSums) -> tuple[float, np.ndarray]:
-    """Return a lower bound, in units of the form, and the element that it belongs to; w has the variance's margins.
-
-    With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
-    their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what
-    lies between its values at 0 and 1. So what passes find on their way is what a certificate finds again.
-    """
-    one, R, e, value = form.columns[j], form.punished, sums.element, sums.bound - sums.variance
-    column, excess = one.column, float(sums.element[-1])
-    if form.bias == "free" and form.ridge > 0 and column.kappa > 0 and one.turn[-1] > 0:
-        t = excess / float(one.turn[-1])
-        value -= t * (float(w @ one.turn) + 0.5 * t * float(one.turn[-1]) / column.kappa)
-        e = e - t * one.turn
-    elif form.sided(j) and excess != 0:
-        heavy = int(excess > 0)
-        mine = sums.half if heavy else e - sums.half - column.mean * one.centre
-        less = excess / float(mine[-1]) if mine[-1] != 0 else math.inf
-        if not 0 <= less <= 1:
-            return -math.inf, e
-        zero = sum(term.bound(np.zeros(1), column.counts[[1 - heavy]]) for term in column.terms)
-        value += less * (zero - (sums.part if heavy else sums.bound - sums.part))
-        e = e - less * mine
-    return value - 0.5 * float(R @ (e * e)), e
 
 
 def total_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:

@@ -1,16 +1,114 @@
-"""What passes over row blocks do for an engine: sums at a point, along a line, and of all but some rows."""
+"""What passes over row blocks do: sums at a point, along a line, and of all but some rows; and what multipliers say."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from mdlearn.data.row_blocks.source import Sums
 from mdlearn.data.row_blocks.summary import Block
-from mdlearn.data.rows.rows import steps
-from mdlearn.data.rows.scratch import Piece, Room
-from mdlearn.streaming.sums.margins import StreamedForm, losses, total_loss
+from mdlearn.data.rows.scratch import Piece
+from mdlearn.streaming.sums.margins import StreamedColumn, StreamedForm, losses, total_loss
+
+MOVED = "moved "
+"""Begins the names of sums at multipliers that are no slopes at the point of the pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Multipliers of some rows that are no function of their margins.
+
+    Attributes
+    ----------
+    block, row : ndarray of shape (N,), int
+        Where the rows are, block after block.
+    beta : ndarray of shape (T, N)
+    """
+
+    block: np.ndarray
+    row: np.ndarray
+    beta: np.ndarray
+
+    def within(self, number: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a range of a block: places in the range, and multipliers."""
+        low, high = np.searchsorted(self.block, [number, number + 1])
+        first, last = low + np.searchsorted(self.row[low:high], [rows.start, rows.stop])
+        return self.row[first:last] - rows.start, self.beta[:, first:last]
+
+
+@dataclass(frozen=True, eq=False)
+class MultiplierSource:
+    """From what the multipliers of one column are made.
+
+    Attributes
+    ----------
+    W, P : ndarray of shape (size,)
+        They are slopes at W, moved along the second derivatives by the margins of P.
+    h : float
+        Half the width on which kinks are rounded.
+    dh : float
+        And along their derivative in h by this.
+    exact : Exact or None
+    """
+
+    W: np.ndarray
+    P: np.ndarray
+    h: float
+    dh: float = 0.0
+    exact: Exact | None = None
+
+
+Sources = Mapping[int, MultiplierSource]
+"""Where the multipliers of some columns are from, by their places."""
+
+
+def zeros(p: int, names: str, **shapes: tuple[int, ...]) -> Sums:
+    """Sums with the columns first: numbers by their names, and arrays by their shapes."""
+    return Sums({name: np.zeros((p, *shape)) for name, shape in {**dict.fromkeys(names.split(), ()), **shapes}.items()})
+
+
+def add_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Add losses and moments of the margins z of w, of which an objective is made; return z less its mean."""
+    centred = z - float(one.centre @ w)
+    weighted = counts * centred
+    out["value"][i] += total_loss(one.column.terms, z, counts)
+    out["first"][i] += weighted.sum()
+    out["second"][i] += weighted @ centred
+    return centred
+
+
+def no_multipliers(form: StreamedForm, p: int, *names: str) -> Sums:
+    """Sums of which `add_multipliers` has added nothing yet; `names` are further ones of the size of the columns."""
+    found = zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
+    return Sums({MOVED + name: values for name, values in found.items()})
+
+
+def add_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Block, rows: slice, X: Piece) -> None:
+    """Add what multipliers of some rows say from below; for "size", what the terms of their elements are in size."""
+    codes, counts, p = block.codes[rows], block.counts[rows], len(sources)
+    Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
+    A, sizes = np.empty((counts.shape[0], 2 * p)), np.empty((counts.shape[0], p))
+    for i, (k, made) in enumerate(sources.items()):
+        one = form.columns[k]
+        column, y = one.column, one.signs(codes)
+        z, dz = y * Z[:, i], y * Z[:, p + i]
+        exact = None if made.exact is None else made.exact.within(block.number, rows)
+        found = losses(column.terms, z, counts, made.h, dz, made.dh, exact, y > 0 if form.sided(k) else None)
+        centred = z + dz - float(one.centre @ (made.W + made.P))
+        weighted, pull = counts * centred, column.mean / column.total * counts
+        for name, value in (("bound", found.bound), ("part", found.part), ("first", weighted.sum())):
+            out[MOVED + name][i] += value
+        out[MOVED + "second"][i] += weighted @ centred
+        A[:, i] = y * (found.slope - column.kappa * weighted + pull)
+        A[:, p + i] = np.where(y > 0, found.slope, 0.0)
+        sizes[:, i] = np.abs(found.slope) + np.abs(column.kappa * weighted) + pull
+    both = form.adjoint(X, A)
+    out[MOVED + "element"] += both[:p]
+    out[MOVED + "half"] += both[p:]
+    if MOVED + "size" in out:
+        out[MOVED + "size"] += form.sizes(X, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,126 +123,51 @@ class Evaluate:
     W : ndarray of shape (p, size)
     h : ndarray of shape (p,)
         Widths of rounded kinks.
-    origin, P : ndarray of shape (p, size)
-        Where the step to W came from, and the full step: where kinks are rounded, multipliers there moved along it make
-        another bound.
-    before : ndarray of shape (p,)
-        h at `origin`.
+    sources : mapping from int to MultiplierSource
+        Of the same columns, multipliers that make another bound; empty: none.
+    squared : bool
+        Whether sum_i c_i x'_i x'_i' is asked for as well, which the variance of every column is made of.
     """
 
     form: StreamedForm
     places: tuple[int, ...]
     W: np.ndarray
     h: np.ndarray
-    origin: np.ndarray
-    P: np.ndarray
-    before: np.ndarray
-
-    @classmethod
-    def plain(cls, form: StreamedForm, places: tuple[int, ...], W: np.ndarray) -> Evaluate:
-        """Of columns without kinks, which need nothing of the step to W."""
-        ones, zeros = np.ones(len(places)), np.zeros_like(W)
-        return cls(form, places, W, ones, zeros, zeros, ones)
+    sources: Sources = field(default_factory=dict)
+    squared: bool = False
 
     def __call__(self, block: Block) -> Sums:
-        """Sums over a block, all with the columns first."""
+        """Sums over a block, all but the square with the columns first."""
         form, p, n = self.form, len(self.places), self.form.size
-        out = Sums(
-            {
-                name: np.zeros((p, *shape))
-                for name, shape in (
-                    ("value", ()),
-                    ("rounded", ()),
-                    ("bound", ()),
-                    ("first", ()),
-                    ("second", ()),
-                    ("inside", ()),
-                    ("element", (n,)),
-                    ("drift", (n,)),
-                    ("hessian", (n, n)),
-                    ("part", ()),
-                    ("half", (n,)),
-                    ("moved bound", ()),
-                    ("moved part", ()),
-                    ("moved half", (n,)),
-                    ("moved first", ()),
-                    ("moved second", ()),
-                    ("moved element", (n,)),
-                )
-            }
-        )
-        room = Room()
-        for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
+        vectors = dict.fromkeys(("element", "drift", "half"), (n,))
+        out = zeros(p, "value rounded bound part first second inside", hessian=(n, n), **vectors)
+        if self.sources:
+            out |= no_multipliers(form, p)
+        if self.squared:
+            out["square"] = np.zeros((n, n))
+        for rows, X, codes, counts in form.pieces(block):
+            if self.squared:
+                form.add_square(out["square"], X, counts)
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 3 * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, positive = one.column, codes == one.positive
-                y = np.where(positive, 1.0, -1.0)
+                column, y = one.column, one.signs(codes)
                 z = y * Z[:, j]
-                found = losses(column.terms, z, counts, self.h[j], some=positive if form.sided(k) else None)
-                centred = z - float(one.centre @ self.W[j])
-                weighted = counts * centred
-                out["inside"][j] += found.inside
-                out["value"][j] += total_loss(column.terms, z, counts)
-                out["rounded"][j] += found.rounded
-                out["bound"][j] += found.bound
-                out["part"][j] += found.part
-                out["first"][j] += weighted.sum()
-                out["second"][j] += weighted @ centred
-                A[:, 2 * p + j] = np.where(positive, found.slope, 0.0)
-                A[:, j] = y * (found.slope - column.kappa * weighted + (column.mean / column.total) * counts)
+                found = losses(column.terms, z, counts, self.h[j], some=y > 0 if form.sided(k) else None)
+                centred = add_values(out, j, one, self.W[j], z, counts)
+                for name in ("inside", "rounded", "bound", "part"):
+                    out[name][j] += getattr(found, name)
+                A[:, j] = y * (found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts)
                 A[:, p + j] = y * found.drift
+                A[:, 2 * p + j] = np.where(y > 0, found.slope, 0.0)
                 form.add_square(out["hessian"][j], X, found.bend + column.kappa * counts)
-            for j, k in enumerate(self.places):
-                if form.columns[k].kinked:
-                    self._moved(j, k, X, codes, counts, out)
             summed = form.adjoint(X, A)
-            out["element"] += summed[:p]
-            out["drift"] += summed[p : 2 * p]
-            out["half"] += summed[2 * p :]
+            for i, name in enumerate(("element", "drift", "half")):
+                out[name] += summed[i * p : (i + 1) * p]
+            if self.sources:
+                add_multipliers(out, form, self.sources, block, rows, X)
         return out
-
-    def _moved(self, j: int, k: int, X: Piece, codes: np.ndarray, counts: np.ndarray, out: Sums) -> None:
-        """What the multipliers of the full step say."""
-        one, some = self.form.columns[k], None
-        column, positive = one.column, codes == one.positive
-        y = np.where(positive, 1.0, -1.0)
-        if self.form.sided(k):
-            some = positive
-        z, dz = (y[:, None] * self.form.margins(X, np.vstack([self.origin[j], self.P[j]]))).T
-        before = float(self.before[j])
-        found = losses(column.terms, z, counts, before, dz, float(self.h[j]) - before, some=some)
-        centred = z + dz - float(one.centre @ (self.origin[j] + self.P[j]))
-        weighted = counts * centred
-        out["moved bound"][j] += found.bound
-        out["moved part"][j] += found.part
-        out["moved first"][j] += weighted.sum()
-        out["moved second"][j] += weighted @ centred
-        alpha = found.slope - column.kappa * weighted + (column.mean / column.total) * counts
-        both = self.form.adjoint(X, np.column_stack([y * alpha, np.where(positive, found.slope, 0.0)]))
-        out["moved element"][j] += both[0]
-        out["moved half"][j] += both[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Square:
-    """Work of a pass: sum_i c_i x'_i x'_i', which the variance of every column is made of.
-
-    Attributes
-    ----------
-    form : StreamedForm
-    """
-
-    form: StreamedForm
-
-    def __call__(self, block: Block) -> Sums:
-        """Of one block, shape (size, size)."""
-        found, room = np.zeros((self.form.size, self.form.size)), Room()
-        for rows in steps(block.counts.shape[0], self.form.piece):
-            self.form.add_square(found, block.X.piece(rows, room), block.counts[rows])
-        return Sums(square=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,14 +194,12 @@ class Along:
     def __call__(self, block: Block) -> Sums:
         """Slopes of the losses at all lengths, and the moments that the variance's slope is made of."""
         form, p = self.form, len(self.places)
-        out = Sums({"slopes": np.zeros((p, self.lengths.shape[0])), "moments": np.zeros((p, 2))})
-        room = Room()
-        for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
+        out = zeros(p, "", slopes=self.lengths.shape, moments=(2,))
+        for _, X, codes, counts in form.pieces(block):
             Z = form.margins(X, np.vstack([self.W, self.P]))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                y = np.where(codes == one.positive, 1.0, -1.0)
+                y = one.signs(codes)
                 z, dz = y * Z[:, j], y * Z[:, p + j]
                 centred, change = z - float(one.centre @ self.W[j]), dz - float(one.centre @ self.P[j])
                 weighted = counts * change
@@ -237,32 +258,24 @@ class Gather:
     def __call__(self, block: Block) -> Sums:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
         form, p, n = self.form, len(self.places), self.form.size
-        shapes = {"value": (), "first": (), "second": (), "bound": (), "part": (), "element": (n,), "half": (n,)}
-        shapes["spread"] = (n, n)
-        out = Sums({name: np.zeros((p, *shape)) for name, shape in shapes.items()})
+        out = zeros(p, "value first second bound part", element=(n,), half=(n,), spread=(n, n))
         near: list[list[Near]] = [[] for _ in self.places]
-        room = Room()
-        for rows in steps(block.counts.shape[0], form.piece):
-            X, codes, counts = block.X.piece(rows, room), block.codes[rows], block.counts[rows]
+        for rows, X, codes, counts in form.pieces(block):
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 2 * p))
             for j, k in enumerate(self.places):
                 one = form.columns[k]
-                column, terms, positive = one.column, one.column.terms, codes == one.positive
-                y = np.where(positive, 1.0, -1.0)
+                column, terms, y = one.column, one.column.terms, one.signs(codes)
                 z = y * Z[:, j]
-                centred = z - float(one.centre @ self.W[j])
-                out["first"][j] += counts @ centred
-                out["second"][j] += counts @ (centred * centred)
+                add_values(out, j, one, self.W[j], z, counts)
                 away = np.min([np.abs(z - t.threshold) for t in terms], axis=0)
                 inside = np.flatnonzero(away <= self.reach[j])
                 rest = counts.copy()
                 rest[inside] = 0.0
-                found = losses(terms, z, rest, self.reach[j], some=positive if form.sided(k) else None)
-                out["value"][j] += total_loss(terms, z, counts)
+                found = losses(terms, z, rest, self.reach[j], some=y > 0 if form.sided(k) else None)
                 out["bound"][j] += found.bound
                 out["part"][j] += found.part
-                A[:, j], A[:, p + j] = y * found.slope, np.where(positive, found.slope, 0.0)
+                A[:, j], A[:, p + j] = y * found.slope, np.where(y > 0, found.slope, 0.0)
                 places = np.full(inside.shape[0], block.number), rows.start + inside
                 near[j].append(Near(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
                 if column.kappa > 0:

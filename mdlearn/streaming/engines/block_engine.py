@@ -1,0 +1,221 @@
+"""The contract of engines over row blocks, and what those that go on from sums share: state, gaps and when to end."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.proof import Certificate, gap_between, judge
+from mdlearn.streaming.sums.certificate import Candidate
+from mdlearn.streaming.sums.margins import StreamedForm
+
+MOST_PASSES = 300
+TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
+"""Factor of the tolerance of estimates after a certificate that fell short of them, and where that ends."""
+
+
+class BlockEngine(ABC):
+    """What lies between two passes over row blocks; who makes the passes asks nothing else.
+
+    Parameters
+    ----------
+    form : StreamedForm
+    groups : sequence of tuple of int
+        Columns of every problem.
+    tol : float
+
+    Attributes
+    ----------
+    most_passes : int or inf
+        Without `max_iter`.
+    reserved : int
+        Passes that have to end in time after one more, for the certificate.
+    """
+
+    most_passes: float = MOST_PASSES
+    reserved = 1
+
+    def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float) -> None:
+        self.form, self.groups, self.tol = form, groups, tol
+
+    @abstractmethod
+    def work(self) -> Any:
+        """What the next pass has to do; None: nothing."""
+
+    def over(self, work: Any, blocks: RowBlocks, summary: Summary) -> Generator[None, None, Any]:
+        """Go over the blocks once."""
+        return blocks.fold(work, summary)
+
+    @abstractmethod
+    def take(self, work: Any, found: Any) -> Generator[None, None, None]:
+        """Go on with what a pass found."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that goes from pass to pass, for a file."""
+
+    def reports(self, work: Any) -> list[tuple[int, float, float, float]]:
+        """Problem, objective, bound and gap of all that a pass has reached something for."""
+        return []
+
+    @abstractmethod
+    def certified(
+        self, blocks: RowBlocks, summary: Summary, late: bool
+    ) -> Generator[None, None, list[list[Candidate]]]:
+        """Candidates for the answer to every problem, from a pass of their own.
+
+        `late`: the time is up, and the point that the next pass would have looked at is one of them.
+        """
+
+    @abstractmethod
+    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+        """Candidates as the passes so far have found them, for a model of this type."""
+
+    def reopen(self, certificates: list[Certificate]) -> bool:
+        """Go on where certificates fall short of estimates; whether there is anything to gain."""
+        return False
+
+    def zero(self, t: int) -> tuple[float, float, np.ndarray]:
+        """The candidate w = 0 of a problem, with multipliers 0."""
+        columns = [self.form.columns[j] for j in self.groups[t]]
+        value, floor = sum(one.column.at_zero for one in columns), sum(one.floor for one in columns)
+        return value, floor, np.zeros((len(columns), self.form.size))
+
+    def judged(self, found: list[list[Candidate]]) -> tuple[list[Certificate], np.ndarray]:
+        """Certificates of problems and coefficients of columns: the best of the candidates, w = 0 among them."""
+        certificates, W, unit = [], np.zeros((len(self.form.columns), self.form.size)), self.form.unit
+        for t, group in enumerate(self.groups):
+            zero = self.zero(t)
+            mine = [*found[t], zero]
+            value, _, W[list(group)] = min(mine, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
+            lower = max((one[1] for one in mine if math.isfinite(one[1])), default=-math.inf)
+            certificates.append(judge(unit * value, unit * lower, unit * zero[0], False, self.tol))
+        return certificates, W
+
+
+@dataclass(eq=False)
+class BlockState:
+    """What goes from pass to pass, for p columns of size n and q problems.
+
+    Attributes
+    ----------
+    W, P : ndarray of shape (p, n)
+        The present points and the directions of the steps from them.
+    length, value : ndarray of shape (q,)
+        Of the step; the objective at W, NaN where the step is taken whatever it gives.
+    best, best_W : ndarray of shape (q,), (p, n)
+        Smallest objective so far, and where.
+    lower, gap : ndarray of shape (q,)
+        Largest bound so far, and smallest gap.
+    strict : ndarray of shape (q,)
+        What the tolerance is multiplied by for estimates.
+    stalled : ndarray of shape (q,), int
+        Passes without progress.
+    """
+
+    W: np.ndarray
+    P: np.ndarray
+    length: np.ndarray
+    value: np.ndarray
+    best: np.ndarray
+    best_W: np.ndarray
+    lower: np.ndarray
+    gap: np.ndarray
+    strict: np.ndarray
+    stalled: np.ndarray
+
+    @staticmethod
+    def at_zero(form: StreamedForm, q: int) -> dict[str, np.ndarray]:
+        """Begin at w = 0."""
+        points = {name: np.zeros((len(form.columns), form.size)) for name in ("W", "P", "best_W")}
+        numbers = {
+            "length": 1.0,
+            "value": math.nan,
+            "best": math.inf,
+            "lower": -math.inf,
+            "gap": math.inf,
+            "strict": 1.0,
+        }
+        return {
+            **points,
+            **{name: np.full(q, x) for name, x in numbers.items()},
+            "stalled": np.zeros(q, dtype=np.int64),
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as a mapping, for a file."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
+
+
+class StepEngine(BlockEngine):
+    """Steps of all columns from the sums of passes.
+
+    Parameters
+    ----------
+    form, groups, tol
+        As for `BlockEngine`.
+    state : BlockState
+        Where to begin; it is written to.
+    """
+
+    def __init__(self, form: StreamedForm, groups: Sequence[tuple[int, ...]], tol: float, state: Any) -> None:
+        super().__init__(form, groups, tol)
+        self.state = state
+
+    @abstractmethod
+    def patience(self, t: int) -> int:
+        """Passes without progress after which rounding is taken to be reached."""
+
+    @abstractmethod
+    def resume(self, t: int, lower: float) -> None:
+        """Go on with a problem whose certified bound is `lower`."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state."""
+        found: dict[str, np.ndarray] = self.state.arrays()
+        return found
+
+    def reports(self, work: Any) -> list[tuple[int, float, float, float]]:
+        """The best so far of the problems that a pass was about."""
+        state, unit, places = self.state, self.form.unit, set(work.places)
+        at = [t for t, group in enumerate(self.groups) if places.issuperset(group)]
+        return [(t, unit * float(state.best[t]), unit * float(state.lower[t]), float(state.gap[t])) for t in at]
+
+    def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
+        """The best points; the objective of rounded coefficients would take another pass."""
+        state = self.state
+        exact = np.array_equal(to_type(state.best_W, dtype), state.best_W)
+        return [
+            [(float(state.best[t]) if exact else math.inf, float(state.lower[t]), state.best_W[list(group)])]
+            for t, group in enumerate(self.groups)
+        ]
+
+    def ended(self, t: int, onward: bool) -> bool:
+        """Look at the gap: whether it is small, or stands still though the problem is not on its way elsewhere."""
+        state, best = self.state, float(self.state.best[t])
+        gap = gap_between(best, min(float(state.lower[t]), best), self.zero(t)[0], False)
+        onward = onward or gap < 0.9 * state.gap[t]
+        state.stalled[t] = 0 if onward else state.stalled[t] + 1
+        state.gap[t] = min(gap, state.gap[t])
+        return bool(gap <= self.tol * state.strict[t] or state.stalled[t] >= self.patience(t))
+
+    def reopen(self, certificates: list[Certificate]) -> bool:
+        """Go on where certificates fall short of estimates, which then have to promise more."""
+        state, found = self.state, False
+        for t, one in enumerate(certificates):
+            if one.converged or state.strict[t] < LEAST_TOLERANCE or state.stalled[t] >= self.patience(t):
+                continue
+            found = True
+            state.strict[t] *= TOLERANCE_SHRINKAGE
+            state.stalled[t], state.gap[t] = 0, math.inf
+            self.resume(t, one.lower_bound / self.form.unit)
+        return found
