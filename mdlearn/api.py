@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
-from mdlearn.driver.driver import Shortfall
+from mdlearn.driver.limits import Shortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
 from mdlearn.forms.progress import State

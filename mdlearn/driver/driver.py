@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mdlearn.driver.incumbent import Incumbent
-from mdlearn.driver.limits import Limits
-from mdlearn.driver.progress import Progress
+from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side
 from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.certificates.unsolved import AtZero, Blanks
@@ -39,34 +38,6 @@ NO_POINT = "it handed in no point"
 """Why the answer is w = 0."""
 NO_MORE_REPORTS = object()
 """What `next` gives when an engine has no more to say."""
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """Why a gap was not reached, and what to do.
-
-    Attributes
-    ----------
-    title : str
-        The engine, and where it comes from.
-    measure : str
-        What the gap is.
-    gap, tol : float
-    reason, advice : str
-    """
-
-    title: str
-    measure: str
-    gap: float
-    tol: float
-    reason: str
-    advice: str
-
-    @property
-    def text(self) -> str:
-        """The whole sentence."""
-        reached = f"stopped at {self.measure} {self.gap:.2g} instead of {self.tol:.2g}"
-        return f"{self.title} {reached} ({self.reason}); {self.advice}"
 
 
 @dataclass
@@ -118,7 +89,7 @@ Work = Generator[State | None, None, _Solved]
 """What solves one problem."""
 
 
-class Driver:
+class Driver(Run):
     """Runs one engine over the problems of one form, or of several."""
 
     def __init__(
@@ -132,12 +103,10 @@ class Driver:
         relief: Sequence[Solver] = (),
     ) -> None:
         self.prepared, self.relief = prepared or Prepared(1), relief
-        self.engine, self.options, self.limits, self.seed, self.starts = engine, options, limits, seed, starts
+        self.engine, self.options, self.seed, self.starts = engine, options, seed, starts
         self.solver = solver = engine.solver
-        self.history: list[State] = []
-        self.stopped = ""  # why the whole run ends early
+        super().__init__(solver.name, limits)
         self.reason = ""  # why some problem ended early
-        self.progress = Progress(limits.verbose, solver.name, limits.started, limits.tol)
 
     def run(self, first: Form, later: Later | None = None) -> Outcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
@@ -147,7 +116,7 @@ class Driver:
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
         at_once = min(self.limits.n_threads or 1, count)
-        if (0, self.solver.name) not in self.prepared.found and not self._late():
+        if (0, self.solver.name) not in self.prepared.found and not self.late():
             self.solver.check_memory(first, at_once)
         self.progress.problems = count
         try:
@@ -166,25 +135,16 @@ class Driver:
             self.progress.close()
         scales = [(one.at_zero, one.hard) for one in solved]
         self.history = settled(self.history, [one.certificate for one in solutions], scales)
-        shortfall = self._shortfall(certificate, exact=first.features.dtype == np.float64)
+        shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
-    def _shortfall(self, certificate: Certificate, exact: bool) -> Shortfall | None:
-        """Say why the gap was not reached, and what to do; a published end asked for is no surprise."""
-        at_its_end = self.solver.ends_itself(self.options) and not (self.stopped or self.reason)
-        if certificate.converged or (at_its_end and not self.limits.tol_given):
-            return None
-        reason, advice = "rounding allows no better", "raise tol or scale the features"
-        if not exact:
-            advice = "raise tol or give float64 rows"
-        if self.stopped or self.reason or self.engine.broke:
-            reason = self.stopped or self.engine.broke or self.reason
-            advice = "use another solver" if reason in (NO_POINT, self.engine.broke) else "allow more"
-        elif at_its_end:
-            reason, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
-        unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
-        measure = "relative first-order residual" if unbounded else "relative gap"
-        return Shortfall(self.engine.title, measure, certificate.gap, self.limits.tol, reason, advice)
+    def _fell_short(self, certificate: Certificate, exact: bool) -> Shortfall | None:
+        """Say why the gap was not reached, and what to do."""
+        broke, published = self.engine.broke, self.solver.ends_itself(self.options)
+        ended = self.stopped or broke or self.reason
+        advice = "use another solver" if ended in (NO_POINT, broke) else "allow more"
+        at_its_end = published and not (self.stopped or self.reason)
+        return self.shortfall(self.engine.title, certificate, at_its_end, exact, ended, advice)
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
@@ -194,15 +154,10 @@ class Driver:
                 problem.begin(given)
         return problems
 
-    def _late(self) -> bool:
-        if not self.stopped and time.perf_counter() >= self.limits.deadline:
-            self.stopped = "time_limit reached"
-        return bool(self.stopped)
-
     def _prepare(self, form: Form) -> Any:
         work = self._preparation(form, 0)
         try:
-            while not self._late():
+            while not self.late():
                 next(work)
                 self.progress.beat()
         except StopIteration as done:
@@ -232,9 +187,9 @@ class Driver:
 
         Those whose turn does not come before the end are None.
         """
-        run = one_by_one(works, self._late)
+        run = one_by_one(works, self.late)
         if at_once > 1:
-            run = side_by_side(works, at_once, (self.limits.n_threads or 1) // at_once, self._late)
+            run = side_by_side(works, at_once, (self.limits.n_threads or 1) // at_once, self.late)
         with closing(run):
             while True:
                 try:
@@ -245,9 +200,9 @@ class Driver:
                 if state is None:
                     self.progress.beat()
                 # Once stopped, what other threads were still about to report is of no interest.
-                if state is not None and not self.stopped and self._record(state):
-                    self.stopped = "stopped by the callback"
-                self._late()
+                if state is not None and not self.stopped:
+                    self.record(state)
+                self.late()
 
     def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: Later | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
@@ -296,7 +251,7 @@ class Driver:
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options))
         if incumbent.begin():
             solution = incumbent.certified()
-            yield self._state(incumbent, 1, j)
+            yield self._reached(incumbent, 1, j)
             return solution
         if self.stopped:
             return incumbent.certified()
@@ -337,7 +292,7 @@ class Driver:
                     if not (published and next(reports, NO_MORE_REPORTS) is NO_MORE_REPORTS):
                         self.reason = f"max_iter = {most} reached"
                     incumbent.certified(as_is=True)
-                yield self._state(incumbent, count, j, report.row_dots)
+                yield self._reached(incumbent, count, j, report.row_dots)
                 if proven or count >= most:
                     break
             if self.stopped:
@@ -347,9 +302,8 @@ class Driver:
             incumbent.take(offer.make())
         return count
 
-    def _state(self, incumbent: Incumbent, count: int, j: int, row_dots: int | None = None) -> State:
-        values = incumbent.objective, incumbent.lower_bound, incumbent.gap
-        return State(count, *values, time.perf_counter() - self.limits.started, j, row_dots)
+    def _reached(self, incumbent: Incumbent, count: int, j: int, row_dots: int | None = None) -> State:
+        return self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, row_dots)
 
     def _attempts(
         self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
@@ -377,12 +331,6 @@ class Driver:
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, rng), RELIEF_STEPS)
-
-    def _record(self, state: State) -> bool:
-        """Keep and show a state; say whether the callback wants to stop."""
-        self.history.append(state)
-        self.progress.show(state)
-        return self.limits.callback is not None and bool(self.limits.callback(state))
 
 
 def _finished(work: Work) -> _Solved:

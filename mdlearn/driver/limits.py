@@ -1,14 +1,19 @@
-"""When a fit has to stop, whatever its engine has reached."""
+"""When a fit has to stop, whatever its engine has reached; what it tells until then, and what it fell short of."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mdlearn.driver.progress import Progress
 from mdlearn.forms.progress import State
+from mdlearn.forms.proof import Certificate
+
+OUT_OF_TIME = "time_limit reached"
 
 
 @dataclass(frozen=True)
@@ -35,3 +40,100 @@ class Limits:
     def ended(self) -> Limits:
         """Those of the fits that follow one that was stopped."""
         return replace(self, deadline=-np.inf)
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a gap was not reached, and what to do.
+
+    Attributes
+    ----------
+    title : str
+        The engine, and where it comes from.
+    measure : str
+        What the gap is.
+    gap, tol : float
+    reason, advice : str
+    """
+
+    title: str
+    measure: str
+    gap: float
+    tol: float
+    reason: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        reached = f"stopped at {self.measure} {self.gap:.2g} instead of {self.tol:.2g}"
+        return f"{self.title} {reached} ({self.reason}); {self.advice}"
+
+
+class Run:
+    """What every fit goes by, over rows in memory or in blocks: limits, history, progress and callback.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the engine.
+    limits : Limits
+
+    Attributes
+    ----------
+    history : list of State
+    stopped : str
+        Why the whole fit ends early; empty: it may go on.
+    """
+
+    def __init__(self, solver: str, limits: Limits) -> None:
+        self.limits, self.stopped = limits, ""
+        self.history: list[State] = []
+        self.progress = Progress(limits.verbose, solver, limits.started, limits.tol)
+
+    def late(self) -> bool:
+        """Look at the clock, and say whether to stop."""
+        if not self.stopped and time.perf_counter() >= self.limits.deadline:
+            self.stopped = OUT_OF_TIME
+        return bool(self.stopped)
+
+    def state(
+        self, count: int, objective: float, lower: float, gap: float, problem: int, row_dots: int | None = None
+    ) -> State:
+        """What is reached now."""
+        return State(count, objective, lower, gap, time.perf_counter() - self.limits.started, problem, row_dots)
+
+    def record(self, state: State) -> None:
+        """Keep and show a state; the callback may want to stop."""
+        self.history.append(state)
+        self.progress.show(state)
+        if self.limits.callback is not None and self.limits.callback(state):
+            self.stopped = "stopped by the callback"
+
+    def shortfall(
+        self, title: str, certificate: Certificate, published: bool, exact: bool, ended: str, advice: str = "allow more"
+    ) -> Shortfall | None:
+        """Say why the gap was not reached, and what to do; a published end that was asked for is no surprise.
+
+        Parameters
+        ----------
+        title : str
+            The engine, and where it comes from.
+        certificate : Certificate
+        published : bool
+            Whether the engine has come to an end of its own.
+        exact : bool
+            Whether rows are float64.
+        ended, advice : str
+            What ended the fit, if anything else did, and what to do then.
+        """
+        if certificate.converged or (published and not self.limits.tol_given):
+            return None
+        if not ended and published:
+            ended, advice = "the method's published end", "raise tol, change solver_options or use solver='auto'"
+        elif not ended:
+            advice = f"raise tol or {'scale the features' if exact else 'give float64 rows'}"
+            ended = "rounding allows no better"
+        unbounded = certificate.kind == "residual" and np.isinf(certificate.lower_bound)
+        measure = "relative first-order residual" if unbounded else "relative gap"
+        return Shortfall(title, measure, certificate.gap, self.limits.tol, ended, advice)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
-from mdlearn.driver.driver import Shortfall
+from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import Certificate
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import walked

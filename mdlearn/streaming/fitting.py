@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.driver.driver import Shortfall
+from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.progress import settled
 from mdlearn.forms.proof import Certificate, combine
 from mdlearn.model.build import model_without_rows
@@ -72,15 +72,16 @@ def fit_blocks(
 
 def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
     """The passes of the engine, and the model of what they find."""
-    limits, engine = begun.call.limits, _engine(stochastic, begun, passes)
+    engine = _engine(stochastic, begun, passes)
     certificates, W = passes.run(engine, begun.summary)
-    reason, shortfalls = "asked for, over row blocks", passes.shortfalls(certificates)
+    reason = "asked for, over row blocks"
     if stochastic is None:
         reason = f"{'proximal steps, ' if begun.form.penalty > 0 else ''}sums over row blocks"
-    elif not (limits.tol_given or passes.stopped):
-        shortfalls = []  # a published end is a normal one
+    title, worst = f"solver {passes.solver!r} over row blocks", max(certificates, key=lambda one: one.gap)
+    published, exact = stochastic is not None and not passes.stopped, begun.summary.dtype == np.float64
+    shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
     scales = [(begun.form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
-    return _model(begun, passes, certificates, W, scales, reason), shortfalls
+    return _model(begun, passes, certificates, W, scales, reason), [] if shortfall is None else [shortfall]
 
 
 def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:

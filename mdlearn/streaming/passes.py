@@ -1,20 +1,22 @@
-"""What all passes over row blocks share: the blocks, the limits, progress, and the file that keeps what is reached."""
+"""The passes of one fit over row blocks: limits, progress, what is told of them, and the file that keeps it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
+import zipfile
 from collections.abc import Generator, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.checkpoint import Checkpoint
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.driver.driver import Shortfall
-from mdlearn.driver.limits import Limits
-from mdlearn.driver.progress import Progress
+from mdlearn.driver.limits import OUT_OF_TIME, Limits, Run
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.errstate import overflowing
@@ -22,12 +24,64 @@ from mdlearn.streaming.engines.block_engine import BlockEngine
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
 """How far beyond the time limit the last pass may go, as a share of the limit and in seconds."""
+HEAD = "head"
 
 
-OUT_OF_TIME = "time_limit reached"
+class Checkpoint:
+    """A file with arrays, and with what they belong to.
+
+    Parameters
+    ----------
+    path : path-like
+    head : dict
+        What a fit has been asked for; only a fit that has been asked for the same goes on from the file.
+
+    Raises
+    ------
+    ValueError
+        When the file belongs to another fit, or is none of these.
+    """
+
+    def __init__(self, path: Any, head: dict[str, Any]) -> None:
+        self.path = Path(path)
+        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_told))
+        self.found: dict[str, np.ndarray] = {}
+        if self.path.exists():
+            self.found = self._read()
+
+    def write(self, arrays: dict[str, np.ndarray]) -> None:
+        """Replace the file; it is the old or the new one at any moment."""
+        beside = self.path.with_name(self.path.name + ".new")
+        with open(beside, "wb") as file:
+            np.savez(file, **{HEAD: np.array(json.dumps(self.head)), **arrays})  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
+
+    def _read(self) -> dict[str, np.ndarray]:
+        try:
+            with open(self.path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+                found = {name: file[name] for name in file.files}
+            head = json.loads(str(found.pop(HEAD)))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path} is no checkpoint ({error}); give another file") from None
+        for name in {**head, **self.head}:
+            if head.get(name) != self.head.get(name):
+                raise ValueError(
+                    f"the checkpoint {self.path} belongs to another fit: its {name} is {head.get(name)!r}, and not "
+                    f"{self.head.get(name)!r}; give another file"
+                )
+        return found
 
 
-class Passes:
+def _told(value: Any) -> str:
+    """A value as text: an array by all its bytes, which `repr` leaves out."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return repr(value)
+
+
+class Passes(Run):
     """Passes of one fit, each begun only where it can end in time with those that certify the answer after it.
 
     Parameters
@@ -43,45 +97,41 @@ class Passes:
     ----------
     done : int
         How many an engine has made.
-    stopped : str
-        Why no more are made; empty: more may be.
     cost : float
         Seconds of the longest pass so far.
     complete : bool
         Whether the passes that write the form were all made; else nothing is known but w = 0.
-    history : list of State
     """
 
     def __init__(self, solver: str, limits: Limits, blocks: RowBlocks, head: dict[str, Any]) -> None:
-        self.solver, self.limits, self.blocks = solver, limits, blocks
-        self.progress = Progress(limits.verbose, solver, limits.started, limits.tol)
-        self.history: list[State] = []
-        self.done, self.stopped = 0, ""
-        self.cost, self.complete = 0.0, True
-        allowance = LATEST_SHARE * (limits.deadline - limits.started) + LATEST_SECONDS
-        self.end = limits.deadline + allowance
+        super().__init__(solver, limits)
+        self.solver, self.blocks = solver, blocks
+        self.done, self.cost, self.complete = 0, 0.0, True
+        self.end = limits.deadline + LATEST_SHARE * (limits.deadline - limits.started) + LATEST_SECONDS
         self.rows: dict[str, np.ndarray] = {}
         self.file = None if blocks.checkpoint is None else Checkpoint(blocks.checkpoint, head)
 
     def found(self, name: str) -> dict[str, np.ndarray]:
-        """Arrays of an earlier run by the first part of their names; none where there is no earlier run."""
-        return {} if self.file is None else _part(self.file.found, name)
+        """Arrays of an earlier run whose names begin with one and a slash, without these; none where there is none."""
+        found = {} if self.file is None else self.file.found
+        return {key.removeprefix(f"{name}/"): values for key, values in found.items() if key.startswith(f"{name}/")}
 
     def resume(self) -> dict[str, np.ndarray]:
         """What an engine had reached in an earlier run, with its passes and history; nothing where there is none."""
         state = self.found("state")
         if state and self.file is not None:
             self.done = int(self.file.found["passes"])
-            self.history = [_state(told) for told in self.file.found["history"].tolist()]
+            for count, objective, lower, gap, elapsed, problem in self.file.found["history"].tolist():
+                self.history.append(State(int(count), objective, lower, gap, elapsed, int(problem)))
         return state
 
     def keep(self, state: Mapping[str, np.ndarray]) -> None:
         """Write down what an engine has reached."""
         if self.file is None:
             return
-        told = [[s.iteration, s.objective, s.lower_bound, s.gap, s.elapsed, s.problem] for s in self.history]
         arrays = {f"rows/{name}": values for name, values in self.rows.items()}
         arrays |= {f"state/{name}": values for name, values in state.items()}
+        told = [astuple(state)[:6] for state in self.history]  # up to the problem
         self.file.write({**arrays, "passes": np.array(self.done), "history": np.array(told)})
 
     def finish(self, work: Generator[None, Any, Any]) -> Any:
@@ -109,23 +159,9 @@ class Passes:
     def in_time(self, work: Generator[None, Any, Any], after: int) -> Any:
         """Result of a pass, or None: it could not end in time with `after` passes more, or the time is up."""
         if not self.stopped and time.perf_counter() + (1 + after) * self.cost < self.limits.deadline:
-            found = self._until(self.limits.deadline - after * self.cost, work)
-            if found is not None:
-                return found
+            return self._until(self.limits.deadline - after * self.cost, work)
         self.stopped = self.stopped or OUT_OF_TIME
         return None
-
-    def last(self, work: Generator[None, Any, Any]) -> Any:
-        """Result of passes that certify; None where time does not suffice."""
-        found = self._until(self.end, work)
-        if found is None:
-            self.stopped = self.stopped or OUT_OF_TIME
-        return found
-
-    def step(self, work: Generator[None, Any, None]) -> None:
-        """Do what an engine does between two passes, given up when the time is up."""
-        if self._until(self.limits.deadline, _marked(work)) is None:
-            self.stopped = self.stopped or OUT_OF_TIME
 
     def _until(self, end: float, work: Generator[None, Any, Any]) -> Any:
         """Result of work, given up between two of its pieces at some time: None."""
@@ -139,6 +175,7 @@ class Passes:
                 return done.value
             if time.perf_counter() >= end:
                 work.close()
+                self.stopped = self.stopped or OUT_OF_TIME
                 return None
             self.progress.beat()
 
@@ -149,11 +186,11 @@ class Passes:
             while True:
                 self._advance(engine, summary)
                 late = self.stopped == OUT_OF_TIME
-                found = self.last(engine.certified(self.blocks, summary, late)) if self.complete else None
+                found = self._until(self.end, engine.certified(self.blocks, summary, late)) if self.complete else None
                 certificates, W = engine.judged(engine.seen(summary.dtype) if found is None else found)
                 if self.done and not self.history:  # nothing was known before
                     for t, one in enumerate(certificates):
-                        self._tell(t, one.objective, one.lower_bound, one.gap)
+                        self.record(self.state(self.done, one.objective, one.lower_bound, one.gap, t))
                 if self.stopped or not engine.reopen(certificates):
                     if all(one.converged for one in certificates):
                         self.progress.complete()
@@ -176,43 +213,8 @@ class Passes:
             found = self.in_time(engine.over(work, self.blocks, summary), after=engine.reserved)
             if found is None:
                 return
-            self.step(engine.take(work, found))
+            self._until(self.limits.deadline, engine.take(work, found))
             self.done += 1
-            for told in engine.reports(work):
-                self._tell(*told)
+            for t, objective, lower, gap in engine.reports(work):
+                self.record(self.state(self.done, objective, lower, gap, t))
             self.keep(engine.arrays())
-
-    def _tell(self, problem: int, objective: float, lower: float, gap: float) -> None:
-        """Note what is reached and show it; the callback may want to stop."""
-        state = State(self.done, objective, lower, gap, time.perf_counter() - self.limits.started, problem)
-        self.history.append(state)
-        self.progress.show(state)
-        if self.limits.callback is not None and self.limits.callback(state):
-            self.stopped = "stopped by the callback"
-
-    def shortfalls(self, certificates: list[Certificate]) -> list[Shortfall]:
-        """Why a gap was not reached, and what to do."""
-        gap = max(one.gap for one in certificates)
-        if all(one.converged for one in certificates):
-            return []
-        reason = self.stopped or "rounding allows no better"
-        advice = "allow more" if self.stopped else "raise tol or scale the features"
-        what = f"solver {self.solver!r} over row blocks"
-        return [Shortfall(what, "relative gap", gap, self.limits.tol, reason, advice)]
-
-
-def _marked(work: Generator[None, Any, None]) -> Generator[None, Any, bool]:
-    """The same work with a result."""
-    yield from work
-    return True
-
-
-def _part(found: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Arrays whose names begin with one and a slash, without these."""
-    return {key.removeprefix(f"{name}/"): values for key, values in found.items() if key.startswith(f"{name}/")}
-
-
-def _state(told: list[float]) -> State:
-    """A line of the history."""
-    iteration, objective, lower, gap, elapsed, problem = told
-    return State(int(iteration), objective, lower, gap, elapsed, int(problem))

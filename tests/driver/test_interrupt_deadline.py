@@ -152,7 +152,7 @@ def test_smoothing_hands_in_its_point(monkeypatch):
             left -= len(seen) > 1
             if left == 0:
                 ended.append(1)
-                monkeypatch.setattr("mdlearn.driver.driver.Driver._late", expired)
+                monkeypatch.setattr("mdlearn.driver.driver.Driver.late", expired)
             yield report
 
     def expired(self):

@@ -66,3 +66,14 @@ def test_what_it_cannot_take_is_refused():
         mdlearn.fit("lsvm", blocks, None, solver=Subgradient)
     with pytest.raises(ValueError, match=r"row blocks need solver='newton' \(or 'auto'\), 'asgd' or 'sgd'; got 'cd'"):
         mdlearn.fit("svm", blocks, None, solver="cd")
+
+
+def test_what_it_fell_short_of_is_told_as_in_memory():
+    X, y, blocks = source()
+    told = []
+    for data in ((X, y), (blocks, None)):
+        with pytest.warns(mdlearn.ConvergenceWarning) as caught:
+            mdlearn.fit("svm", *data, C=0.01, solver="asgd", tol=1e-12)
+        (sentence,) = {str(one.message) for one in caught}
+        told.append(sentence[sentence.index("(") :])
+    assert told[0] == told[1] == "(the method's published end); raise tol, change solver_options or use solver='auto'"
