@@ -8,7 +8,7 @@
 
 from libc.math cimport sqrt
 
-from mdlearn._solvers.vectors cimport entry_t, inner
+from mdlearn._solvers.rows cimport add, inner, real_t
 
 cdef double PIVOT = 1e-15
 """Least pivot of a factor, relative to the diagonal and per row: rounding of what is 1 at least."""
@@ -30,7 +30,7 @@ cdef int check(
 
 
 def dot(
-    const entry_t[:, ::1] F, const Py_ssize_t[::1] starts, const double[:, ::1] W, double[::1] out,
+    const real_t[:, ::1] F, const Py_ssize_t[::1] starts, const double[:, ::1] W, double[::1] out,
     Py_ssize_t first, Py_ssize_t last,
 ):
     """out_e = F_e . W_k for first <= e < last, k the block of e."""
@@ -46,11 +46,11 @@ def dot(
 
 
 def adjoint(
-    const entry_t[:, ::1] F, const Py_ssize_t[::1] starts, const Py_ssize_t[::1] owner, const double[::1] v,
+    const real_t[:, ::1] F, const Py_ssize_t[::1] starts, const Py_ssize_t[::1] owner, const double[::1] v,
     double[:, ::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
     """Add v_i F_e to line k of `out` for first <= e < last, k the block and i the owner of e; zeros cost nothing."""
-    cdef Py_ssize_t e, j, k = 0, L = F.shape[1]
+    cdef Py_ssize_t e, k = 0, L = F.shape[1]
     cdef double by
     check(F.shape[0], L, starts, out.shape[0], out.shape[1], first, last)
     if owner.shape[0] != F.shape[0]:
@@ -64,8 +64,7 @@ def adjoint(
             if by != 0.0:
                 while e >= starts[k + 1]:
                     k += 1
-                for j in range(L):
-                    out[k, j] += by * F[e, j]
+                add(&F[e, 0], 1, &out[k, 0], L, by)
 
 
 cdef int check_places(

@@ -7,7 +7,74 @@ rank-one part of a centred variance costs nothing that way. A free bias, `offset
 
 from libc.math cimport INFINITY
 
-from mdlearn._solvers.rows cimport DenseRows, GramRows, row_add, row_dot, rows_t
+from mdlearn._solvers.rows cimport add, check_order, strided_inner
+
+
+cdef class GramRows:
+    """A symmetric matrix R (m, m) and the kept vector f = R q (m,): a product is a lookup, an update costs a row of R."""
+
+    cdef const double[:, ::1] matrix
+    cdef double[::1] kept
+
+    def __init__(self, const double[:, ::1] matrix, double[::1] kept):
+        if matrix.shape[0] != matrix.shape[1] or kept.shape[0] != matrix.shape[0] or kept.shape[0] == 0:
+            raise ValueError("a Gram matrix needs to be square, with one kept entry per row")
+        self.matrix, self.kept = matrix, kept
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return self.matrix.shape[0]
+
+
+cdef class DenseRows:
+    """Rows X (m, d) of float64 or float32 with any strides, read only, and the kept vector w = X' q (d,)."""
+
+    cdef const double[:, :] wide  # X is one of the two
+    cdef const float[:, :] single
+    cdef bint is_single
+    cdef Py_ssize_t step
+    cdef double[::1] kept
+
+    def __init__(self, matrix, double[::1] kept):
+        if kept.shape[0] != matrix.shape[1] or matrix.shape[0] == 0 or kept.shape[0] == 0:
+            raise ValueError("rows need at least one column, with one kept entry per column")
+        self.is_single = matrix.itemsize == 4
+        if self.is_single:
+            self.single = matrix
+        else:
+            self.wide = matrix
+        self.step = matrix.strides[1] // matrix.itemsize
+        self.kept = kept
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return self.single.shape[0] if self.is_single else self.wide.shape[0]
+
+
+ctypedef fused rows_t:
+    GramRows
+    DenseRows
+
+
+cdef inline double row_dot(rows_t rows, Py_ssize_t i) except? -1.0 nogil:
+    if rows_t is GramRows:
+        return rows.kept[i]
+    else:
+        if rows.is_single:
+            return strided_inner(&rows.single[i, 0], rows.step, &rows.kept[0], rows.kept.shape[0])
+        return strided_inner(&rows.wide[i, 0], rows.step, &rows.kept[0], rows.kept.shape[0])
+
+
+cdef inline int row_add(rows_t rows, Py_ssize_t i, double by) except -1 nogil:
+    if rows_t is GramRows:
+        add(&rows.matrix[i, 0], 1, &rows.kept[0], rows.kept.shape[0], by)
+    elif rows.is_single:
+        add(&rows.single[i, 0], rows.step, &rows.kept[0], rows.kept.shape[0], by)
+    else:
+        add(&rows.wide[i, 0], rows.step, &rows.kept[0], rows.kept.shape[0], by)
+    return 0
 
 
 cdef class Problem:
@@ -74,24 +141,10 @@ cdef int ascend(rows_t rows, Problem p, const long long[::1] order) except -1 no
     return 0
 
 
-def _check_order(rows, Problem p, const long long[::1] order):
-    cdef Py_ssize_t k
-    if rows.n_rows != p.beta.shape[1]:
+def sweep(rows_t rows, Problem problem, const long long[::1] order):
+    """Visit the coordinates in `order` once; multipliers and the kept vector are updated in place, without the GIL."""
+    if rows.n_rows != problem.beta.shape[1]:
         raise ValueError("rows and problem have different numbers of rows")
-    for k in range(order.shape[0]):
-        if order[k] < 0 or order[k] >= p.beta.shape[0] * p.beta.shape[1]:
-            raise ValueError("a coordinate is out of range")
-
-
-def sweep_gram(GramRows rows, Problem problem, const long long[::1] order):
-    """Visit the coordinates in `order` once; multipliers and the kept vector are updated in place, without the GIL."""
-    _check_order(rows, problem, order)
-    with nogil:
-        ascend(rows, problem, order)
-
-
-def sweep_dense(DenseRows rows, Problem problem, const long long[::1] order):
-    """Visit the coordinates in `order` once; multipliers and the kept vector are updated in place, without the GIL."""
-    _check_order(rows, problem, order)
+    check_order(order, problem.beta.shape[0] * problem.beta.shape[1])
     with nogil:
         ascend(rows, problem, order)

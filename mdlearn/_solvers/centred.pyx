@@ -8,6 +8,8 @@ offset = 0), or between the two, where Y meets a resistance but is not held.
 
 from libc.math cimport INFINITY
 
+from mdlearn._solvers.rows cimport add, check_csr, check_order, index_t, inner, real_t, sparse_add, sparse_inner
+
 
 cdef extern from *:
     """
@@ -18,14 +20,6 @@ cdef extern from *:
     #endif
     """
     void MDLEARN_PREFETCH(const void *address) noexcept nogil
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int
-    long long
 
 
 cdef enum:
@@ -129,37 +123,6 @@ cdef inline Py_ssize_t row_of(long long coordinate, Py_ssize_t m) noexcept nogil
     return coordinate
 
 
-cdef inline double row_dot(const real_t* x, const index_t* at, Py_ssize_t n, const double* u) noexcept nogil:
-    # Four sums: one would wait for itself at every step.
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
-    cdef Py_ssize_t j, whole = n - n % 4
-    for j in range(0, whole, 4):
-        a += x[j] * u[at[j]]
-        b += x[j + 1] * u[at[j + 1]]
-        c += x[j + 2] * u[at[j + 2]]
-        d += x[j + 3] * u[at[j + 3]]
-    for j in range(whole, n):
-        a += x[j] * u[at[j]]
-    return (a + b) + (c + d)
-
-
-cdef inline void row_add(const real_t* x, const index_t* at, Py_ssize_t n, double* u, double by) noexcept nogil:
-    # No column comes twice in a row; the compiler cannot know, and would wait for every sum to be stored.
-    cdef double a, b, c, d
-    cdef Py_ssize_t j, whole = n - n % 4
-    for j in range(0, whole, 4):
-        a = u[at[j]] + by * x[j]
-        b = u[at[j + 1]] + by * x[j + 1]
-        c = u[at[j + 2]] + by * x[j + 2]
-        d = u[at[j + 3]] + by * x[j + 3]
-        u[at[j]] = a
-        u[at[j + 1]] = b
-        u[at[j + 2]] = c
-        u[at[j + 3]] = d
-    for j in range(whole, n):
-        u[at[j]] += by * x[j]
-
-
 cdef inline void prefetch(const void* start, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(0, min(size, 2048), 64):
@@ -176,13 +139,10 @@ def sweep(
     """
     cdef Py_ssize_t k, i, t, start, length, m = p.beta.shape[1], n = order.shape[0]
     cdef double step
-    if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0] or p.blank >= p.u.shape[0]:
-        raise ValueError("the arrays of the CSR matrix do not fit the problem")
-    if indptr[0] < 0 or indptr[m] > data.shape[0]:
-        raise ValueError("indptr does not fit data and indices")
-    for k in range(n):
-        if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
-            raise ValueError("a coordinate is out of range")
+    if p.blank >= p.u.shape[0]:
+        raise ValueError("the column that stays 0 is none of the problem's")
+    check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
+    check_order(order, p.beta.shape[0] * m)
     # Rows may all be empty.
     cdef const real_t* entries = &data[0] if data.shape[0] else NULL
     cdef const index_t* places = &indices[0] if data.shape[0] else NULL
@@ -205,31 +165,11 @@ def sweep(
             i = row_of(order[k], m)
             t = (order[k] - i) // m if order[k] >= m else 0
             start, length = indptr[i], indptr[i + 1] - indptr[i]
-            step = move(p, t, i, row_dot(entries + start, places + start, length, u))
+            step = move(p, t, i, sparse_inner(entries + start, places + start, u, length))
             if step != 0.0:
-                row_add(entries + start, places + start, length, u, step)
+                sparse_add(entries + start, places + start, u, length, step)
                 if p.blank >= 0:
                     u[p.blank] = 0.0
-
-
-cdef inline double block_dot(const real_t* row, const double* kept, Py_ssize_t length) noexcept nogil:
-    # Four sums: one would wait for itself at every step.
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
-    cdef Py_ssize_t j, whole = length - length % 4
-    for j in range(0, whole, 4):
-        a += row[j] * kept[j]
-        b += row[j + 1] * kept[j + 1]
-        c += row[j + 2] * kept[j + 2]
-        d += row[j + 3] * kept[j + 3]
-    for j in range(whole, length):
-        a += row[j] * kept[j]
-    return (a + b) + (c + d)
-
-
-cdef inline void block_add(const real_t* row, double* kept, Py_ssize_t length, double by) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(length):
-        kept[j] += by * row[j]
 
 
 def sweep_blocks(
@@ -248,9 +188,8 @@ def sweep_blocks(
         raise ValueError("the blocks do not fit the problem")
     if couplings.shape[0] != 0 and (couplings.shape[0] != K or couplings.shape[1] != K):
         raise ValueError("the couplings do not fit the blocks")
+    check_order(order, p.beta.shape[0] * m)
     for k in range(n):
-        if order[k] < 0 or order[k] >= p.beta.shape[0] * m:
-            raise ValueError("a coordinate is out of range")
         for j in range(place.shape[1]):
             i = order[k] % m
             if place[i, j] < 0 or place[i, j] >= F.shape[0] or blocks[i, j] < 0 or blocks[i, j] >= K:
@@ -265,13 +204,13 @@ def sweep_blocks(
             i = order[k] - t * m
             dot = 0.0
             for j in range(place.shape[1]):
-                dot += block_dot(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L)
+                dot += inner(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L)
             step = move(p, t, i, dot)
             if step == 0.0:
                 continue
             for j in range(place.shape[1]):
                 if couplings.shape[0] == 0:
-                    block_add(&F[place[i, j], 0], &p.u[blocks[i, j] * L], L, step)
+                    add(&F[place[i, j], 0], 1, &p.u[blocks[i, j] * L], L, step)
                 else:
                     for l in range(K):
-                        block_add(&F[place[i, j], 0], &p.u[l * L], L, step * couplings[l, blocks[i, j]])
+                        add(&F[place[i, j], 0], 1, &p.u[l * L], L, step * couplings[l, blocks[i, j]])

@@ -1,22 +1,10 @@
 import numpy as np
 
 def dot(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    w: np.ndarray,
-    out: np.ndarray,
-    first: int,
-    last: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, w: np.ndarray, out: np.ndarray, first: int, last: int
 ) -> None: ...
 def adjoint(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    v: np.ndarray,
-    out: np.ndarray,
-    first: int,
-    last: int,
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, v: np.ndarray, out: np.ndarray, first: int, last: int
 ) -> None: ...
 def squares(
     data: np.ndarray,

@@ -1,26 +1,6 @@
 """Products of a CSR matrix with a vector, in float64 whatever its entries are, over a range of its rows."""
 
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int
-    long long
-
-
-cdef int check(
-    Py_ssize_t entries, Py_ssize_t indices, const index_t[::1] indptr, Py_ssize_t rows, Py_ssize_t first,
-    Py_ssize_t last,
-) except -1:
-    if indptr.shape[0] != rows + 1 or indices < entries:
-        raise ValueError("the arrays of the CSR matrix and the vector do not fit")
-    if not 0 <= first <= last <= rows:
-        raise ValueError("the range of rows is out of bounds")
-    # That rows follow each other, and where their columns are, is looked at once, at the door.
-    if indptr[first] < 0 or indptr[last] > entries:
-        raise ValueError("indptr does not fit data and indices")
-    return 0
+from mdlearn._solvers.rows cimport check_csr, index_t, real_t, sparse_inner
 
 
 def dot(
@@ -28,23 +8,15 @@ def dot(
     double[::1] out, Py_ssize_t first, Py_ssize_t last,
 ):
     """out_i = x_i . w for first <= i < last."""
-    cdef Py_ssize_t i, j, start, stop, whole
-    cdef double a, b, c, d
-    check(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
+    cdef Py_ssize_t i
+    check_csr(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
+    # Rows may all be empty.
+    cdef const real_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
+    cdef const double* u = &w[0] if w.shape[0] else NULL
     with nogil:
         for i in range(first, last):
-            start, stop = indptr[i], indptr[i + 1]
-            whole = stop - (stop - start) % 4
-            # Four sums: one would wait for itself at every step.
-            a = b = c = d = 0.0
-            for j in range(start, whole, 4):
-                a += data[j] * w[indices[j]]
-                b += data[j + 1] * w[indices[j + 1]]
-                c += data[j + 2] * w[indices[j + 2]]
-                d += data[j + 3] * w[indices[j + 3]]
-            for j in range(whole, stop):
-                a += data[j] * w[indices[j]]
-            out[i] = (a + b) + (c + d)
+            out[i] = sparse_inner(x + indptr[i], at + indptr[i], u, indptr[i + 1] - indptr[i])
 
 
 def adjoint(
@@ -54,7 +26,7 @@ def adjoint(
     """Add v_i x_i to out for first <= i < last."""
     cdef Py_ssize_t i, j
     cdef double by
-    check(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
+    check_csr(data.shape[0], indices.shape[0], indptr, v.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             by = v[i]
@@ -70,7 +42,7 @@ def squares(
     """out_i = sum_j weights_j x_ij^2 for first <= i < last."""
     cdef Py_ssize_t i, j
     cdef double total, entry
-    check(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
+    check_csr(data.shape[0], indices.shape[0], indptr, out.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             total = 0.0

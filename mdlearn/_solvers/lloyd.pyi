@@ -15,11 +15,5 @@ def assign(
     sums: np.ndarray,
 ) -> tuple[int, int]: ...
 def add(
-    X: np.ndarray,
-    counts: np.ndarray,
-    labels: np.ndarray,
-    wanted: np.ndarray,
-    sums: np.ndarray,
-    first: int,
-    last: int,
+    X: np.ndarray, counts: np.ndarray, labels: np.ndarray, wanted: np.ndarray, sums: np.ndarray, first: int, last: int
 ) -> None: ...

@@ -11,19 +11,37 @@
 
 from libc.math cimport INFINITY, sqrt
 
-from mdlearn._solvers.vectors cimport entry_t, squared_distance
+from mdlearn._solvers.rows cimport real_t
+
+
+cdef inline double squared_distance(const double* x, const double* w, Py_ssize_t n) noexcept nogil:
+    # Eight sums: one would wait for itself at every step.
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0, e = 0.0, f = 0.0, g = 0.0, h = 0.0
+    cdef Py_ssize_t j, whole = n - n % 8
+    for j in range(0, whole, 8):
+        a += (x[j] - w[j]) * (x[j] - w[j])
+        b += (x[j + 1] - w[j + 1]) * (x[j + 1] - w[j + 1])
+        c += (x[j + 2] - w[j + 2]) * (x[j + 2] - w[j + 2])
+        d += (x[j + 3] - w[j + 3]) * (x[j + 3] - w[j + 3])
+        e += (x[j + 4] - w[j + 4]) * (x[j + 4] - w[j + 4])
+        f += (x[j + 5] - w[j + 5]) * (x[j + 5] - w[j + 5])
+        g += (x[j + 6] - w[j + 6]) * (x[j + 6] - w[j + 6])
+        h += (x[j + 7] - w[j + 7]) * (x[j + 7] - w[j + 7])
+    for j in range(whole, n):
+        a += (x[j] - w[j]) * (x[j] - w[j])
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
 
 
 cdef inline void two_least(
-    const entry_t* a, const entry_t* b, Py_ssize_t n, entry_t* least, entry_t* second,
+    const real_t* a, const real_t* b, Py_ssize_t n, real_t* least, real_t* second,
 ) noexcept nogil:
     """The two smallest of a - b, found in eight lanes that compilers take together."""
-    cdef entry_t low[8]
-    cdef entry_t high[8]
-    cdef entry_t value, worse
+    cdef real_t low[8]
+    cdef real_t high[8]
+    cdef real_t value, worse
     cdef Py_ssize_t j, k, whole = n - n % 8
     for j in range(8):
-        low[j] = high[j] = <entry_t>INFINITY
+        low[j] = high[j] = <real_t>INFINITY
     for k in range(0, whole, 8):
         for j in range(8):
             value = a[k + j] - b[k + j]
@@ -44,8 +62,8 @@ cdef inline void two_least(
 
 
 def assign(
-    const double[:, ::1] X, const double[:, ::1] centers, const Py_ssize_t[::1] rows, const entry_t[:, ::1] products,
-    const entry_t[::1] halves, double unit, double margin, const double[::1] counts,
+    const double[:, ::1] X, const double[:, ::1] centers, const Py_ssize_t[::1] rows, const real_t[:, ::1] products,
+    const real_t[::1] halves, double unit, double margin, const double[::1] counts,
     double[::1] upper, double[::1] lower, Py_ssize_t[::1] labels, double[:, ::1] sums,
 ):
     """Give some rows to their nearest centres, ties to the lowest index; bring bounds and sums up to date.
@@ -68,7 +86,7 @@ def assign(
     """
     cdef Py_ssize_t e, i, j, k, own, best, d = X.shape[1], K = centers.shape[0], n = X.shape[0]
     cdef Py_ssize_t moved = 0, unclear = 0
-    cdef entry_t least = 0, second = 0, cutoff
+    cdef real_t least = 0, second = 0, cutoff
     cdef double square, nearest, rest, part
     if centers.shape[1] != d or sums.shape[0] != K or sums.shape[1] != d or K < 1:
         raise ValueError("rows, centres and sums do not fit")
@@ -89,7 +107,7 @@ def assign(
             rest = nearest + 2.0 * unit * (<double>second - <double>least - 2.0 * margin)
             if not second > least + 2.0 * margin:
                 unclear += 1
-                cutoff = <entry_t>(least + 2.5 * margin)
+                cutoff = <real_t>(least + 2.5 * margin)
                 for k in range(K):
                     if k != best and halves[k] - products[e, k] <= cutoff:
                         square = squared_distance(&X[i, 0], &centers[k, 0], d)

@@ -5,17 +5,11 @@ Dense rows go through BLAS, which numpy.matmul cannot tell to add into a matrix.
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
+from mdlearn._solvers.rows cimport check_csr, index_t, real_t
+
 ctypedef void (*syrk_t)(
     char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
 ) noexcept nogil
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int
-    long long
 
 
 def add_dense(const double[:, :] B, double weight, double[:, :] M, capsule):
@@ -64,12 +58,9 @@ def add_sparse(
     cdef Py_ssize_t i, j, k, start, stop, d = M.shape[0] - bias
     cdef double by
     cdef index_t row
-    if indptr.shape[0] != weights.shape[0] + 1 or indices.shape[0] < data.shape[0] or M.shape[0] != M.shape[1]:
-        raise ValueError("the arrays of the CSR matrix, the weights and M do not fit")
-    if not 0 <= first <= last <= weights.shape[0]:
-        raise ValueError("the range of rows is out of bounds")
-    if indptr[first] < 0 or indptr[last] > data.shape[0]:
-        raise ValueError("indptr does not fit data and indices")
+    if M.shape[0] != M.shape[1]:
+        raise ValueError("M needs to be square")
+    check_csr(data.shape[0], indices.shape[0], indptr, weights.shape[0], first, last)
     with nogil:
         for i in range(first, last):
             if weights[i] == 0.0:

@@ -14,14 +14,9 @@ from libc.math cimport exp, fabs, sqrt
 from libc.stdlib cimport calloc, free
 
 from mdlearn._solvers.callbacks cimport Callback, function_t
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int
-    long long
+from mdlearn._solvers.rows cimport (
+    add, check_csr, check_order, index_t, real_t, sparse_add, sparse_inner, strided_inner,
+)
 
 cdef double SMALL = 0.0625, LARGE = 16.0  # of `scale`: narrow, so that total + carried * u cancels few digits
 
@@ -151,61 +146,41 @@ cdef inline int finish(Problem p, Walk walk, Py_ssize_t i, double gain) except -
     return 0
 
 
-cdef inline double margin_dense(const real_t[:, :] X, Problem p, Walk walk, Py_ssize_t i) except? -1.0 nogil:
-    cdef const double* u = &walk.u[0]
-    cdef Py_ssize_t c, d = X.shape[1]
-    cdef double even = 0.0, odd = 0.0  # two sums at a time: one alone waits for its own additions
-    for c in range(0, d - 1, 2):
-        even += X[i, c] * u[c]
-        odd += X[i, c + 1] * u[c + 1]
-    if d % 2:
-        even += X[i, d - 1] * u[d - 1]
-    return p.y[i] * walk.scale * (even + odd + p.constant * u[d]) - p.offset[i]
-
-
-cdef inline double margin_csr(
-    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Problem p, Walk walk,
-    Py_ssize_t i,
-) except? -1.0 nogil:
-    cdef double total = p.constant * walk.u[walk.u.shape[0] - p.y.shape[0] - 1]
-    cdef index_t k
-    for k in range(indptr[i], indptr[i + 1]):
-        total += data[k] * walk.u[indices[k]]
-    return p.y[i] * walk.scale * total - p.offset[i]
-
-
 cdef int check(Problem p, Py_ssize_t m, const long long[::1] i, const long long[::1] j) except -1:
-    cdef Py_ssize_t k
     if p.y.shape[0] != m:
         raise ValueError("rows and problem have different numbers of rows")
     if i.shape[0] != j.shape[0]:
         raise ValueError("every step needs two rows: i and j differ in length")
-    for k in range(i.shape[0]):
-        if i[k] < 0 or i[k] >= m or j[k] < 0 or j[k] >= m:
-            raise ValueError("a row is out of range")
+    check_order(i, m)
+    check_order(j, m)
     return 0
+
+
+cdef inline double margin(Problem p, Walk walk, Py_ssize_t i, double product) noexcept nogil:
+    # From the product of the row with u's columns.
+    product += p.constant * walk.u[walk.u.shape[0] - p.y.shape[0] - 1]
+    return p.y[i] * walk.scale * product - p.offset[i]
 
 
 def walk_dense(const real_t[:, :] X, Problem problem, Walk walk, const long long[::1] i, const long long[::1] j):
     """Take one step for every pair (i, j) of dense rows X (m, d), without the GIL."""
-    cdef Py_ssize_t k, c, row
-    cdef double z_i, z_j, gain, back
-    check(problem, X.shape[0], i, j)
-    if walk.u.shape[0] != X.shape[1] + 1 + X.shape[0]:
+    cdef Py_ssize_t k, row, m = X.shape[0], d = X.shape[1], step = X.strides[1] // <Py_ssize_t> sizeof(real_t)
+    cdef double z_i, z_j, gain
+    cdef double* u = &walk.u[0]
+    check(problem, m, i, j)
+    if walk.u.shape[0] != d + 1 + m:
         raise ValueError("u needs one entry per column, one for the constant feature, and one per row")
     with nogil:
         for k in range(i.shape[0]):
             row = i[k]
-            z_i = margin_dense(X, problem, walk, row)
-            z_j = margin_dense(X, problem, walk, j[k]) if problem.spread != 0.0 else z_i
+            z_i = z_j = margin(problem, walk, row, strided_inner(&X[row, 0], step, u, d))
+            if problem.spread != 0.0:
+                z_j = margin(problem, walk, j[k], strided_inner(&X[j[k], 0], step, u, d))
             gain = descend(problem, walk, row, z_i, z_j)
             if gain != 0.0:
-                for c in range(X.shape[1]):
-                    walk.u[c] += gain * X[row, c]
-                back = walk.carried * gain
-                if back != 0.0:
-                    for c in range(X.shape[1]):
-                        walk.total[c] -= back * X[row, c]
+                add(&X[row, 0], step, u, d, gain)
+                if walk.carried != 0.0:
+                    add(&X[row, 0], step, &walk.total[0], d, -walk.carried * gain)
             finish(problem, walk, row, gain)
 
 
@@ -214,23 +189,26 @@ def walk_csr(
     Walk walk, const long long[::1] i, const long long[::1] j,
 ):
     """Take one step for every pair (i, j) of CSR rows, without the GIL; the caller vouches for the column indices."""
-    cdef Py_ssize_t k, row, m = indptr.shape[0] - 1
-    cdef index_t e
-    cdef double z_i, z_j, gain, back
-    if m < 1 or indptr[0] < 0 or indptr[m] > data.shape[0] or indptr[m] > indices.shape[0]:
-        raise ValueError("indptr does not fit data and indices")
+    cdef Py_ssize_t k, row, start, n, other, last, m = problem.y.shape[0]
+    cdef double z_i, z_j, gain
+    cdef double* u = &walk.u[0]
+    check_csr(data.shape[0], indices.shape[0], indptr, m, 0, m)
     check(problem, m, i, j)
     if walk.u.shape[0] < m + 2:
         raise ValueError("u needs one entry per column, one for the constant feature, and one per row")
+    # Rows may all be empty.
+    cdef const real_t* x = &data[0] if data.shape[0] else NULL
+    cdef const index_t* at = &indices[0] if data.shape[0] else NULL
     with nogil:
         for k in range(i.shape[0]):
             row = i[k]
-            z_i = margin_csr(data, indices, indptr, problem, walk, row)
-            z_j = margin_csr(data, indices, indptr, problem, walk, j[k]) if problem.spread != 0.0 else z_i
+            start, n = indptr[row], indptr[row + 1] - indptr[row]
+            z_i = z_j = margin(problem, walk, row, sparse_inner(x + start, at + start, u, n))
+            if problem.spread != 0.0:
+                other, last = indptr[j[k]], indptr[j[k] + 1]
+                z_j = margin(problem, walk, j[k], sparse_inner(x + other, at + other, u, last - other))
             gain = descend(problem, walk, row, z_i, z_j)
             if gain != 0.0:
-                back = walk.carried * gain
-                for e in range(indptr[row], indptr[row + 1]):
-                    walk.u[indices[e]] += gain * data[e]
-                    walk.total[indices[e]] -= back * data[e]
+                sparse_add(x + start, at + start, u, n, gain)
+                sparse_add(x + start, at + start, &walk.total[0], n, -walk.carried * gain)
             finish(problem, walk, row, gain)

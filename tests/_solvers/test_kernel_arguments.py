@@ -28,7 +28,6 @@ from mdlearn._solvers import (
     interior,
     lloyd,
     products,
-    rows,
     sgd,
     smw,
 )
@@ -41,8 +40,8 @@ VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights", "cent
 
 SMALLER = {
     "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
-    "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep_gram order 0",
-    "cd.sweep_dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0",
+    "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
+    "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
 
@@ -85,11 +84,11 @@ WALK = {"y": np.ones(M), "offset": np.zeros(M), "terms": one(6, T), "u": np.zero
 
 
 def sweep_gram(matrix, kept, order, **column):
-    cd.sweep_gram(rows.GramRows(matrix, kept), cd.Problem(**column), order)
+    cd.sweep(cd.GramRows(matrix, kept), cd.Problem(**column), order)
 
 
 def sweep_dense(matrix, kept, order, **column):
-    cd.sweep_dense(rows.DenseRows(matrix, kept), cd.Problem(**column), order)
+    cd.sweep(cd.DenseRows(matrix, kept), cd.Problem(**column), order)
 
 
 def sweep(data, indices, indptr, order, **state):
@@ -142,8 +141,8 @@ CASES = {
                                         "out": one(K, D), **RANGE}),
     "blocks.factor": (blocks.factor, {"B": one(M, D), **BLOCKS, "N": np.zeros(41), "first": 0, "last": K}),
     "blocks.solve": (blocks.solve, {"N": one(41), **BLOCKS, "v": one(M)}),
-    "cd.sweep_gram": (sweep_gram, {"matrix": one(M, M), "kept": one(M), "order": integers(30, T * M), **COLUMN}),
-    "cd.sweep_dense": (sweep_dense, {"matrix": one(M, D), "kept": one(D), "order": integers(30, T * M), **COLUMN}),
+    "cd.sweep": (sweep_gram, {"matrix": one(M, M), "kept": one(M), "order": integers(30, T * M), **COLUMN}),
+    "cd.sweep dense": (sweep_dense, {"matrix": one(M, D), "kept": one(D), "order": integers(30, T * M), **COLUMN}),
     "centred.sweep": (sweep, {**filled(), "order": integers(30, T * M), **CENTRED}),
     "centred.sweep_blocks": (sweep_blocks, {"F": one(M, D), "place": integers(M, M)[:, None],
                                             "order": integers(30, T * M),

@@ -31,7 +31,7 @@ def test_a_plugin_built_against_this_core_runs_with_the_next(tmp_path):
     shutil.rmtree(package / "src")
     ignored = shutil.ignore_patterns("__pycache__", "sgd.c*", "callbacks.c*")
     shutil.copytree(Path(mdlearn.__file__).parent, later / "mdlearn", ignore=ignored)
-    for name in ("callbacks.pyx", "callbacks.pxd", "sgd.pyx"):  # an installed package has no sources
+    for name in ("callbacks.pyx", "callbacks.pxd", "rows.pxd", "sgd.pyx"):  # an installed package has no sources
         shutil.copy(SOURCES / name, later / "mdlearn" / "_solvers")
     # The next core: another version, whose callbacks lie otherwise in memory.
     header, init = later / "mdlearn" / "_solvers" / "callbacks.pxd", later / "mdlearn" / "__init__.py"

@@ -13,7 +13,7 @@ from layouts import F32, F64, LAYOUTS, mapped, rows, sparse_rows
 import mdlearn
 from mdlearn._solvers import cd as cd_kernels
 from mdlearn._solvers import centred as csr_kernels
-from mdlearn._solvers.rows import DenseRows as CompiledRows
+from mdlearn._solvers.cd import DenseRows as CompiledRows
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
@@ -105,7 +105,7 @@ def test_compiled_rows_of_any_type_and_stride(layout, kind):
     )  # fmt: skip
     compiled = CompiledRows(other, kept)
     assert compiled.n_rows == 30
-    cd_kernels.sweep_dense(compiled, problem, order)
+    cd_kernels.sweep(compiled, problem, order)
     expected, w = np.zeros(30), np.zeros(7)
     for i in order:
         step = np.clip(expected[i] + (1 - y[i] * (exact[i] @ w)) / (exact[i] @ exact[i]), 0, 0.3) - expected[i]

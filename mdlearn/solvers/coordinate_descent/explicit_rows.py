@@ -13,7 +13,6 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.cd as kernels
-import mdlearn._solvers.rows as compiled
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, steps
 from mdlearn.forms.certificates.margin import relative_gap
@@ -43,7 +42,7 @@ class RowDual:
         self.beta = np.zeros(column.caps.shape)
         self.S = np.zeros(1)
         self.kept = np.zeros(X.shape[1])
-        self.rows = compiled.DenseRows(X.X, self.kept)
+        self.rows = kernels.DenseRows(X.X, self.kept)
         diagonal = X.squares() + self.border
         self.problem = problem_of(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
         self.finish = ActiveSet(PrimalDual(form, column, system))
@@ -91,7 +90,7 @@ class RowDual:
         """Visit the coordinates in `order`."""
         step = max(16, ENTRIES_PER_CALL // (self.kept.shape[0] + VISIT))
         for k in range(0, order.shape[0], step):
-            kernels.sweep_dense(self.rows, self.problem, order[k : k + step])
+            kernels.sweep(self.rows, self.problem, order[k : k + step])
             yield
 
     def violations(self) -> np.ndarray:

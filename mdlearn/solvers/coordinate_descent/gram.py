@@ -13,7 +13,6 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.cd as kernels
-from mdlearn._solvers.rows import GramRows
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
@@ -45,7 +44,7 @@ class GramDual:
         self.beta = np.zeros(column.caps.shape)
         self.S = np.zeros(1)
         self.kept = np.zeros(column.y.shape[0])
-        self.rows = GramRows(reduced.R, self.kept)
+        self.rows = kernels.GramRows(reduced.R, self.kept)
         self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
         self.bias: FreeBias | None = FreeBias(self) if form.bias == "free" else None
         q = self.weights()
@@ -74,7 +73,7 @@ class GramDual:
         """Visit the coordinates in `order`."""
         step = max(16, ENTRIES_PER_CALL // self.kept.shape[0])
         for k in range(0, order.shape[0], step):
-            kernels.sweep_gram(self.rows, self.problem, order[k : k + step])
+            kernels.sweep(self.rows, self.problem, order[k : k + step])
             yield
 
     def _gradient(self) -> np.ndarray:
