@@ -23,29 +23,27 @@ def along(
     start: int,
     stop: int,
 ) -> tuple[float, float]: ...
-def weigh(
-    caps: np.ndarray,
-    softness: np.ndarray,
-    beta: np.ndarray,
-    upper: np.ndarray,
-    s: np.ndarray,
-    xi: np.ndarray,
-    d: np.ndarray,
-    weight: np.ndarray,
-    start: int,
-    stop: int,
-) -> tuple[float, float]: ...
+
+class Path:
+    def __init__(
+        self,
+        caps: np.ndarray,
+        softness: np.ndarray,
+        beta: np.ndarray,
+        upper: np.ndarray,
+        s: np.ndarray,
+        xi: np.ndarray,
+        db: np.ndarray,
+        ds: np.ndarray,
+        dxi: np.ndarray,
+    ) -> None: ...
+
+def weigh(p: Path, d: np.ndarray, weight: np.ndarray, start: int, stop: int) -> tuple[float, float]: ...
 def forces(
+    p: Path,
     kinks: np.ndarray,
     sides: np.ndarray,
-    caps: np.ndarray,
-    softness: np.ndarray,
     z: np.ndarray,
-    beta: np.ndarray,
-    upper: np.ndarray,
-    db: np.ndarray,
-    ds: np.ndarray,
-    dxi: np.ndarray,
     centring: float,
     d: np.ndarray,
     h: np.ndarray,
@@ -53,43 +51,6 @@ def forces(
     start: int,
     stop: int,
 ) -> None: ...
-def slacks(
-    caps: np.ndarray,
-    beta: np.ndarray,
-    upper: np.ndarray,
-    s: np.ndarray,
-    xi: np.ndarray,
-    centring: float,
-    change: np.ndarray,
-    db: np.ndarray,
-    ds: np.ndarray,
-    dxi: np.ndarray,
-    start: int,
-    stop: int,
-) -> tuple[float, float]: ...
-def ahead(
-    caps: np.ndarray,
-    beta: np.ndarray,
-    upper: np.ndarray,
-    s: np.ndarray,
-    xi: np.ndarray,
-    db: np.ndarray,
-    ds: np.ndarray,
-    dxi: np.ndarray,
-    step: float,
-    start: int,
-    stop: int,
-) -> float: ...
-def advance(
-    caps: np.ndarray,
-    beta: np.ndarray,
-    upper: np.ndarray,
-    s: np.ndarray,
-    xi: np.ndarray,
-    db: np.ndarray,
-    ds: np.ndarray,
-    dxi: np.ndarray,
-    step: float,
-    start: int,
-    stop: int,
-) -> None: ...
+def slacks(p: Path, centring: float, change: np.ndarray, start: int, stop: int) -> tuple[float, float]: ...
+def ahead(p: Path, step: float, start: int, stop: int) -> float: ...
+def advance(p: Path, step: float, start: int, stop: int) -> None: ...

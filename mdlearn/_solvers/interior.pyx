@@ -83,21 +83,30 @@ def along(
     return slope, 0.5 * curvature / width
 
 
-cdef int alike(const double[:, ::1] caps, const double[:, ::1] values) except -1:
-    if values.shape[0] != caps.shape[0] or values.shape[1] != caps.shape[1]:
+cdef class Path:
+    """Multipliers and slacks of an interior point and their changes, all (T, m).
+
+    Parameters
+    ----------
+    caps, softness : boxes and conjugate weights; beta, upper : multipliers and what they are below their caps;
+    s, xi : slacks of the lower and the upper bound; db, ds, dxi : changes of beta, s and xi.
+    """
+
+    cdef const double[:, ::1] caps, softness
+    cdef double[:, ::1] beta, upper, s, xi, db, ds, dxi
+
+    def __init__(self, caps, softness, beta, upper, s, xi, db, ds, dxi):
+        for values in (softness, beta, upper, s, xi, db, ds, dxi):
+            if values.shape != caps.shape:
+                raise ValueError("values of all terms and rows differ in shape")
+        self.caps, self.softness, self.beta, self.upper, self.s, self.xi = caps, softness, beta, upper, s, xi
+        self.db, self.ds, self.dxi = db, ds, dxi
+
+
+cdef int alike(Path p, const double[:, ::1] values, Py_ssize_t start, Py_ssize_t stop) except -1:
+    if values.shape[0] != p.caps.shape[0] or values.shape[1] != p.caps.shape[1]:
         raise ValueError("values of all terms and rows differ in shape")
-    return 0
-
-
-cdef int paths(
-    const double[:, ::1] caps, const double[:, ::1] beta, const double[:, ::1] upper, const double[:, ::1] s,
-    const double[:, ::1] xi, Py_ssize_t start, Py_ssize_t stop,
-) except -1:
-    alike(caps, beta)
-    alike(caps, upper)
-    alike(caps, s)
-    alike(caps, xi)
-    if not 0 <= start <= stop <= caps.shape[1]:
+    if not 0 <= start <= stop <= values.shape[1]:
         raise ValueError("no such rows")
     return 0
 
@@ -106,31 +115,25 @@ cdef inline double over(double a, double b) noexcept nogil:
     return a / b if b != 0.0 else a * INFINITY
 
 
-def weigh(
-    const double[:, ::1] caps, const double[:, ::1] softness, const double[:, ::1] beta, const double[:, ::1] upper,
-    const double[:, ::1] s, const double[:, ::1] xi, double[:, ::1] d, double[::1] weight,
-    Py_ssize_t start, Py_ssize_t stop,
-):
+def weigh(Path p, double[:, ::1] d, double[::1] weight, Py_ssize_t start, Py_ssize_t stop):
     """d = 1 / (s / beta + softness + xi / upper), weight = sum_t d; returns the complementarity sum and max d."""
     cdef Py_ssize_t i, t
     cdef double stiffness, total, gap = 0.0, largest = 0.0
-    paths(caps, beta, upper, s, xi, start, stop)
-    alike(caps, softness)
-    alike(caps, d)
-    if weight.shape[0] != caps.shape[1]:
+    alike(p, d, start, stop)
+    if weight.shape[0] != p.caps.shape[1]:
         raise ValueError("weight and caps differ in length")
     with nogil:
         for i in range(start, stop):
             total = 0.0
-            for t in range(caps.shape[0]):
+            for t in range(p.caps.shape[0]):
                 d[t, i] = 0.0
-                if not caps[t, i] > 0.0:
+                if not p.caps[t, i] > 0.0:
                     continue
-                stiffness = over(s[t, i], beta[t, i]) + softness[t, i]
-                gap += beta[t, i] * s[t, i]
-                if caps[t, i] < INFINITY:
-                    stiffness += over(xi[t, i], upper[t, i])
-                    gap += upper[t, i] * xi[t, i]
+                stiffness = over(p.s[t, i], p.beta[t, i]) + p.softness[t, i]
+                gap += p.beta[t, i] * p.s[t, i]
+                if p.caps[t, i] < INFINITY:
+                    stiffness += over(p.xi[t, i], p.upper[t, i])
+                    gap += p.upper[t, i] * p.xi[t, i]
                 d[t, i] = over(1.0, stiffness)
                 total += d[t, i]
             weight[i] = total
@@ -140,9 +143,7 @@ def weigh(
 
 
 def forces(
-    const double[:, :] kinks, const double[::1] sides, const double[:, ::1] caps, const double[:, ::1] softness,
-    const double[::1] z, const double[:, ::1] beta, const double[:, ::1] upper,
-    const double[:, ::1] db, const double[:, ::1] ds, const double[:, ::1] dxi, double centring,
+    Path p, const double[:, :] kinks, const double[::1] sides, const double[::1] z, double centring,
     const double[:, ::1] d, double[:, ::1] h, double[::1] force, Py_ssize_t start, Py_ssize_t stop,
 ):
     """Right-hand sides of a step: h of every entry, force = sum_t side d h.
@@ -152,43 +153,37 @@ def forces(
     """
     cdef Py_ssize_t i, t
     cdef double own, total
-    check(kinks, sides, caps, z, start, stop)
-    paths(caps, beta, upper, db, ds, start, stop)
-    alike(caps, dxi)
-    alike(caps, softness)
-    alike(caps, d)
-    alike(caps, h)
-    if force.shape[0] != caps.shape[1]:
+    check(kinks, sides, p.caps, z, start, stop)
+    alike(p, d, start, stop)
+    alike(p, h, start, stop)
+    if force.shape[0] != p.caps.shape[1]:
         raise ValueError("force and caps differ in length")
     with nogil:
         for i in range(start, stop):
             total = 0.0
-            for t in range(caps.shape[0]):
+            for t in range(p.caps.shape[0]):
                 h[t, i] = 0.0
-                if not caps[t, i] > 0.0:
+                if not p.caps[t, i] > 0.0:
                     continue
-                own = over(centring - db[t, i] * ds[t, i], beta[t, i])
-                own -= sides[t] * (z[i] - kinks[t, i]) + softness[t, i] * beta[t, i]
-                if caps[t, i] < INFINITY:
-                    own -= over(centring + db[t, i] * dxi[t, i], upper[t, i])
+                own = over(centring - p.db[t, i] * p.ds[t, i], p.beta[t, i])
+                own -= sides[t] * (z[i] - kinks[t, i]) + p.softness[t, i] * p.beta[t, i]
+                if p.caps[t, i] < INFINITY:
+                    own -= over(centring + p.db[t, i] * p.dxi[t, i], p.upper[t, i])
                 h[t, i] = own
                 total += sides[t] * d[t, i] * own
             force[i] = total
 
 
-def slacks(
-    const double[:, ::1] caps, const double[:, ::1] beta, const double[:, ::1] upper, const double[:, ::1] s,
-    const double[:, ::1] xi, double centring, const double[:, ::1] change,
-    double[:, ::1] db, double[:, ::1] ds, double[:, ::1] dxi, Py_ssize_t start, Py_ssize_t stop,
-):
+def slacks(Path p, double centring, const double[:, ::1] change, Py_ssize_t start, Py_ssize_t stop):
     """Put `change` in the place of db, with the changes of the slacks that belong to it.
 
     Returns the inverse of the longest step that leaves everything positive, and the largest change of a multiplier.
     """
+    cdef const double[:, ::1] caps = p.caps
+    cdef double[:, ::1] beta = p.beta, upper = p.upper, s = p.s, xi = p.xi, db = p.db, ds = p.ds, dxi = p.dxi
     cdef Py_ssize_t i, t
     cdef double new, worst = 0.0, largest = 0.0
-    paths(caps, beta, upper, s, xi, start, stop)
-    paths(caps, change, db, ds, dxi, start, stop)
+    alike(p, change, start, stop)
     with nogil:
         for t in range(caps.shape[0]):
             for i in range(start, stop):
@@ -213,16 +208,13 @@ def slacks(
     return worst, largest
 
 
-def ahead(
-    const double[:, ::1] caps, const double[:, ::1] beta, const double[:, ::1] upper, const double[:, ::1] s,
-    const double[:, ::1] xi, const double[:, ::1] db, const double[:, ::1] ds, const double[:, ::1] dxi, double step,
-    Py_ssize_t start, Py_ssize_t stop,
-):
+def ahead(Path p, double step, Py_ssize_t start, Py_ssize_t stop):
     """Complementarity sum after a step."""
+    cdef const double[:, ::1] caps = p.caps
+    cdef double[:, ::1] beta = p.beta, upper = p.upper, s = p.s, xi = p.xi, db = p.db, ds = p.ds, dxi = p.dxi
     cdef Py_ssize_t i, t
     cdef double gap = 0.0
-    paths(caps, beta, upper, s, xi, start, stop)
-    paths(caps, db, ds, dxi, xi, start, stop)
+    alike(p, beta, start, stop)
     with nogil:
         for t in range(caps.shape[0]):
             for i in range(start, stop):
@@ -233,15 +225,12 @@ def ahead(
     return gap
 
 
-def advance(
-    const double[:, ::1] caps, double[:, ::1] beta, double[:, ::1] upper, double[:, ::1] s, double[:, ::1] xi,
-    const double[:, ::1] db, const double[:, ::1] ds, const double[:, ::1] dxi, double step,
-    Py_ssize_t start, Py_ssize_t stop,
-):
+def advance(Path p, double step, Py_ssize_t start, Py_ssize_t stop):
     """Take a step, in place."""
+    cdef const double[:, ::1] caps = p.caps
+    cdef double[:, ::1] beta = p.beta, upper = p.upper, s = p.s, xi = p.xi, db = p.db, ds = p.ds, dxi = p.dxi
     cdef Py_ssize_t i, t
-    paths(caps, beta, upper, s, xi, start, stop)
-    paths(caps, db, ds, dxi, xi, start, stop)
+    alike(p, beta, start, stop)
     with nogil:
         for t in range(caps.shape[0]):
             for i in range(start, stop):

@@ -32,12 +32,15 @@ def whole(call, *args):
     return call(*args, 0, 20), call(*args, 20, M)
 
 
+def path(g, **others):
+    names = ("caps", "softness", "beta", "upper", "s", "xi", "db", "ds", "dxi")
+    return kernel.Path(*({**g, **others}[name] for name in names))
+
+
 def test_weights_of_a_step(arrays):
     g = arrays
     d, weight = np.full((2, M), np.nan), np.full(M, np.nan)
-    first, last = whole(
-        kernel.weigh, g["caps"], g["softness"], g["beta"], g["upper"], g["s"], g["xi"], d, weight
-    )  # fmt: skip
+    first, last = whole(kernel.weigh, path(g), d, weight)
     stiffness = g["s"] / g["beta"] + g["softness"] + np.where(g["boxed"], g["xi"] / g["upper"], 0.0)
     expected = np.where(g["used"], 1 / stiffness, 0.0)
     np.testing.assert_allclose(d, expected, rtol=1e-14)
@@ -46,16 +49,13 @@ def test_weights_of_a_step(arrays):
     assert first[0] + last[0] == pytest.approx(gap, rel=1e-13)
     assert max(first[1], last[1]) == pytest.approx(expected.sum(axis=0).max(), rel=1e-14)
     g["s"][:, 3], g["caps"][:, 3] = np.nan, 1.0
-    assert np.isinf(kernel.weigh(g["caps"], g["softness"], g["beta"], g["upper"], g["s"], g["xi"], d, weight, 0, M)[1])
+    assert np.isinf(kernel.weigh(path(g), d, weight, 0, M)[1])
 
 
 def test_right_hand_side_of_a_step(arrays):
     g, centring = arrays, 0.07
     d, h, force = np.abs(arrays["change"]), np.empty((2, M)), np.empty(M)
-    whole(
-        kernel.forces, g["kinks"], g["sides"], g["caps"], g["softness"], g["z"], g["beta"], g["upper"],
-        g["db"], g["ds"], g["dxi"], centring, d, h, force,
-    )  # fmt: skip
+    whole(kernel.forces, path(g), g["kinks"], g["sides"], g["z"], centring, d, h, force)
     a = g["sides"][:, None] * (g["z"] - g["kinks"])
     xi = np.where(g["boxed"], g["xi"], 0.0)
     c1 = centring - g["beta"] * g["s"] - g["db"] * g["ds"]
@@ -75,10 +75,7 @@ def test_slacks_and_the_longest_step(arrays):
     ratios = [-g["change"] / g["beta"], -ds / g["s"]]
     longest = max(r[g["used"]].max() for r in ratios)
     longest = max(longest, *(r[g["boxed"]].max() for r in (g["change"] / g["upper"], -dxi / g["xi"])))
-    first, last = whole(
-        kernel.slacks, g["caps"], g["beta"], g["upper"], g["s"], g["xi"], centring, g["change"], g["db"], g["ds"],
-        g["dxi"],
-    )  # fmt: skip
+    first, last = whole(kernel.slacks, path(g), centring, g["change"])
     assert max(first[0], last[0]) == pytest.approx(longest, rel=1e-13)
     assert max(first[1], last[1]) == np.abs(g["change"][g["used"]]).max()
     np.testing.assert_array_equal(g["db"][g["used"]], g["change"][g["used"]])
@@ -88,9 +85,10 @@ def test_slacks_and_the_longest_step(arrays):
 
 def test_a_step_and_its_complementarity(arrays):
     g, step = arrays, 0.01
-    values, changes = [g[n].copy() for n in ("beta", "upper", "s", "xi")], [g[n] for n in ("db", "ds", "dxi")]
-    gap = sum(whole(kernel.ahead, g["caps"], *values, *changes, step))
-    whole(kernel.advance, g["caps"], *values, *changes, step)
+    values = [g[n].copy() for n in ("beta", "upper", "s", "xi")]
+    moved = path(g, **dict(zip(("beta", "upper", "s", "xi"), values)))
+    gap = sum(whole(kernel.ahead, moved, step))
+    whole(kernel.advance, moved, step)
     used, boxed = g["used"], g["boxed"]
     for value, name, change, where in zip(
         values, ("beta", "upper", "s", "xi"), (g["db"], -g["db"], g["ds"], g["dxi"]), (used, boxed, used, boxed)
@@ -120,13 +118,8 @@ def test_slopes_along_a_line(arrays):
 @pytest.mark.parametrize("name", ["weigh", "ahead", "advance"])
 def test_arrays_that_do_not_fit_are_refused(arrays, name):
     g = arrays
-    short = g["beta"][:, :-1].copy()
-    if name == "weigh":
-        args = (g["caps"], g["softness"], short, g["upper"], g["s"], g["xi"], g["ds"], np.empty(M))
-    else:
-        args = (g["caps"], short, g["upper"], g["s"], g["xi"], g["db"], g["ds"], g["dxi"], 0.5)
     with pytest.raises(ValueError, match="differ"):
-        getattr(kernel, name)(*args, 0, M)
+        path(g, beta=g["beta"][:, :-1].copy())
+    args = (g["ds"].copy(), np.empty(M)) if name == "weigh" else (0.5,)
     with pytest.raises(ValueError, match="rows"):
-        fit = [g["beta"] if arg is short else arg for arg in args]
-        getattr(kernel, name)(*fit, 0, M + 1)
+        getattr(kernel, name)(path(g), *args, 0, M + 1)

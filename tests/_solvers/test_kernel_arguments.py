@@ -61,8 +61,7 @@ def filled(kind=np.float64, index=np.int32):
     return {"data": one(2 * M).astype(kind), "indices": indices, "indptr": np.arange(0, 2 * M + 1, 2, dtype=index)}
 
 
-PATH = {name: one(T, M) for name in ("caps", "beta", "upper", "s", "xi")}
-CHANGE = {name: one(T, M) for name in ("db", "ds", "dxi")}
+PATH = {name: one(T, M) for name in ("caps", "softness", "beta", "upper", "s", "xi", "db", "ds", "dxi")}
 BLOCKS = {"starts": np.array([0, 4, 4, M]), "places": np.array([0, 16, 16, 41])}
 TERMS = {"signs": np.ones((M, K), dtype=np.int8), "counts": one(M, K), "terms": one(T, K, 5)}
 PAIRS = {"F": one(M, K), "codes": integers(M, K), "share": one(M)}
@@ -117,6 +116,16 @@ def moving(function):
     return call
 
 
+def along_path(function):
+    """A call with a path of the interior point engine."""
+
+    def call(**given):
+        path = interior.Path(*(given.pop(name) for name in PATH))
+        function(path, **given)
+
+    return call
+
+
 def walk(y, offset, terms, u, total):
     return sgd.Problem(y, offset, terms, 0.1, 0.1, 0.01, 1.0), sgd.Walk(0.1, 3, u, total)
 
@@ -165,13 +174,13 @@ CASES = {
                                               "weight": one(M),
                                               **PIECE}),
     "interior.along": (interior.along, {**HINGES, "change": one(M), "step": 0.5, "width": 0.5, **PIECE}),
-    "interior.weigh": (interior.weigh, {**PATH, "softness": one(T, M), "d": one(T, M), "weight": one(M), **PIECE}),
-    "interior.forces": (interior.forces, {**HINGES, "softness": one(T, M), "beta": one(T, M), "upper": one(T, M),
-                                          **CHANGE,
-                                          "centring": 0.1, "d": one(T, M), "h": one(T, M), "force": one(M), **PIECE}),
-    "interior.slacks": (interior.slacks, {**PATH, "centring": 0.1, "change": one(T, M), **CHANGE, **PIECE}),
-    "interior.ahead": (interior.ahead, {**PATH, **CHANGE, "step": 0.5, **PIECE}),
-    "interior.advance": (interior.advance, {**PATH, **CHANGE, "step": 0.5, **PIECE}),
+    "interior.weigh": (along_path(interior.weigh), {**PATH, "d": one(T, M), "weight": one(M), **PIECE}),
+    "interior.forces": (along_path(interior.forces), {**PATH, "kinks": one(T, M), "sides": np.ones(T), "z": one(M),
+                                                      "centring": 0.1, "d": one(T, M), "h": one(T, M),
+                                                      "force": one(M), **PIECE}),
+    "interior.slacks": (along_path(interior.slacks), {**PATH, "centring": 0.1, "change": one(T, M), **PIECE}),
+    "interior.ahead": (along_path(interior.ahead), {**PATH, "step": 0.5, **PIECE}),
+    "interior.advance": (along_path(interior.advance), {**PATH, "step": 0.5, **PIECE}),
     "lloyd.assign": (lloyd.assign, {"X": one(M, D), "centers": one(K, D), "rows": integers(M, M), "products": one(M, K),
                                     "halves": one(K), "unit": 1.0, "margin": 1e-9, "counts": one(M), "upper": one(M),
                                     "lower": one(M), "labels": integers(M, K), "sums": one(K, D)}),

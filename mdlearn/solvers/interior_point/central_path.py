@@ -11,8 +11,6 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.choice import STIFF_LOSS
 
-Changes = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of multipliers, of slacks, of slacks of the upper bounds."""
 ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""
 LONG_STEP_ENTRIES = 1 << 20
@@ -86,25 +84,27 @@ class CentralPath:
 
     def step(self) -> Generator[None, None, None]:
         """One predictor-corrector step; sets `alive` to False when numbers overflow."""
-        state, arrays = self.state, (self.caps, self.beta, self.upper, self.s, self.xi)
+        state = self.state
+        self.beta = self.beta.copy()  # the last ones are in a report
+        changes = (np.zeros_like(self.beta) for _ in range(3))
+        path = kernel.Path(self.caps, state.column.softness, self.beta, self.upper, self.s, self.xi, *changes)
         d, weight = np.empty_like(self.beta), np.empty_like(self.z)
         largest, gap = 0.0, 0.0
         for rows in self.ranges:
-            more, most = kernel.weigh(*arrays[:1], state.column.softness, *arrays[1:], d, weight, *rows)
+            more, most = kernel.weigh(path, d, weight, *rows)
             gap, largest = gap + more, max(largest, most)
         if not np.isfinite(largest):
             self.alive = False
             return
         yield from state.system.factor(weight)
         rw, mu = state.residual(self.element, self.beta), gap / self.count
-        changes = np.zeros_like(self.beta), np.zeros_like(self.beta), np.zeros_like(self.beta)
-        worst = self._direction(rw, d, changes, 0.0)[1]
+        worst = self._direction(path, rw, d, 0.0)[1]
         if self.long:
             yield
         length = min(1.0, 1.0 / worst) if worst > 0 else 1.0
-        aim = sum(kernel.ahead(*arrays, *changes, length, *rows) for rows in self.ranges)
+        aim = sum(kernel.ahead(path, length, *rows) for rows in self.ranges)
         centring = (aim / self.count / mu) ** 3 * mu if mu > 0 else 0.0
-        (dw, change), worst, largest = self._direction(rw, d, changes, centring)
+        (dw, change), worst, largest = self._direction(path, rw, d, centring)
         if not (np.isfinite(dw).all() and np.isfinite(largest)):
             self.alive = False
             return
@@ -112,14 +112,18 @@ class CentralPath:
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
         self.alive = largest < RUNAWAY_MULTIPLIER
-        self._advance(dw, change, changes, length)
+        self.element = self.element + length * dw
+        # Where rounding will show, margins are computed anew.
+        self.z = state.margins(self.element) if self.refinements else self.z + length * change
+        for rows in self.ranges:
+            kernel.advance(path, length, *rows)
         if self.long:
             yield
 
     def _direction(
-        self, rw: np.ndarray, d: np.ndarray, changes: Changes, centring: float
+        self, path: kernel.Path, rw: np.ndarray, d: np.ndarray, centring: float
     ) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
-        """Solve for a step; `changes` hold the predictor's (or zeros), then this one's.
+        """Solve for a step; changes in `path` are the predictor's (or zeros), then this one's.
 
         Returns the change of the element with that of its margins, the inverse of the longest step that leaves
         multipliers and slacks positive, and the largest change of a multiplier.
@@ -127,10 +131,7 @@ class CentralPath:
         state, column, system = self.state, self.state.column, self.state.system
         h, force = np.empty_like(d), np.empty_like(self.z)
         for rows in self.ranges:
-            kernel.forces(
-                self.kinks, column.sides, self.caps, column.softness, self.z, self.beta, self.upper, *changes, centring,
-                d, h, force, *rows,
-            )  # fmt: skip
+            kernel.forces(path, self.kinks, column.sides, self.z, centring, d, h, force, *rows)
         dw = system.solve(system.adjoint(column.y * force) - rw)
         change = state.margins(dw)
         sides = column.sides[:, None]
@@ -145,14 +146,6 @@ class CentralPath:
             dw, change, db = dw + more, change + turn, db + d * (second - sides * turn)
         worst = largest = 0.0
         for rows in self.ranges:
-            found = kernel.slacks(self.caps, self.beta, self.upper, self.s, self.xi, centring, db, *changes, *rows)
+            found = kernel.slacks(path, centring, db, *rows)
             worst, largest = max(worst, found[0]), max(largest, found[1])
         return (dw, change), worst, largest
-
-    def _advance(self, dw: np.ndarray, change: np.ndarray, changes: Changes, length: float) -> None:
-        self.element = self.element + length * dw
-        # Where rounding will show, margins are computed anew.
-        self.z = self.state.margins(self.element) if self.refinements else self.z + length * change
-        self.beta = self.beta.copy()  # the last ones are in a report
-        for rows in self.ranges:
-            kernel.advance(self.caps, self.beta, self.upper, self.s, self.xi, *changes, length, *rows)
