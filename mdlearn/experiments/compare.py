@@ -7,8 +7,8 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
 from mdlearn.output_files import Output
 from mdlearn.plugins.manager import find, registry
+from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.scores import accuracy, auc, f1_macro
 
 
@@ -47,10 +48,11 @@ def main(given: argparse.Namespace) -> int:
         partial(evaluate, name, path, objective, settings) for name, path in sets.items() for objective in objectives
     ]
     try:
-        with _results(work, given.jobs) as results, _progress(len(work)) as advance:
+        shown = int(sys.stderr.isatty())
+        with closing(_results(work, given.jobs)) as results, ProgressBar(shown, "compare", len(work)) as bar:
             for cell in results:
                 found.cells.append(cell)
-                advance(f"{cell.data} {cell.objective}")
+                bar.advance(note=f"{cell.data} {cell.objective}")
     finally:
         text = WRITERS[given.format](found)
         if out is None:
@@ -153,39 +155,14 @@ def _warned(model: Model, warning: warnings.WarningMessage) -> str:
     return f"{warning.category.__name__}: {text}"
 
 
-@contextmanager
-def _results(work: Sequence[Callable[[], Cell]], jobs: int) -> Iterator[Iterator[Cell]]:
+def _results(work: Sequence[Callable[[], Cell]], jobs: int) -> Generator[Cell, None, None]:
     """The results in the order of the work; with several jobs from processes of their own, ended when we leave."""
     if jobs == 1:
-        yield (one() for one in work)
+        yield from map(_call, work)
         return
     with worker_pool(jobs) as pool:
-        yield pool.imap(_call, work)
+        yield from pool.imap(_call, work)
 
 
 def _call(one: Callable[[], Cell]) -> Cell:
     return one()
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on standard error where that is a terminal and tqdm is installed; else nothing."""
-    bar: Any = None
-    if sys.stderr.isatty():
-        try:
-            from tqdm import tqdm
-
-            bar = tqdm(total=total, unit="fit", file=sys.stderr, leave=False)
-        except ImportError:
-            pass
-
-    def advance(what: str) -> None:
-        if bar is not None:
-            bar.set_postfix_str(what, refresh=False)
-            bar.update()
-
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.close()
