@@ -19,11 +19,10 @@ import mdlearn._solvers as package
 from mdlearn._solvers import (
     apg,
     blocks,
+    bounded_quadratic,
     cd,
     centred,
     csr,
-    faces,
-    greedy,
     hinges,
     interior,
     lloyd,
@@ -70,7 +69,7 @@ RANGE = {"first": 0, "last": M}
 HINGES = {"kinks": one(T, M), "sides": np.ones(T), "caps": one(T, M), "z": one(M)}
 QUADRATIC = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
              "high": one(M), "u": np.zeros(M), "e": one(M), "work": one(4, M)}  # fmt: skip
-FACE = {"R": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
+FACE = {"H": np.eye(M) + one(M, M), "border": one(M), "omega": 0.5, "soft": one(M), "low": np.zeros(M),
         "high": one(M), "u": np.zeros(M), "e": one(M), "index": integers(M, M), "work": one(2, M)}  # fmt: skip
 FIXED = {"y": np.ones(M), "counts": one(M), "terms": one(3, T)}
 COLUMN = {"y": np.ones(M), "sides": np.ones(T), "kinks": one(T, M), "caps": one(T, M), "softness": one(T, M),
@@ -99,15 +98,15 @@ def sweep_blocks(F, place, blocks, couplings, order, **state):
 
 
 def steps(function):
-    return lambda **box: function(greedy.Box(**box), 30, 1e-12)
+    return lambda **box: function(bounded_quadratic.Box(**box), 30, 1e-12)
 
 
 def moving(function):
     """A call with a face on which all rows move."""
 
     def call(A=None, sides=None, solved=None, **face):
-        given = faces.Face(**face)
-        assert faces.rows(given) == M
+        given = bounded_quadratic.Face(**face)
+        assert bounded_quadratic.rows(given) == M
         if A is not None:
             function(given, A, sides, 0.0)
         elif solved is not None:
@@ -160,14 +159,14 @@ CASES = {
     "csr.dot": (csr.dot, {**filled(), "w": one(D), "out": one(M), **RANGE}),
     "csr.adjoint": (csr.adjoint, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
     "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
-    "faces.rows": (moving(faces.rows), FACE),
-    "faces.system": (moving(faces.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
-    "faces.step": (moving(faces.step), {**FACE, "solved": one(2, M)}),
-    "greedy.doubles": (steps(greedy.doubles), QUADRATIC),
-    "greedy.pairs": (steps(greedy.pairs), QUADRATIC),
-    "greedy.gather": (greedy.gather, {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3,
-                                      D) + 2, "out": one(4, 3),
-                                      "start": 0, "stop": 4}),
+    "bounded_quadratic.rows": (moving(bounded_quadratic.rows), FACE),
+    "bounded_quadratic.system": (moving(bounded_quadratic.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
+    "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),
+    "bounded_quadratic.doubles": (steps(bounded_quadratic.doubles), QUADRATIC),
+    "bounded_quadratic.pairs": (steps(bounded_quadratic.pairs), QUADRATIC),
+    "bounded_quadratic.gather": (bounded_quadratic.gather,
+                                 {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
+                                  "out": one(4, 3), "start": 0, "stop": 4}),
     "hinges.along": (hinges.along, {"z": one(M), "dz": one(M), "counts": one(M), "offset": one(M), "terms": one(3, T),
                                     "t": 0.5}),
     "interior.smoothed": (interior.smoothed, {**HINGES, "width": 0.5, "beta": one(T, M), "force": one(M),

@@ -63,9 +63,12 @@ def python(*arguments):
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
 
 
+COMPILED = "mdlearn._solvers.bounded_quadratic"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module", ["mdlearn.cli", "numpy", "pickle", "mdlearn.commands.fitting", "scipy.linalg", "mdlearn._solvers.faces"]
+    "module", ["mdlearn.cli", "numpy", "pickle", "mdlearn.commands.fitting", "scipy.linalg", COMPILED]
 )
 def test_while_a_module_is_imported(module, place):
     done = python("-c", SWALLOWED_IN_AN_IMPORT, module, *FIT)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 
 import numpy as np
 
-import mdlearn._solvers.greedy as kernels
+import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.rows import blank, steps
 from mdlearn.forms.margin import Column

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-import mdlearn._solvers.greedy as kernels
+import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point

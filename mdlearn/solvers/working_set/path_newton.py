@@ -11,7 +11,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import lapack
 
-import mdlearn._solvers.faces as kernels
+import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.warm_start import Start
 from mdlearn.solvers.common.warm_start import guesses, margins
 from mdlearn.solvers.dual_hessian.hessian import BRIEF, PlainGram, SharedGram

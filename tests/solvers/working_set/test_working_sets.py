@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn._solvers import greedy
+from mdlearn._solvers import bounded_quadratic as greedy
 from mdlearn.data.features.gram import symmetric
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.spaces import KernelFeatures

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdlearn._solvers import faces
+from mdlearn._solvers import bounded_quadratic as faces
 
 
 def quadratic(seed=0, m=30, soft=0.0):

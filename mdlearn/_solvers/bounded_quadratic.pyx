@@ -1,8 +1,9 @@
-"""Greedy ascent on a small dense quadratic with bounds: two coordinates at a time, free or such that the sum is kept.
+"""A dense quadratic with bounds: greedy ascent, two coordinates at a time, and Newton steps on its faces.
 
     maximise  e0'u - 1/2 u'(H + omega border border' + diag(soft)) u,   low <= u <= high   [, sum u fixed]
 
-The gradient e is kept up to date, so that the best coordinate is known: few updates, each of one row of H.
+The gradient e is kept up to date, so that the best coordinate is known: few updates, each of one row of H. A face is
+the rows that move; its system is LAPACK's, and every step ends where the value is highest along it.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -11,29 +12,27 @@ cdef double TINY = 1e-10  # least curvature of the second coordinate, of its own
 cdef double ROUNDING = 1e-14  # gradient of the second coordinate, of the first one's, that is rounding
 
 
-cdef class Box:
-    """Everything that the loops read and write.
+cdef class _Quadratic:
+    """What both kinds of steps read and write.
 
     Parameters
     ----------
     H : (n, n) symmetric; border : (n,); omega : factor of the border; soft : (n,) >= 0; low, high : (n,) bounds;
-    u : (n,) within them, written to; e : (n,) the gradient, written to; work : (4, n) of the loops' own.
+    u : (n,) within them, written to; e : (n,) the gradient, written to.
     """
 
     cdef const double[:, ::1] H
     cdef const double[::1] border, soft, low, high
     cdef double omega
-    cdef double[::1] u, e, weight, up, down, length
-    cdef public double violation
+    cdef double[::1] u, e
 
     def __init__(
         self, const double[:, ::1] H, const double[::1] border, double omega, const double[::1] soft,
-        const double[::1] low, const double[::1] high, double[::1] u, double[::1] e, double[:, ::1] work,
+        const double[::1] low, const double[::1] high, double[::1] u, double[::1] e,
     ):
-        cdef Py_ssize_t k, n = H.shape[0]
-        cdef double h
-        if H.shape[1] != n or work.shape[0] != 4 or work.shape[1] != n or n == 0:
-            raise ValueError("a quadratic needs a square matrix, with four rows of work as long as its own")
+        cdef Py_ssize_t n = H.shape[0]
+        if H.shape[1] != n or n == 0:
+            raise ValueError("a quadratic needs a square matrix")
         if border.shape[0] != n or soft.shape[0] != n or low.shape[0] != n or high.shape[0] != n:
             raise ValueError("the vectors of a quadratic need one entry per row")
         if u.shape[0] != n or e.shape[0] != n:
@@ -41,10 +40,25 @@ cdef class Box:
         self.H, self.border, self.omega, self.soft, self.low, self.high, self.u, self.e = (
             H, border, omega, soft, low, high, u, e
         )
+
+
+cdef class Box(_Quadratic):
+    """A quadratic for greedy steps; work : (4, n) of their own."""
+
+    cdef double[::1] weight, up, down, length
+    cdef public double violation
+
+    def __init__(self, H, border, omega, soft, low, high, u, e, double[:, ::1] work):
+        cdef Py_ssize_t k, n
+        cdef double h
+        super().__init__(H, border, omega, soft, low, high, u, e)
+        n = self.u.shape[0]
+        if work.shape[0] != 4 or work.shape[1] != n:
+            raise ValueError("greedy steps on a quadratic need four rows of work as long as its own")
         self.weight, self.up, self.down, self.length = work[0], work[1], work[2], work[3]
         self.violation = INFINITY
         for k in range(n):
-            h = H[k, k] + omega * border[k] * border[k] + soft[k]
+            h = self.H[k, k] + self.omega * self.border[k] * self.border[k] + self.soft[k]
             # A row of length zero has a fixed margin: its multiplier belongs at the bound that e points to.
             self.length[k] = h
             self.weight[k] = 1.0 / h if h > 0.0 else 1e300
@@ -217,3 +231,122 @@ def gather(
             row = &H[rows[a], 0]
             for b in range(n):
                 out[a, b] = row[columns[b]]
+
+
+cdef class Face(_Quadratic):
+    """A quadratic for Newton steps; index : (n,) and work : (2, n) of their own."""
+
+    cdef double[::1] moved, change
+    cdef long long[::1] index
+    cdef readonly double worst
+    cdef readonly Py_ssize_t free, entering
+
+    def __init__(self, H, border, omega, soft, low, high, u, e, long long[::1] index, double[:, ::1] work):
+        super().__init__(H, border, omega, soft, low, high, u, e)
+        cdef Py_ssize_t n = self.u.shape[0]
+        if work.shape[0] != 2 or work.shape[1] != n or index.shape[0] != n:
+            raise ValueError("Newton steps on a quadratic need an index and two rows of work as long as its own")
+        self.index, self.moved, self.change = index, work[0], work[1]
+        self.worst, self.free, self.entering = INFINITY, 0, 0
+
+
+cdef Py_ssize_t chosen(Face p) noexcept nogil:
+    cdef Py_ssize_t k, n = 0
+    cdef double violation
+    cdef bint inside
+    p.worst, p.free, p.entering = 0.0, 0, 0
+    for k in range(p.u.shape[0]):
+        inside = p.low[k] < p.u[k] < p.high[k]
+        violation = max(p.e[k] if p.u[k] < p.high[k] else 0.0, -p.e[k] if p.u[k] > p.low[k] else 0.0)
+        p.worst = max(p.worst, violation)
+        p.free += inside
+        if inside or violation > 0.0:
+            p.index[n] = k
+            n += 1
+    p.entering = n - p.free
+    return n
+
+
+cdef void fill(Face p, double[:, ::1] A, double[:, ::1] sides, double trace) noexcept nogil:
+    cdef Py_ssize_t a, b, n = A.shape[0]
+    cdef double largest = 0.0
+    cdef const double* row
+    for a in range(n):
+        row = &p.H[p.index[a], 0]
+        for b in range(a + 1):
+            A[a, b] = row[p.index[b]]
+        sides[0, a], sides[1, a] = p.e[p.index[a]], p.border[p.index[a]]
+        largest = max(largest, A[a, a])
+    for a in range(n):
+        A[a, a] += p.soft[p.index[a]] + trace * largest
+
+
+cdef bint along(Face p, const double[:, ::1] solved) noexcept nogil:
+    cdef Py_ssize_t a, k, n = solved.shape[1], m = p.u.shape[0]
+    cdef double by = 0.0, across = 0.0, length, total = 0.0, slope = 0.0, bend = 0.0, d
+    cdef const double* row
+    for a in range(n):
+        k = p.index[a]
+        by += p.border[k] * solved[0, a]
+        across += p.border[k] * solved[1, a]
+    # The border is a matrix of rank one beside the factor.
+    length = p.omega * by / (1.0 + p.omega * across)
+    p.change[:] = 0.0
+    for a in range(n):
+        k = p.index[a]
+        d = p.u[k] + solved[0, a] - length * solved[1, a]
+        d = min(max(d, p.low[k]), p.high[k]) - p.u[k]
+        p.moved[a] = d
+        total += p.border[k] * d
+        slope += p.e[k] * d
+        if d != 0.0:
+            row = &p.H[k, 0]
+            for k in range(m):
+                p.change[k] += d * row[k]
+    for k in range(m):
+        p.change[k] += p.omega * total * p.border[k]
+    for a in range(n):
+        k = p.index[a]
+        p.change[k] += p.soft[k] * p.moved[a]
+        bend += p.change[k] * p.moved[a]
+    if not slope > 0.0:
+        return False
+    length = 1.0 if slope >= bend else slope / bend
+    for k in range(m):
+        p.e[k] -= length * p.change[k]
+    for a in range(n):
+        k = p.index[a]
+        p.u[k] = min(max(p.u[k] + length * p.moved[a], p.low[k]), p.high[k])
+    return True
+
+
+def rows(Face face):
+    """Number of rows that a step moves: those inside their boxes (`free`) and those at a bound that want to leave it
+    (`entering`). `worst` is the largest gradient that points inside.
+    """
+    cdef Py_ssize_t n
+    with nogil:
+        n = chosen(face)
+    return n
+
+
+def system(Face face, double[:, ::1] A, double[:, ::1] sides, double trace):
+    """Lower triangle of the quadratic of the rows that `rows` has found, and what is on the right: gradient and border.
+
+    The border itself is left out of A; `trace` of the largest entry is added to the diagonal.
+    """
+    cdef Py_ssize_t n = face.free + face.entering
+    if A.shape[0] != n or A.shape[1] != n or sides.shape[0] != 2 or sides.shape[1] != n:
+        raise ValueError("the system of a step needs a square matrix and two right sides, a row per row that moves")
+    with nogil:
+        fill(face, A, sides, trace)
+
+
+def step(Face face, const double[:, ::1] solved):
+    """Go as far along a step as the value rises, given the solutions of `system`; say whether it rises at all."""
+    cdef bint gains
+    if solved.shape[0] != 2 or solved.shape[1] != face.free + face.entering:
+        raise ValueError("a step needs both solutions, an entry per row that moves")
+    with nogil:
+        gains = along(face, solved)
+    return gains
