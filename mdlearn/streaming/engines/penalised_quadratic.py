@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
-from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
+from mdlearn.forms.composite import Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, lengths
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
@@ -55,10 +56,10 @@ class QuadraticModel(Composite):
         sizes = lengths(self.G) + lengths(HD)
         return CompositeEvaluation(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
 
-    def rounding(self, W: np.ndarray) -> np.ndarray:
-        """Slopes of rows at W that rounding explains, shape (n,); its products are no part of a step."""
+    def measured(self, W: np.ndarray) -> CompositeEvaluation:
+        """The look at W with all that its slopes are made of: products are no part of the sizes at a step."""
         terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
-        return np.asarray(ROUNDING_OF_SLOPES * (self.sizes + lengths(self.G) + lengths(terms)))
+        return replace(self.at(W), sizes=self.sizes + lengths(self.G) + lengths(terms))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
@@ -74,6 +75,10 @@ class QuadraticModel(Composite):
         """The largest eigenvalue."""
         return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
 
+    def lighter(self, share: float) -> QuadraticModel:
+        """The same problem with a share of the penalty."""
+        return QuadraticModel(self.H, self.G, self.W, share * self.beta, self.sizes)
+
     def product(self, look: CompositeEvaluation) -> Product | None:
         """Times H."""
         return self._times
@@ -81,11 +86,6 @@ class QuadraticModel(Composite):
     def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """A part of H itself."""
         return self.H[column][np.ix_(rows, rows)]
-
-    def share_of(self, G: np.ndarray) -> np.ndarray:
-        """beta_i / |G_i| of every row, 1 where that is larger or G_i is 0."""
-        size = lengths(G)
-        return np.minimum(np.divide(self.beta, size, out=np.ones_like(size), where=size > 0), 1.0)
 
     def scale(self) -> np.ndarray:
         """Factors of the rows of V that make the diagonals of H about 1, shape (n,): steps are then of one length."""
@@ -130,35 +130,15 @@ def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
     """
     V = yield from minimised(model)
     look = model.at(V)
-    r = look.gradient * np.maximum(1.0 - model.share_of(look.gradient), 0.0)[:, None]
+    r = model.prox(look.gradient, 1.0)
     value = look.value - float((look.gradient * V).sum())
     spent = 0.0
     for H, own in zip(model.H, r.T, strict=True):
         if own.any():
             values, U = np.linalg.eigh(H)
             if not values[0] > own.shape[0] * np.finfo(float).eps * values[-1]:
-                return (yield from _mixed(model, look))
+                anchor = yield from minimised(model.lighter(LIGHTER))
+                return Composite.bound(model, model.measured(V), model.measured(anchor))[0]
             spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
         yield
     return value + float((r * V).sum()) - spent
-
-
-def _mixed(model: QuadraticModel, look: CompositeEvaluation) -> Generator[None, None, float]:
-    """The tangent at a look, less steep than the penalty everywhere by a share of that at another point."""
-    lighter = QuadraticModel(model.H, model.G, model.W, LIGHTER * model.beta, model.sizes)
-    other = model.at((yield from minimised(lighter)))
-    bare = model.beta == 0
-    for one in (look, other):
-        if (lengths(one.gradient) > model.rounding(one.W))[bare].any():
-            return -math.inf
-    steep, less = lengths(look.gradient)[~bare], lengths(other.gradient)[~bare]
-    over = steep > model.beta[~bare]
-    excess, fall = (steep - model.beta[~bare])[over], (steep - less)[over]
-    if not (fall > 0).all():
-        return -math.inf
-    share = min(1.0, float((excess / fall).max(initial=0.0)) * (1.0 + 1e-9))
-    G = (1.0 - share) * look.gradient + share * other.gradient
-    if (lengths(G)[~bare] > model.beta[~bare] * (1.0 + 1e-15)).any():
-        return -math.inf
-    tangents = [one.value - float((one.gradient * one.W).sum()) for one in (look, other)]
-    return (1.0 - share) * tangents[0] + share * tangents[1]
