@@ -7,7 +7,7 @@ block.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from mdlearn.files.delimited import Reader
 from mdlearn.files.layout import Columns
 from mdlearn.files.packed import blocks, opened
 from mdlearn.files.svmlight import read_svmlight, with_columns
-from mdlearn.files.tables import Frame, Pieces
+from mdlearn.files.tables import Frame
 
 ROWS = 100_000
-Source = Callable[[], Iterator[tuple[Any, ...]]]
+Item = TypeVar("Item")
 
 __all__ = ["of_arrays", "of_csv", "of_parquet", "of_svmlight"]
 
@@ -130,7 +130,10 @@ def of_csv(
                 raise ValueError(f"{path} has no columns beside labels and weights; features are needed")
             names = None if layout.names is None else tuple(layout.names[i] for i in order)
             last = [] if counted is None else [counted]
-            for A, codes in _gathered(reader.parts(Columns([*order, *last], label), dtype), step):
+            for parts in _gathered(
+                reader.parts(Columns([*order, *last], label), dtype), step, lambda part: len(part[0])
+            ):
+                A, codes = map(np.concatenate, zip(*parts, strict=True))
                 X = A[:, : len(order)]
                 y = reader.labels.values(codes, False)
                 yield (X if names is None else Frame(X, names), y, *([] if counted is None else [A[:, -1]]))
@@ -181,8 +184,8 @@ def of_svmlight(
 
     def tables(based: bool | None) -> Iterator[Any]:
         with opened(path) as file:
-            for pieces in _pieces(blocks(file, path), step):
-                yield read_svmlight(path, pieces, based, dtype)
+            for pieces in _gathered(blocks(file, path), step, _rows_within):
+                yield read_svmlight(path, iter(pieces), based, dtype)
 
     def look() -> None:
         if None in known.values():
@@ -270,27 +273,20 @@ def _count(rows: Any) -> int:
     return int(check_number(rows, "rows", low=1, integer=True))
 
 
-def _gathered(parts: Iterator[tuple[np.ndarray, Any]], n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Parts joined until they have n rows or more."""
-    held: list[tuple[np.ndarray, Any]] = []
-    for part in parts:
-        held.append(part)
-        if sum(A.shape[0] for A, _ in held) >= n:
-            yield np.concatenate([A for A, _ in held]), np.concatenate([codes for _, codes in held])
-            held = []
-    if held:
-        yield np.concatenate([A for A, _ in held]), np.concatenate([codes for _, codes in held])
-
-
-def _pieces(pieces: Pieces, n: int) -> Iterator[Pieces]:
-    """Pieces of lines in groups of n rows or more; lines without a row stay with those before them."""
-    held: list[tuple[int, list[bytes]]] = []
+def _gathered(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Items in groups of n rows or more; those without a row stay with those before them."""
+    held: list[Item] = []
     count = 0
-    for number, lines in pieces:
-        held.append((number, lines))
-        count += sum(1 for line in lines if line.strip() and not line.lstrip().startswith(b"#"))
+    for item in items:
+        held.append(item)
+        count += size(item)
         if count >= n:
-            yield iter(held)
+            yield held
             held, count = [], 0
     if count:
-        yield iter(held)
+        yield held
+
+
+def _rows_within(piece: tuple[int, list[bytes]]) -> int:
+    """Rows in a piece of lines, comments and empty lines left out."""
+    return sum(1 for line in piece[1] if line.strip() and not line.lstrip().startswith(b"#"))
