@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,6 +29,7 @@ from mdlearn.model.build import StoredCoefficients, build_model, held_values, us
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
+from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
@@ -207,7 +207,7 @@ class CheckedCall:
         if how is None:
             return kernel
         work = approximated(kernel, how, n, data.X, data.counts, self.call.seed)
-        made: Kernel = _finish(work, self.call.limits.deadline)
+        made: Kernel = finished(work, self.call.limits.late)
         return made
 
     def complete(self, task: Objective) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class CheckedCall:
 
         names = call.bias, call.multiclass, call.seed
         turns = Turns(self.pieces, task, filled, kernel, *names, handed, level)
-        form = _finish(turns.make(0), limits.deadline)
+        form = finished(turns.make(0), limits.late)
         starts = None if handed.starts is None else _begun(task, handed.starts)
         outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
@@ -295,14 +295,3 @@ class Builder:
 def _begun(task: Objective, starts: Starts) -> Starts:
     """Starts as the objective's forms need them."""
     return lambda form, first, n: [task.begun(given, form) for given in starts(form, first, n)]
-
-
-def _finish(work: Generator[None, Any, Any], deadline: float) -> Any:
-    """Run work to its end, with Ctrl-C possible at every step; it is told when the time is up."""
-    late = None
-    while True:
-        try:
-            work.send(late)
-        except StopIteration as done:
-            return done.value
-        late = time.perf_counter() >= deadline

@@ -23,6 +23,7 @@ from mdlearn.forms.progress import State, settled
 from mdlearn.forms.proof import Certificate, Solution, combine
 from mdlearn.forms.warm_start import Start
 from mdlearn.numerics.eigh_time import eigh_seconds
+from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]
@@ -217,7 +218,7 @@ class Driver(Run):
                     zero = later.at_zero(size[1])
                     equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
                 one = equal[size]
-            found.append(one or _finished(works[j]))
+            found.append(one or finished(works[j]))
         return found
 
     def _alone(self, make: Generator[None, Any, Form], j: int) -> Work:
@@ -331,16 +332,6 @@ class Driver(Run):
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, rng), RELIEF_STEPS)
-
-
-def _finished(work: Work) -> _Solved:
-    """What a work comes to that nobody waits for any more."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            solved: _Solved = done.value
-            return solved
 
 
 def _made(form: Form) -> Generator[None, Any, Form]:

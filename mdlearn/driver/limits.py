@@ -37,6 +37,10 @@ class Limits:
         """Whether the fit is one that nobody has time for: a point of a path after the one that was stopped."""
         return self.deadline == -np.inf
 
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() >= self.deadline
+
     def ended(self) -> Limits:
         """Those of the fits that follow one that was stopped."""
         return replace(self, deadline=-np.inf)
@@ -93,7 +97,7 @@ class Run:
 
     def late(self) -> bool:
         """Look at the clock, and say whether to stop."""
-        if not self.stopped and time.perf_counter() >= self.limits.deadline:
+        if not self.stopped and self.limits.late():
             self.stopped = OUT_OF_TIME
         return bool(self.stopped)
 

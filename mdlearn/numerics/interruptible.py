@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 
-def finished(work: Generator[Any, Any, Any]) -> Any:
-    """What interruptible work returns, done at once."""
+def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = None) -> Any:
+    """What interruptible work returns, done at once; between its pieces it is told what `look` returns."""
+    told = None
     while True:
         try:
-            next(work)
+            work.send(told)
         except StopIteration as done:
             return done.value
+        told = None if look is None else look()

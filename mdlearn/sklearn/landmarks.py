@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.arrays import check_rows, only
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.params import FLOATS, seed
 
@@ -135,7 +134,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         params = task.complete(task.resolve(data.total), data)
         # The generator of the first problem of a fit: the same points as there.
         rng = np.random.default_rng([seed(self.random_state), 0, 1])
-        self._map = _done(task.place(data, params, rng)).straight
+        self._map = finished(task.place(data, params, rng)).straight
         return self
 
     def _choices(self) -> dict[str, Any]:
@@ -195,13 +194,3 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @property
     def _n_features_out(self) -> int:
         return self._map.width
-
-
-def _done(work: Generator[None, Any, LandmarkMap]) -> LandmarkMap:
-    """Run a choice of points to its end."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            found: LandmarkMap = done.value
-            return found

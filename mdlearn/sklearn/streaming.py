@@ -23,6 +23,7 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
+from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, instance_with
 from mdlearn.sklearn.params import FLOATS, seed
@@ -199,13 +200,7 @@ class Streaming:
             data.X, data.codes, data.counts * (total / data.total), data.classes, data.rows, data.n_given, None
         )
         params, kernel = task.complete(task.resolve(total), whole), Kernel("linear")
-        work = task.features(whole, kernel, params, np.random.default_rng(0))
-        while True:
-            try:
-                next(work)
-            except StopIteration as done:
-                features = done.value
-                break
+        features = finished(task.features(whole, kernel, params, np.random.default_rng(0)))
         form = task.form(whole, features, bias, params)
         form = as_one(form) if way == "joint" else form
         plain = type(features) is LinearFeatures and features.rows is data.X

@@ -20,6 +20,7 @@ from mdlearn.driver.limits import OUT_OF_TIME, Limits, Run
 from mdlearn.forms.progress import State
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.interruptible import finished
 from mdlearn.streaming.engines.block_engine import BlockEngine
 
 LATEST_SHARE, LATEST_SECONDS = 0.05, 0.15
@@ -136,14 +137,12 @@ class Passes(Run):
 
     def finish(self, work: Generator[None, Any, Any]) -> Any:
         """Run work to its end; it is told when the time is up."""
-        late = None
-        while True:
-            try:
-                work.send(late)
-            except StopIteration as done:
-                return done.value
+
+        def look() -> bool:
             self.progress.beat()
-            late = time.perf_counter() >= self.limits.deadline
+            return self.limits.late()
+
+        return finished(work, look)
 
     def needed(self, work: Generator[None, Any, Any]) -> Any:
         """Result of a pass without which there is no model."""

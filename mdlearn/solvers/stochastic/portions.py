@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.stochastic.task import StochasticTask, Stream, Track, calibrate
 
 DIVERGED_NORM = 1e200
@@ -53,12 +54,8 @@ def begin(
     """
     task, n = StochasticTask(form, column), form.features.n_rows
     eta0 = options["eta0"]
-    work = calibrate(task, Stream(column.counts, rng), n, max(n, steps) * options["epochs"])
-    while eta0 is None:
-        try:
-            next(work)
-        except StopIteration as done:
-            eta0 = done.value
+    if eta0 is None:
+        eta0 = finished(calibrate(task, Stream(column.counts, rng), n, max(n, steps) * options["epochs"]))
     zeros = np.zeros(form.features.width + 1)
     return Descent(zeros, zeros, eta0, t0, untried=options["eta0"] is None)
 
