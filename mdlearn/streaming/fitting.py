@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.progress import settled
-from mdlearn.forms.proof import Certificate, combine
+from mdlearn.forms.proof import combine
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
@@ -71,17 +71,32 @@ def fit_blocks(
 
 
 def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
-    """The passes of the engine, and the model of what they find."""
+    """The passes of the engine, and the model of what they find: coefficients, for nothing is known of single rows."""
+    call, form, summary = begun.call, begun.form, begun.summary
     engine = _engine(stochastic, begun, passes)
-    certificates, W = passes.run(engine, begun.summary)
+    parts, W = passes.run(engine, summary)
+    title, worst = f"solver {passes.solver!r} over row blocks", max(parts, key=lambda one: one.gap)
+    published, exact = stochastic is not None and not passes.stopped, summary.dtype == np.float64
+    shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
     reason = "asked for, over row blocks"
     if stochastic is None:
-        reason = f"{'proximal steps, ' if begun.form.penalty > 0 else ''}sums over row blocks"
-    title, worst = f"solver {passes.solver!r} over row blocks", max(certificates, key=lambda one: one.gap)
-    published, exact = stochastic is not None and not passes.stopped, begun.summary.dtype == np.float64
-    shortfall = passes.shortfall(title, worst, published, exact, passes.stopped)
-    scales = [(begun.form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
-    return _model(begun, passes, certificates, W, scales, reason), [] if shortfall is None else [shortfall]
+        reason = f"{'proximal steps, ' if form.penalty > 0 else ''}sums over row blocks"
+    scales = [(form.unit * engine.zero(t)[0], False) for t in range(len(engine.groups))]
+    model = model_without_rows(
+        begun.task.name,
+        begun.params,
+        (call.bias, call.multiclass, begun.task.probabilities),
+        (passes.solver, reason),
+        (passes.done, settled(passes.history, parts, scales)),
+        combine(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
+        summary.classes,
+        W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))]),
+        summary.dtype,
+        summary.names,
+        begun.kernel,
+        summary.mapping,
+    )
+    return model, [] if shortfall is None else [shortfall]
 
 
 def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
@@ -137,30 +152,3 @@ def _head(
     asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}
     asked |= {"random_state": call.seed, "kernel": call.kernel, "solver": solver, "solver_options": call.options}
     return {"objective": task.name, **task.given, **given, "class_weight": repr(weights), **asked}
-
-
-def _model(
-    begun: StreamedProblem,
-    passes: Passes,
-    parts: list[Certificate],
-    W: np.ndarray,
-    scales: list[tuple[float, bool]],
-    reason: str,
-) -> Model:
-    """A model of coefficients; nothing is known of single rows."""
-    call, form, summary = begun.call, begun.form, begun.summary
-    W = W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))])
-    return model_without_rows(
-        begun.task.name,
-        begun.params,
-        (call.bias, call.multiclass, begun.task.probabilities),
-        (passes.solver, reason),
-        (passes.done, settled(passes.history, parts, scales)),
-        combine(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
-        summary.classes,
-        W,
-        summary.dtype,
-        summary.names,
-        begun.kernel,
-        summary.mapping,
-    )
