@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.data.rows.rows import SPAN_ENTRIES, steps
-from mdlearn.numerics import cholesky
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.interior_point.central_path import CentralPath
-from mdlearn.solvers.systems.weighted_gram import Work
-from mdlearn.streaming.sums.margins import StreamedColumn
+from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.weighted_gram import RunningSum
+from mdlearn.streaming.sums.margins import StreamedForm
 from mdlearn.streaming.sums.passes import Near
 
 MOST_STEPS = 100
@@ -22,57 +24,17 @@ COMPLEMENTARITY_END = 1e-13
 STALL_STEPS = 12
 
 
-class NearSystem:
-    """Rows in memory under any quadratic: what `mdlearn.solvers.interior_point.central_path` asks of a system.
-
-    Parameters
-    ----------
-    X : ndarray of shape (N, n)
-    Q : ndarray of shape (n, n)
-    """
-
-    def __init__(self, X: np.ndarray, Q: np.ndarray) -> None:
-        self.X, self.Q, self.size = X, Q, Q.shape[0]
-
-    def decision(self, element: np.ndarray) -> np.ndarray:
-        """X element."""
-        return self.X @ element
-
-    def adjoint(self, v: np.ndarray) -> np.ndarray:
-        """X' v."""
-        return v @ self.X
-
-    def quadratic(self, element: np.ndarray) -> np.ndarray:
-        """Q times an element."""
-        return self.Q @ element
-
-    def factor(self, D: np.ndarray) -> Work:
-        """Factor Q + X' D X."""
-        M, root = self.Q.copy(), np.sqrt(D)
-        for rows in steps(self.X.shape[0], SPAN_ENTRIES // self.size):
-            S = self.X[rows] * root[rows, None]
-            M += S.T @ S
-        yield
-        if not M[-1, -1] > 0:
-            M[-1, -1] = 1.0  # nothing holds the intercept: it stays
-        self.L = yield from cholesky.cholesky_shifted(M)
-
-    def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """Solve with the last factor."""
-        return cholesky.finite(cholesky.solve(self.L, rhs))
-
-
 class NearRows(PrimalDual):
     """A column over near rows; `fixed` is what all others add to the gradient: it is Q element - fixed - X' alpha."""
 
-    typical_kink = 1.0
-
-    def __init__(self, one: StreamedColumn, near: Near, Q: np.ndarray, fixed: np.ndarray) -> None:
-        column = replace(one.column, y=near.y, counts=near.counts)
-        super().__init__(None, column, NearSystem(near.X, Q))  # type: ignore[arg-type]  # neither a form nor features
+    def __init__(self, form: StreamedForm, j: int, near: Near, Q: np.ndarray, fixed: np.ndarray) -> None:
+        column = replace(form.columns[j].column, y=near.y, counts=near.counts)
+        features = LinearFeatures(DenseRows(near.X[:, : form.width]))
+        rows = MarginForm(features, (column,), form.bias, form.ridge)
+        system = RowSystem(rows, column)
+        system.sum = RunningSum(features.rows, system.bias, Q, None)  # the variance is that of all rows
+        super().__init__(rows, column, system)
         self.fixed = fixed
-        lengths = np.square(near.X).sum(axis=1)
-        self.typical_multiplier = 1.0 / max(float(lengths.mean()), 1e-300) if lengths.shape[0] else 1.0
 
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Gradient of the Lagrangian of all rows."""

@@ -276,7 +276,7 @@ class BlockNewton(StepEngine):
         Q = sums["spread"]
         Q[np.diag_indices_from(Q)] += self.R
         fixed = sums["element"] + one.column.mean * one.centre
-        found, beta = yield from minimise(NearRows(one, near, Q, fixed), w, float(state.h[j]))
+        found, beta = yield from minimise(NearRows(self.form, j, near, Q, fixed), w, float(state.h[j]))
         alpha = near.y * (one.column.sides @ beta)
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
         bound, part = (
