@@ -23,7 +23,7 @@ class LSSVM(Objective):
     Parameters
     ----------
     C : float, default 1
-        Weight of the summed squared loss, >= 0.
+        Weight of half the summed squared loss, >= 0.
     """
 
     name: ClassVar[str] = "lssvm"
@@ -47,11 +47,11 @@ class LSLDM(Objective):
     Parameters
     ----------
     C : float, default 1
-        Weight of the summed squared loss, >= 0.
+        Weight of half the summed squared loss, >= 0.
     lambda1 : float, default 1
         Weight of the margin mean, >= 0.
     lambda2 : float, default 1
-        Weight of the margin variance, >= 0.
+        Weight of half the margin variance, >= 0.
     """
 
     name: ClassVar[str] = "lsldm"

@@ -35,7 +35,7 @@ class LSVM(Objective):
     Parameters
     ----------
     nu : float, default 1
-        Weight of the summed squared hinge loss, > 0; `C` is another name of it.
+        Weight of half the summed squared hinge loss, > 0; `C` is another name of it.
     reduced : int or array of int, optional
         The reduced machine: the columns k(x, z_j) of some training rows z_j take the place of x in the linear problem,
         and |w| is the length of their coefficients. A number r draws that many of the distinct rows at random; an

@@ -35,7 +35,7 @@ class MDLM(Objective):
     lambda2 : float, default 0.125
         Weight of the margin mean, >= 0.
     beta : float, default 0
-        Weight of the penalty, >= 0.
+        Weight of the penalty (L1 for two classes), >= 0.
     ridge : float, default 1e-6
         Weight of half the squared norm, >= 0; 0 in the paper.
     """

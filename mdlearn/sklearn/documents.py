@@ -1,10 +1,11 @@
-"""What all estimators say alike: shared parameters and attributes, put into their docstrings."""
+"""Classes of estimators, with docstrings put together from those of objectives and from what all have alike."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
-from typing import Any, TypeVar
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T", bound=type)
 
@@ -81,22 +82,25 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (d,)
     Column names, where X was a data frame with string ones.
 """
+WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 
 
-def described(made: T) -> T:
-    """Fill the docstring of an estimator, and list its own parameters first in the signature, its bases' after them.
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def estimator(made: T) -> T:
+    """Make a class a keyword-only dataclass, with its own parameters first in the signature, and fill its docstring.
 
-    ``%(shared)s`` and ``%(attributes)s`` in the docstring stand for what all estimators have alike.
+    ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them
+    and does not document them itself; ``%(shared)s`` and ``%(attributes)s`` for what all classifiers have alike.
     """
-    cls: Any = made
+    cls: Any = dataclass(eq=False, repr=False, kw_only=True)(made)
     bases = [vars(one).get("__dataclass_fields__", {}) for one in cls.__mro__]
     depth = {name: i for i, names in enumerate(bases) for name in names} | {"self": -1}
     signature = inspect.signature(cls.__init__)
     order = sorted(signature.parameters.values(), key=lambda p: (p.kind, depth[p.name]))
     cls.__init__.__signature__ = signature.replace(parameters=order)
     if cls.__doc__:  # there is none under python -OO
-        objective = cls._objective
-        kernel = any(field.name == "kernel" for field in fields(cls))
+        names, objective, text = {one.name for one in fields(cls)}, cls._objective, inspect.cleandoc(cls.__doc__)
+        kernel = "kernel" in names
         ways = ", ".join(f'"{way}"' for way in ("auto", *(objective.multiclass if objective else WAYS)))
         shared = (KERNEL if kernel else "") + SHARED % {
             "bias": f'"{objective.default_bias}"' if objective else '"regularized" for most',
@@ -104,8 +108,15 @@ def described(made: T) -> T:
             "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
         }
         attributes = ATTRIBUTES % {"kernel_only": " Linear kernel only." if kernel else ""}
-        cls.__doc__ = inspect.cleandoc(cls.__doc__) % {"shared": shared.rstrip(), "attributes": attributes.rstrip()}
+        given = {name for name in names if f"\n{name} : " in text}
+        own = "".join(entry for name, entry in _parameters(objective).items() if name in names - given)
+        filled = {"own": own, "shared": shared, "attributes": attributes}
+        cls.__doc__ = text % {name: part.rstrip() for name, part in filled.items()}
     return made
 
 
-WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
+def _parameters(objective: Any) -> dict[str, str]:
+    """Entries of the section Parameters in the docstring of an objective, by name."""
+    section = re.search(r"\nParameters\n-+\n(.+?\n)(\n|$)", f"{inspect.getdoc(objective)}\n", re.DOTALL)
+    entries = re.split(r"^(?=\w+ : )", section[1], flags=re.MULTILINE)[1:] if objective and section else []
+    return {entry.split(" : ")[0]: entry for entry in entries}

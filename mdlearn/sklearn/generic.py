@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mdlearn.plugins.manager import find
 from mdlearn.sklearn.base import KernelClassifier
-from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.documents import estimator
 from mdlearn.sklearn.params import entries
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MarginClassifier(KernelClassifier):
     """Classifier of any objective of classes, plugins' ones too.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -16,10 +15,11 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflowing
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
+from mdlearn.sklearn.documents import estimator
 from mdlearn.sklearn.params import FLOATS, seed
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Projections of rows on landmarks, in the block of each row's cluster.
 
@@ -29,27 +29,9 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     Parameters
     ----------
-    n_landmarks : int, optional
-        Number L of landmarks, at most the number of distinct rows; default min(d, number of distinct rows), or as many
-        as `landmarks` has.
-    landmark_selection : {"random", "pca", "kmeans"} or callable, default "random"
-        Distinct rows at random, leading principal directions, centres of k-means, or f(X, L, seed) -> array (L, d).
-    landmarks : array-like of shape (L, d), optional
-        Default: found by `landmark_selection`.
-    projection : {"dot", "rbf"} or callable, default "dot"
-        mu(x, l) = x . l or exp(-|x - l|^2 / sigma), or f(A, B) -> array of shape (n, L).
-    sigma : float, optional
-        Width of "rbf", > 0, in squared units of X; default d.
+    %(own)s
     n_clusters : int, optional
         Number K of clusters; default 1, or as many as `centers` has.
-    clustering : {"kmeans"} or callable, default "kmeans"
-        Weighted k-means, or f(X, K, seed) -> array (K, d).
-    centers : array-like of shape (K, d), optional
-        Centres of the clusters; default: found by `clustering`.
-    membership : {"hard", "soft"}, default "hard"
-        "soft": a row belongs to its 4 nearest clusters, with weights that add up to 1.
-    n_restarts : int, default 1
-        Runs of k-means, of which the best counts.
     sparse_output : bool, default False
         Return CSR matrices: with many clusters nearly everything is zero.
     random_state : int, RandomState instance or None, default None
@@ -95,6 +77,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_restarts: int = 1
     sparse_output: bool = False
     random_state: Any = None
+    _objective: ClassVar[type[L3SVM]] = L3SVM
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

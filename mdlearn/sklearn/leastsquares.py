@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.uldm import ULDM
 from mdlearn.sklearn.base import KernelClassifier
-from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.documents import estimator
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class ULDMClassifier(KernelClassifier):
     """Unconstrained large margin distribution machine: margin mean and variance, and the length of coefficients.
 
@@ -21,18 +19,7 @@ class ULDMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1e-4
-        Weight of half the squared coefficients, >= 0; 0 needs a matrix that is not singular.
-    lambda0 : float, default 1
-        Weight of half the margin variance, >= 0.
-    basis : {"auto", "all", "euclidean", "cholesky"} or array of int, default "auto"
-        Rows whose kernel columns make f: all, those that an incomplete Cholesky factorisation chooses, or rows of these
-        numbers; "euclidean" takes the columns of X. "auto" is "euclidean" for a linear kernel with fewer columns than
-        distinct rows, else "all".
-    basis_tol : float, default 1e-6
-        Where "cholesky" ends: squared distance of a row from the span of the basis, relative to the largest k(x, x).
-    c_scaling : {None, "max_diag"}, default None
-        "max_diag" multiplies C by the largest variance of a basis column.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -68,8 +55,7 @@ class ULDMClassifier(KernelClassifier):
         return self._fitted.basis_indices_
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LSSVMClassifier(KernelClassifier):
     """Least squares support vector machine: every margin is drawn to 1.
 
@@ -77,8 +63,7 @@ class LSSVMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1
-        Weight of half the summed squared loss, >= 0.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -100,8 +85,7 @@ class LSSVMClassifier(KernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LSSVM
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LSLDMClassifier(KernelClassifier):
     """Least squares large margin distribution machine: the squared loss with margin mean and variance.
 
@@ -110,12 +94,7 @@ class LSLDMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1
-        Weight of half the summed squared loss, >= 0.
-    lambda1 : float, default 1
-        Weight of the margin mean, >= 0.
-    lambda2 : float, default 1
-        Weight of half the margin variance, >= 0.
+    %(own)s
     %(shared)s
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +9,10 @@ import numpy as np
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.base import KernelClassifier
-from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.documents import estimator
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class L3SVMClassifier(KernelClassifier):
     """Local linear SVMs in a landmark space, one per cluster.
 
@@ -23,34 +21,7 @@ class L3SVMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 100
-        Weight of the mean loss, >= 0.
-    n_clusters : int, optional
-        Number K of clusters; default 10 (fewer where there are fewer distinct rows), or as many as `centers` has.
-    n_landmarks : int, optional
-        Number L of landmarks; default min(d, number of distinct rows), or as many as `landmarks` has.
-    centers : array-like of shape (K, d), optional
-        Centres of the clusters; default: found by `clustering`.
-    landmarks : array-like of shape (L, d), optional
-        Default: found by `landmark_selection`.
-    clustering : {"kmeans"} or callable, default "kmeans"
-        Weighted k-means, or f(X, K, seed) -> centres.
-    landmark_selection : {"random", "pca", "kmeans"} or callable, default "random"
-        Distinct rows at random, principal directions, centres of k-means, or f(X, L, seed) -> landmarks.
-    projection : {"dot", "rbf"} or callable, default "dot"
-        mu(x, l) = x . l or exp(-|x - l|^2 / sigma), or f(A, B) -> array of shape (n, L).
-    sigma : float, optional
-        Width of "rbf", > 0, in squared units of X; default d.
-    loss : {"hinge", "squared_hinge"}, default "hinge"
-        The paper's loss, or that of the authors' code.
-    smoothness : float, default 0
-        rho >= 0, which pulls the coefficients of close clusters together.
-    membership : {"hard", "soft"}, default "hard"
-        "soft": a row belongs to its 4 nearest clusters.
-    n_levels : int, default 1
-        Fits one after the other: landmarks of the next are the support vectors of the last.
-    n_restarts : int, default 1
-        Runs of k-means, of which the best counts.
+    %(own)s
     %(shared)s
 
     Attributes

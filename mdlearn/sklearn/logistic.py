@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mdlearn.objectives.base import Objective
@@ -10,11 +9,10 @@ from mdlearn.objectives.logistic import L2LR, MLR
 from mdlearn.objectives.mdlm import MDLM
 from mdlearn.objectives.mmlr import MMLR
 from mdlearn.sklearn.base import CertifiedClassifier
-from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.documents import estimator
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MDLMClassifier(CertifiedClassifier):
     """Margin distribution logistic machine, sparse with beta > 0.
 
@@ -23,16 +21,7 @@ class MDLMClassifier(CertifiedClassifier):
 
     Parameters
     ----------
-    alpha : float, default 5
-        Sharpness of the loss, > 0.
-    lambda1 : float, default 1
-        Weight of the margin variance, >= 0.
-    lambda2 : float, default 0.125
-        Weight of the margin mean, >= 0.
-    beta : float, default 0
-        Weight of the L2,1 penalty (L1 for two classes), >= 0.
-    ridge : float, default 1e-6
-        Weight of half the squared norm, >= 0. The paper has 0, for which many data sets have no optimum.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -62,8 +51,7 @@ class MDLMClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = MDLM
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class L2LRClassifier(CertifiedClassifier):
     """Logistic regression with a squared norm.
 
@@ -71,8 +59,7 @@ class L2LRClassifier(CertifiedClassifier):
 
     Parameters
     ----------
-    lam : float, default 1e-3
-        Weight of the squared norm, >= 0, without the usual factor 1/2.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -92,8 +79,7 @@ class L2LRClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = L2LR
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MLRClassifier(CertifiedClassifier):
     """Modified logistic regression, whose loss tends to the hinge as alpha grows.
 
@@ -101,10 +87,7 @@ class MLRClassifier(CertifiedClassifier):
 
     Parameters
     ----------
-    alpha : float, default 5
-        Sharpness of the loss, > 0.
-    lam : float, default 1e-3
-        Weight of the squared norm, >= 0, without the usual factor 1/2.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -129,8 +112,7 @@ class MLRClassifier(CertifiedClassifier):
     _objective: ClassVar[type[Objective] | None] = MLR
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MMLRClassifier(CertifiedClassifier):
     """Joint logistic machine of several classes, a smooth version of Weston and Watkins' SVM.
 
@@ -138,10 +120,7 @@ class MMLRClassifier(CertifiedClassifier):
 
     Parameters
     ----------
-    alpha : float, default 5
-        Sharpness of the loss, > 0.
-    lam : float, default 1e-3
-        Weight of the squared norm, >= 0, without the usual factor 1/2.
+    %(own)s
     %(shared)s
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mdlearn.objectives.base import Objective
@@ -10,11 +9,10 @@ from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.sklearn.base import KernelClassifier
-from mdlearn.sklearn.documents import described
+from mdlearn.sklearn.documents import estimator
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LDMClassifier(KernelClassifier):
     """Large margin distribution machine: the hinge loss with margin variance and mean.
 
@@ -22,12 +20,7 @@ class LDMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1
-        Weight of the summed hinge loss, >= 0; infinity makes every margin at least 1.
-    lambda1 : float, optional
-        Weight of the margin variance, >= 0; default C m / 256, m the sum of the weights (0 where C is 0 or infinite).
-    lambda2 : float, optional
-        Weight of the margin mean, >= 0; default lambda1 / 4.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -56,8 +49,7 @@ class LDMClassifier(KernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LDM
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class SVMClassifier(KernelClassifier):
     """Support vector machine: the hinge loss.
 
@@ -65,8 +57,7 @@ class SVMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1
-        Weight of the summed hinge loss, >= 0; infinity makes every margin at least 1.
+    %(own)s
     %(shared)s
 
     Attributes
@@ -90,8 +81,7 @@ class SVMClassifier(KernelClassifier):
     _objective: ClassVar[type[Objective] | None] = SVM
 
 
-@described
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LSVMClassifier(KernelClassifier):
     """Lagrangian support vector machine: the squared hinge loss.
 
@@ -99,12 +89,9 @@ class LSVMClassifier(KernelClassifier):
 
     Parameters
     ----------
-    nu : float, optional
-        Weight of half the summed squared hinge loss, > 0. Default: 1.
+    %(own)s
     C : float, optional
         Another name of `nu`; one of the two can be given.
-    reduced : int or array of int, optional
-        The reduced machine: a number of random rows, or their numbers, whose kernel columns take the place of x.
     %(shared)s
 
     Attributes
@@ -130,8 +117,8 @@ class LSVMClassifier(KernelClassifier):
     """
 
     nu: float | None = None
-    C: float | None = None
     reduced: Any = None
+    C: float | None = None
     _objective: ClassVar[type[Objective] | None] = LSVM
 
     @property

@@ -196,9 +196,7 @@ class Streaming:
         way = ways[0] if way == "auto" else way
         if data.classes.shape[0] > 2 and way in PAIRWISE:
             raise ValueError(f"partial_fit needs one score per class, not multiclass={way!r}; give multiclass='ovr'")
-        whole = Data(
-            data.X, data.codes, data.counts * (total / data.total), data.classes, data.rows, data.n_given, None
-        )
+        whole = replace(data, counts=data.counts * (total / data.total))
         params, kernel = task.complete(task.resolve(total), whole), Kernel("linear")
         features = finished(task.features(whole, kernel, params, np.random.default_rng(0)))
         form = task.form(whole, features, bias, params)

@@ -29,7 +29,8 @@ import mdlearn.sklearn as ms
 X, y = load_iris(return_X_y=True)
 X = scale(X)
 X2, y2 = X[50:, :2], y[50:]
-NAMED = [cls for cls in vars(ms).values() if isinstance(cls, type) and getattr(cls, "_objective", None) is not None]
+CLASSIFIERS = [cls for cls in vars(ms).values() if hasattr(cls, "decision_function")]
+NAMED = [cls for cls in CLASSIFIERS if cls._objective is not None]
 KERNELS = [cls for cls in NAMED if cls._objective.kernels]
 
 
