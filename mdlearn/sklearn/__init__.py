@@ -15,12 +15,18 @@ if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6):
         f"mdlearn.sklearn needs scikit-learn >= 1.6, here is {sklearn.__version__}; pip install 'mdlearn[sklearn]'"
     )
 
-from mdlearn.sklearn.generic import MarginClassifier
+from mdlearn.sklearn.kernel_classifiers import (
+    L3SVMClassifier,
+    LDMClassifier,
+    LSLDMClassifier,
+    LSSVMClassifier,
+    LSVMClassifier,
+    MarginClassifier,
+    SVMClassifier,
+    ULDMClassifier,
+)
 from mdlearn.sklearn.landmarks import LandmarkTransformer
-from mdlearn.sklearn.leastsquares import LSLDMClassifier, LSSVMClassifier, ULDMClassifier
-from mdlearn.sklearn.local import L3SVMClassifier
-from mdlearn.sklearn.logistic import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
-from mdlearn.sklearn.machines import LDMClassifier, LSVMClassifier, SVMClassifier
+from mdlearn.sklearn.linear_classifiers import L2LRClassifier, MDLMClassifier, MLRClassifier, MMLRClassifier
 from mdlearn.sklearn.reports import EstimatorConvergenceWarning
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Classifiers with logistic losses: linear, with probabilities."""
+"""Classifiers of logistic losses, without kernels and with probabilities."""
 
 from __future__ import annotations
 

@@ -1,0 +1,357 @@
+"""Classifiers of objectives that take kernels: hinges, squares, landmarks, and any objective by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.objectives.base import Objective
+from mdlearn.objectives.l3svm import L3SVM
+from mdlearn.objectives.ldm import LDM
+from mdlearn.objectives.leastsquares import LSLDM, LSSVM
+from mdlearn.objectives.lsvm import LSVM
+from mdlearn.objectives.svm import SVM
+from mdlearn.objectives.uldm import ULDM
+from mdlearn.plugins.manager import find
+from mdlearn.sklearn.base import KernelClassifier
+from mdlearn.sklearn.documents import estimator
+from mdlearn.sklearn.params import entries
+
+
+@estimator
+class LDMClassifier(KernelClassifier):
+    """Large margin distribution machine: the hinge loss with margin variance and mean.
+
+    ``1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)``, z the margins y f(x).
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014, eq. (5).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import LDMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LDMClassifier(kernel="rbf", C=10).fit(X, y)
+    >>> bool(clf.certificate_.gap <= 1e-10)
+    True
+    >>> clf.predict(X[[0, 75, 149]])
+    array([0, 1, 2])
+    """
+
+    C: float = 1.0
+    lambda1: float | None = None
+    lambda2: float | None = None
+    _objective: ClassVar[type[Objective] | None] = LDM
+
+
+@estimator
+class SVMClassifier(KernelClassifier):
+    """Support vector machine: the hinge loss.
+
+    ``1/2 |w|^2 + C sum max(0, 1 - z)``, z the margins y f(x).
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    Three weights of 2 equal three rows given twice.
+
+    >>> import numpy as np
+    >>> from mdlearn.sklearn import SVMClassifier
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [4.0]]), [0, 0, 1, 1]
+    >>> once = SVMClassifier().fit(X, y, sample_weight=[2, 2, 2, 1])
+    >>> twice = SVMClassifier().fit(X[[0, 0, 1, 1, 2, 2, 3]], [0, 0, 0, 0, 1, 1, 1])
+    >>> bool(np.allclose(once.coef_, twice.coef_))
+    True
+    """
+
+    C: float = 1.0
+    _objective: ClassVar[type[Objective] | None] = SVM
+
+
+@estimator
+class LSVMClassifier(KernelClassifier):
+    """Lagrangian support vector machine: the squared hinge loss.
+
+    ``1/2 |w|^2 + nu/2 sum max(0, 1 - z)^2``, z the margins y f(x).
+
+    Parameters
+    ----------
+    %(own)s
+    C : float, optional
+        Another name of `nu`; one of the two can be given.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+    basis_indices_ : ndarray of intp, or tuple of these
+        With `reduced`: the training rows whose kernel columns were used (of each pair of classes).
+
+    References
+    ----------
+    O. L. Mangasarian and D. R. Musicant, "Lagrangian support vector machines", JMLR 1, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from mdlearn.sklearn import LSVMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = make_pipeline(StandardScaler(), LSVMClassifier(nu=0.1)).fit(X, y)
+    >>> bool(clf.score(X, y) > 0.97)
+    True
+    """
+
+    nu: float | None = None
+    reduced: Any = None
+    C: float | None = None
+    _objective: ClassVar[type[Objective] | None] = LSVM
+
+    @property
+    def basis_indices_(self) -> Any:
+        """Training rows whose kernel columns were used; there with `reduced`."""
+        return self._fitted.basis_indices_
+
+
+@estimator
+class ULDMClassifier(KernelClassifier):
+    """Unconstrained large margin distribution machine: margin mean and variance, and the length of coefficients.
+
+    ``C/2 |beta|^2 - mean(z) + lambda0/2 Var(z)``, z the margins y f(x), f(x) = sum_j beta_j k(x, z_j) + b.
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+    basis_indices_ : ndarray of intp, or tuple of these
+        Training rows that make the basis (of each pair of classes), unless that is "euclidean".
+
+    References
+    ----------
+    S. Abe, "Unconstrained large margin distribution machines", Pattern Recognition Letters 98, 2017, eq. (34)-(35).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import ULDMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = ULDMClassifier(kernel="rbf", basis="cholesky").fit(X, y)
+    >>> clf.decision_function(X[:2]).shape
+    (2, 3)
+    """
+
+    C: float = 1e-4
+    lambda0: float = 1.0
+    basis: Any = "auto"
+    basis_tol: float = 1e-6
+    c_scaling: str | None = None
+    _objective: ClassVar[type[Objective] | None] = ULDM
+
+    @property
+    def basis_indices_(self) -> Any:
+        """Training rows that make the basis; not with "euclidean"."""
+        return self._fitted.basis_indices_
+
+
+@estimator
+class LSSVMClassifier(KernelClassifier):
+    """Least squares support vector machine: every margin is drawn to 1.
+
+    ``1/2 |w|^2 + C/2 sum (1 - z)^2``, z the margins y f(x).
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mdlearn.sklearn import LSSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(LSSVMClassifier(kernel="rbf"), {"C": [1, 10], "gamma": [0.1, 1.0]}, cv=3).fit(X, y)
+    >>> bool(search.best_score_ > 0.9)
+    True
+    """
+
+    C: float = 1.0
+    _objective: ClassVar[type[Objective] | None] = LSSVM
+
+
+@estimator
+class LSLDMClassifier(KernelClassifier):
+    """Least squares large margin distribution machine: the squared loss with margin mean and variance.
+
+    ``1/2 |w|^2 - lambda1 mean(z) + lambda2/2 Var(z) + C/2 sum (1 - z)^2``, z the margins y f(x). The roles of lambda1
+    and lambda2 are Abe's, opposite to those of `LDMClassifier`.
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    References
+    ----------
+    S. Abe, "Unconstrained large margin distribution machines", Pattern Recognition Letters 98, 2017, eq. (16)-(18).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mdlearn.sklearn import LSLDMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LSLDMClassifier(lambda2=10).fit(X, y).certificate_.converged
+    True
+    """
+
+    C: float = 1.0
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    _objective: ClassVar[type[Objective] | None] = LSLDM
+
+
+@estimator
+class L3SVMClassifier(KernelClassifier):
+    """Local linear SVMs in a landmark space, one per cluster.
+
+    ``1/2 |theta|^2 + C/m sum max(0, 1 - z)``, z the margins y f(x), f(x) = theta_k . mu(x) + b for x in cluster k,
+    where mu(x) are the projections of x on landmarks. A kernel is one on the landmark space.
+
+    Parameters
+    ----------
+    %(own)s
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+    centers_ : ndarray of shape (K, d)
+        Centres of the clusters.
+    landmarks_ : ndarray of shape (L, d)
+        Landmarks.
+    folded_coef_ : ndarray of shape (p, K, d)
+        Coefficients of x itself in every cluster ("dot" and linear kernel only). `coef_` has shape (p, K, L).
+
+    References
+    ----------
+    V. Zantedeschi, R. Emonet and M. Sebban, "L3-SVMs: landmarks-based linear local support vector machines", 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from mdlearn.sklearn import L3SVMClassifier
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> clf = L3SVMClassifier(n_clusters=8).fit(X, y)
+    >>> clf.coef_.shape
+    (1, 8, 2)
+    """
+
+    C: float = 100.0
+    n_clusters: int | None = None
+    n_landmarks: int | None = None
+    centers: Any = None
+    landmarks: Any = None
+    clustering: Any = "kmeans"
+    landmark_selection: Any = "random"
+    projection: Any = "dot"
+    sigma: float | None = None
+    loss: str = "hinge"
+    smoothness: float = 0.0
+    membership: str = "hard"
+    n_levels: int = 1
+    n_restarts: int = 1
+    _objective: ClassVar[type[Objective] | None] = L3SVM
+
+    @property
+    def centers_(self) -> np.ndarray:
+        """Centres of the clusters, shape (K, d)."""
+        found: np.ndarray = self._fitted.centers_
+        return found
+
+    @property
+    def landmarks_(self) -> np.ndarray:
+        """Landmarks, shape (L, d)."""
+        found: np.ndarray = self._fitted.landmarks_
+        return found
+
+    @property
+    def folded_coef_(self) -> np.ndarray:
+        """Coefficients of x itself in every cluster, shape (p, K, d)."""
+        return self._fitted.folded_coef_
+
+
+@estimator
+class MarginClassifier(KernelClassifier):
+    """Classifier of any objective of classes, plugins' ones too.
+
+    Parameters
+    ----------
+    objective : str, Objective class or instance, default "ldm"
+        See `mdlearn.list_objectives`.
+    params : mapping, optional
+        Hyper-parameters of the objective by name; searched over as ``params__NAME``.
+    %(shared)s
+
+    Attributes
+    ----------
+    %(attributes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mdlearn.sklearn import MarginClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(MarginClassifier("ww"), {"params__C": [0.1, 1.0]}, cv=3).fit(X, y)
+    >>> sorted(search.best_estimator_.params)
+    ['C']
+    """
+
+    objective: Any = field(default="ldm", kw_only=False)
+    params: Mapping[str, Any] | None = None
+
+    def _task(self) -> Any:
+        """The objective; ValueError for one of regression."""
+        found = find("objective", self.objective)
+        if found.task != "classification":
+            raise ValueError(f"MarginClassifier needs an objective of classes; {found.name!r} is one of {found.task}")
+        return found
+
+    def _own(self) -> dict[str, Any]:
+        """Hyper-parameters as given."""
+        return entries(self.params, "params")
