@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels, column_names
-from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, new_axes
-from mdlearn.plotting.support import support_rows
+from mdlearn.data.validation import check_labels, column_names, places_of_labels
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, axes, support_rows
 
 POINTS = 20_000
 """Most points drawn; of more rows, every class shows some at equal distances."""
@@ -64,19 +63,18 @@ def decision_boundary(
         For other models than classifiers, another number of features than two, and arguments that do not fit.
     """
     rows, names = _rows(model, X, names)
-    classes = model.classes_.tolist()
-    codes = None if y is None else _codes(y, rows.shape[0], classes)
+    classes = np.asarray(model.classes_)
+    codes = None if y is None else places_of_labels(*check_labels(y, rows.shape[0]), classes)
     rings = _rings(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
     if resolution < 2:
         raise ValueError(f"resolution needs to be at least 2; got {resolution!r}")
-    if ax is None:
-        ax = new_axes((6.4, 4.4))
+    ax = axes(ax, (6.4, 4.4))
     along = [_steps(axis, rows[:, j], resolution) for j, axis in enumerate((ax.xaxis, ax.yaxis))]
     grid = np.column_stack([part.ravel() for part in np.meshgrid(*along)])
     F = np.asarray(model.decision_function(grid))
     handles = _regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
     if codes is not None:
-        handles = [*_points(ax, rows, codes, classes), *_ringed(ax, rows[rings]), *handles]
+        handles = [*_points(ax, rows, codes, classes.tolist()), *_ringed(ax, rows[rings]), *handles]
     ax.set_xlim(along[0][[0, -1]])
     ax.set_ylim(along[1][[0, -1]])
     ax.set_xlabel(names[0])
@@ -99,14 +97,6 @@ def _rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, 
     if names is not None and (isinstance(names, str) or len(names) != 2):
         raise ValueError(f"names={names!r} does not name two axes; give a sequence of two names")
     return rows, names or found or ("feature 1", "feature 2")
-
-
-def _codes(y: Any, n: int, classes: list[Any]) -> np.ndarray:
-    labels, codes = check_labels(y, n)
-    strange = [label for label in labels.tolist() if label not in classes]
-    if strange:
-        raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {classes}")
-    return np.array([classes.index(label) for label in labels.tolist()])[codes]
 
 
 def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
@@ -207,15 +197,11 @@ def _label(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
 
 
 def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
-    handles = []
+    handles, share = [], min(1.0, POINTS / rows.shape[0])
     for i, label in enumerate(classes):
         mine = np.flatnonzero(codes == i)
-        share = min(1.0, POINTS / rows.shape[0])
-        mine = (
-            mine[np.linspace(0, mine.shape[0] - 1, max(1, round(share * mine.shape[0]))).astype(np.intp)]
-            if (mine.shape[0])
-            else mine
-        )
+        if mine.shape[0]:
+            mine = mine[np.linspace(0, mine.shape[0] - 1, max(1, round(share * mine.shape[0]))).astype(np.intp)]
         handles += ax.plot(
             *rows[mine].T,
             linestyle="none",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels
+from mdlearn.data.validation import check_labels, places_of_labels
 from mdlearn.margins import cumulative_curve
-from mdlearn.plotting.style import add_legend, curve_style, named, new_axes
+from mdlearn.plotting.style import add_legend, axes, curve_style, named
 
 SCALE_RATIO = 2.0
 """Ratio of mean absolute margins above which curves do not share an axis as they are."""
@@ -162,19 +162,13 @@ def _signed(model: Any, X: Any, y: Any) -> np.ndarray:
         )
         raise TypeError(f"{what} has no predict_proba; plot its margins, or fit an objective with probabilities")
     P = np.asarray(probability(X))
-    classes = model.classes_.tolist()
-    found, codes = check_labels(y, P.shape[0])
-    strange = [label for label in found.tolist() if label not in classes]
-    if strange:
-        raise ValueError(f"y holds the label {strange[0]!r}, which the model does not know; {classes}")
-    right = np.array([classes.index(label) for label in found.tolist()])[codes] == P.argmax(axis=1)
+    right = places_of_labels(*check_labels(y, P.shape[0]), np.asarray(model.classes_)) == P.argmax(axis=1)
     return np.where(right, 1.0, -1.0) * P.max(axis=1)
 
 
 def _drawn(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], legend: bool) -> Any:
     """Axes with one curve of steps each, and a thin line at 0."""
-    if ax is None:
-        ax = new_axes()
+    ax = axes(ax)
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for i, ((values, share), name) in enumerate(zip(curves, names)):
         seen = _visible(values, share)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import did_you_mean
-from mdlearn.plotting.paths import changing
-from mdlearn.plotting.style import COLOURS, new_axes, short
+from mdlearn.plotting.paths import changing, check_name, side_by_side
+from mdlearn.plotting.style import COLOURS, axes, short
 
 COLOUR_MAP = "cividis"
 """From dark to light alike for all kinds of colour vision."""
@@ -46,13 +45,12 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
     if points is None or scores is None:
         raise TypeError(f"{type(selection).__name__!r} object has no scores over a grid; give what select returned")
     x, y = _names(points, x, y)
-    columns, rows = (_values([point[name] for point in points]) for name in (x, y))
+    columns, rows = (side_by_side([point[name] for point in points]) for name in (x, y))
     table = np.full((len(rows), len(columns)), np.nan)
     for point, score in zip(points, scores):
         at = rows.index(short(point[y])), columns.index(short(point[x]))
         table[at] = np.fmax(table[at], score)
-    if ax is None:
-        ax = new_axes()
+    ax = axes(ax)
     ax.set_facecolor("0.85")
     image = ax.imshow(table, origin="lower", aspect="auto", cmap=COLOUR_MAP)
     bar = ax.figure.colorbar(image, ax=ax)
@@ -70,13 +68,9 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
 
 def _names(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
     found = changing(points)
-    known = list(dict.fromkeys(key for point in points for key in point))
     for name in (x, y):
-        if name is not None and any(name not in point for point in points):
-            hint = did_you_mean(name, known)
-            raise ValueError(
-                f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}"
-            )
+        if name is not None:
+            check_name(points, name)
     if x is not None and x == y:
         raise ValueError(f"x and y are both {x!r}; give two hyper-parameters")
     left = [name for name in found if name not in (x, y)]
@@ -84,12 +78,6 @@ def _names(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
     if wanted and len(left) != wanted:
         raise ValueError(f"the grid changes {', '.join(found) or 'nothing'}; name two hyper-parameters as x and y")
     return x or left.pop(0), y or left.pop(0)
-
-
-def _values(given: list[Any]) -> list[str]:
-    """Different values as they stand on an axis; numbers by size, others as they come."""
-    numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in given)
-    return list(dict.fromkeys(map(short, sorted(given) if numeric else given)))
 
 
 def _write(ax: Any, image: Any, table: np.ndarray) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import MARKERS, add_legend, curve_style, new_axes, short
-from mdlearn.plotting.support import support_rows
+from mdlearn.plotting.style import MARKERS, add_legend, axes, curve_style, short, support_rows
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
@@ -88,8 +87,7 @@ def path(
         raise TypeError(f"{type(given).__name__!r} object has no points; give what fit_path or select returned")
     name = _chosen(points, name)
     value, lines, best = _lines(given, points, name, value, (X, y, scoring))
-    if ax is None:
-        ax = new_axes()
+    ax = axes(ax)
     places, finish = _axis([point[name] for point in points])
     lines, rest = _ranked(lines)
     for line in rest:
@@ -132,12 +130,22 @@ def _star(ax: Any, place: float, line: Line, best: int) -> None:
 
 def changing(points: Sequence[dict[str, Any]]) -> list[str]:
     """Hyper-parameters that a grid changes."""
-    known = dict.fromkeys(key for point in points for key in point)
-    return [key for key in known if len({repr(point.get(key)) for point in points}) > 1]
+    return [key for key in _names(points) if len({repr(point.get(key)) for point in points}) > 1]
+
+
+def _names(points: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(key for point in points for key in point))
+
+
+def check_name(points: Sequence[dict[str, Any]], name: str) -> None:
+    """ValueError unless all points of a grid have this hyper-parameter."""
+    if any(name not in point for point in points):
+        known = _names(points)
+        hint = did_you_mean(name, known)
+        raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
 
 
 def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
-    known = list(dict.fromkeys(key for point in points for key in point))
     if name is None:
         found = changing(points)
         if len(found) != 1:
@@ -145,9 +153,7 @@ def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
                 f"the grid changes {', '.join(found) or 'nothing'}; name the hyper-parameter to plot along"
             )
         return found[0]
-    if any(name not in point for point in points):
-        hint = did_you_mean(name, known)
-        raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
+    check_name(points, name)
     return name
 
 
@@ -204,14 +210,21 @@ def _coefficients(given: Any, groups: dict[str, list[int]]) -> list[Line]:
     return [Line(name, group, W[:, j]) for j, name in enumerate(shown)]
 
 
+def _numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
+
+
+def side_by_side(values: Sequence[Any]) -> list[str]:
+    """Different values as they stand on an axis; numbers by size, others as they come."""
+    return list(dict.fromkeys(map(short, sorted(values) if _numeric(values) else values)))
+
+
 def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     """Where values stand on the horizontal axis, and what the axis needs to be told."""
-    numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
-    if not numeric or not np.isfinite(np.array(values, dtype=float)).all():
-        known = list(dict.fromkeys(map(short, sorted(values) if numeric else values)))
-        return [float(known.index(short(value))) for value in values], lambda ax: ax.set_xticks(
-            range(len(known)), known
-        )
+    if not _numeric(values) or not np.isfinite(np.array(values, dtype=float)).all():
+        known = side_by_side(values)
+        places = [float(known.index(short(value))) for value in values]
+        return places, lambda ax: ax.set_xticks(range(len(known)), known)
     numbers = [float(value) for value in values]
     positive = [number for number in numbers if number > 0]
     if min(numbers) < 0 or not positive or max(positive) < 10 * min(positive):

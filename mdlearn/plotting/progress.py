@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.plotting.style import MARKERS, add_legend, curve_style, named, new_axes
+from mdlearn.forms.progress import State
+from mdlearn.plotting.style import MARKERS, add_legend, axes, curve_style, named
 
 FAR = 5.0
 """Ratio of the largest value to the last objective beyond which a linear axis shows nothing of the end."""
@@ -62,25 +63,24 @@ def gap_history(
     if value not in ("gap", "bounds"):
         raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'")
     items, names = named(models, labels, hasattr(models, "history"), "a sequence of models")
-    lines = [_lines(model, against) for model in items]
+    problems = [_problems(model) for model in items]
     shown = names or _called(items)
-    if ax is None:
-        ax = new_axes()
+    ax = axes(ax)
     ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     if value == "bounds":
-        return _bounds(ax, items, against, shown)
+        return _bounds(ax, problems, against, shown)
     ax.set_yscale("log")
     _mark_tol(ax, items)
-    for i, (problems, name) in enumerate(zip(lines, shown)):
-        thin = {"linewidth": 1.6 if len(problems) == 1 else 1.0}
-        for j, (when, gap) in enumerate(problems):
+    for i, (own, name) in enumerate(zip(problems, shown)):
+        thin = {"linewidth": 1.6 if len(own) == 1 else 1.0}
+        for j, states in enumerate(own):
             ax.plot(
-                when,
-                gap,
+                _when(states, against),
+                [max(state.gap, SMALLEST) for state in states],
                 drawstyle="steps-post",
                 label=name if j == 0 else "_" + name,
                 marker=MARKERS[i % len(MARKERS)],
-                markevery=[len(when) - 1],
+                markevery=[len(states) - 1],
                 markersize=5,
                 **{**curve_style(i), **thin},
             )
@@ -92,16 +92,13 @@ def gap_history(
     return ax
 
 
-def _bounds(ax: Any, models: Sequence[Any], against: str, names: Sequence[str]) -> Any:
+def _bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
     """Objective and lower bound of every problem; logarithmic beyond the ends where beginnings are far from them."""
     values, ends = list[float](), list[float]()
-    for i, (model, name) in enumerate(zip(models, names)):
+    for i, (own, name) in enumerate(zip(problems, names)):
         look = {"color": curve_style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
-        for j, problem in enumerate(sorted({state.problem for state in model.history})):
-            states = [state for state in model.history if state.problem == problem and np.isfinite(state.gap)]
-            if not states:
-                continue
-            when = np.array([state.elapsed if against == "seconds" else state.iteration for state in states])
+        for j, states in enumerate(own):
+            when = _when(states, against)
             above = np.minimum.accumulate([state.objective for state in states])
             below = np.maximum.accumulate([state.lower_bound for state in states])
             look |= {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(states) - 1]}
@@ -118,18 +115,21 @@ def _bounds(ax: Any, models: Sequence[Any], against: str, names: Sequence[str]) 
     return ax
 
 
-def _lines(model: Any, against: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places and gaps of every problem of a model, as far as gaps were known."""
+def _when(states: Sequence[State], against: str) -> list[float]:
+    return [state.elapsed if against == "seconds" else state.iteration for state in states]
+
+
+def _problems(model: Any) -> list[list[State]]:
+    """The history of every problem of a model, as far as gaps were known."""
     if not hasattr(model, "history"):
         raise TypeError(f"{type(model).__name__!r} object has no history; give models that `fit` returned")
-    found: dict[int, list[tuple[float, float]]] = {}
+    found: dict[int, list[State]] = {}
     for state in model.history:
         if np.isfinite(state.gap):
-            place = state.elapsed if against == "seconds" else state.iteration
-            found.setdefault(state.problem, []).append((place, max(state.gap, SMALLEST)))
+            found.setdefault(state.problem, []).append(state)
     if not found:
         raise ValueError(f"the history of {model!r} knows no gap; there is nothing to plot")
-    return [(np.array(one)[:, 0], np.array(one)[:, 1]) for _, one in sorted(found.items())]
+    return [states for _, states in sorted(found.items())]
 
 
 def _called(models: Sequence[Any]) -> list[str]:

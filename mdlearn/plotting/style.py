@@ -1,4 +1,4 @@
-"""What all plots share: colours, dashes and markers, new axes, and where the legend stands."""
+"""What all plots share: colours, dashes and markers, axes, rows to mark, and where the legend stands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ NARROW = 3.6
 LINE = 0.17
 """Inches of a line of a small legend."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+VISIBLE = 1e-4
+"""Share of the largest dual coefficient below which a row holds nothing: interior points leave a trace on every row."""
 
 
 def curve_style(i: int) -> dict[str, Any]:
@@ -29,13 +31,25 @@ def short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def new_axes(size: tuple[float, float] = (7.0, 4.0)) -> Any:
-    """Axes of a new pyplot figure, in inches, with room for a legend beside them."""
+def axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
+    """The axes that were given, or those of a new pyplot figure, in inches, with room for a legend beside them."""
+    if ax is not None:
+        return ax
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError('plots need matplotlib, which is missing; run: pip install "mdlearn[plot]"') from error
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def support_rows(model: Any) -> np.ndarray:
+    """Rows of `support_` with a dual coefficient above 1e-4 of the largest; all of them where models know only rows."""
+    rows = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
+    alpha = getattr(model, "dual_coef_", None)
+    if alpha is None or not rows.size or np.shape(alpha)[-1] <= rows.max():
+        return rows
+    size = np.abs(np.asarray(alpha)[:, rows]).max(axis=0)
+    return rows[size > VISIBLE * size.max()]
 
 
 def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
