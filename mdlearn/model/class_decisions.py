@@ -28,6 +28,16 @@ def values_of_classes(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F
 
 
+def labels_of(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Labels from what a decision function returns: f = 0 is the second label; ties go to the first class."""
+    labels: np.ndarray = classes[_codes(f)]
+    return labels
+
+
+def _codes(f: np.ndarray) -> np.ndarray:
+    return (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
+
+
 def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     """Return (n, k) scores from the values F (n, pairs) of one-vs-one problems.
 
@@ -63,7 +73,7 @@ def class_probabilities(f: np.ndarray) -> np.ndarray:
 
     Where rounding makes the predicted class one of several equal ones, it gets the next larger number.
     """
-    predicted = (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
+    predicted = _codes(f)
     if f.ndim == 1:
         f = np.column_stack([-f, f])
     # ln sigma(f): scores of -1000 for every class still have a largest one.

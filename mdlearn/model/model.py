@@ -18,7 +18,7 @@ from mdlearn.data.validation import check_labels, check_weights, column_names, p
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, values_of_classes
+from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, labels_of, values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.numerics.errstate import overflowing
 from mdlearn.numerics.lazy_property import kept
@@ -206,8 +206,7 @@ class Model:
         ndarray of shape (n,)
             Labels, of the type of `classes_`.
         """
-        f = self.decision_function(X)
-        return self.classes_[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
+        return labels_of(self.classes_, self.decision_function(X))
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:

@@ -31,10 +31,7 @@ class RegressionModel(Model):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0."""
         f = self.predict(X)
-        y, counts = check_targets(y, f.shape[0]), check_weights(sample_weight, f.shape[0])
-        missed = float(counts @ np.square(y - f))
-        spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))
-        return 1.0 - missed / spread if spread > 0 else float(missed == 0)
+        return r2(check_targets(y, f.shape[0]), f, check_weights(sample_weight, f.shape[0]))
 
     def margins(self, X: Any, y: Any, normalized: bool = False, per_class: bool = False) -> np.ndarray:
         """Raise TypeError: margins belong to classes."""
@@ -44,3 +41,11 @@ class RegressionModel(Model):
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
         """AttributeError: probabilities belong to classes."""
         raise AttributeError(f"predict_proba does not exist: {self.objective!r} is a regression")
+
+
+def r2(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """R^2 of predictions of y, see `RegressionModel.score`; `weights` are repetition counts, None means one each."""
+    counts = np.ones(y.shape[0]) if weights is None else weights
+    missed = float(counts @ np.square(y - predicted))
+    spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))
+    return 1.0 - missed / spread if spread > 0 else float(missed == 0)

@@ -18,9 +18,9 @@ from mdlearn.forms.progress import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.evaluate import judge, warnings_of
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import Selection, mean_of
+from mdlearn.selection.validation import judge, warnings_of
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 
@@ -121,7 +121,8 @@ def select(
     for text in texts:
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     elapsed = time.perf_counter() - limits.started
-    return Selection(tuple(study.points), study.scoring.name, judged, best, model, elapsed)
+    points, folds, certificates = tuple(study.points), judged.folds, tuple(judged.certificates)
+    return Selection(points, study.scoring.name, judged.scores, best, model, folds, certificates, elapsed)
 
 
 def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:

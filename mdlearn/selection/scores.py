@@ -118,21 +118,6 @@ def neg_log_loss(own: np.ndarray, weights: Weights = None) -> float:
     return float(np.average(np.log(np.maximum(own, np.finfo(float).eps)), weights=weights))
 
 
-def r2(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
-    """R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0.
-
-    Parameters
-    ----------
-    y, predicted : ndarray of shape (n,)
-        Numbers, n >= 1.
-    weights : ndarray of shape (n,), optional
-    """
-    counts = np.ones(y.shape[0]) if weights is None else weights
-    missed = float(counts @ np.square(y - predicted))
-    spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))
-    return 1.0 - missed / spread if spread > 0 else float(missed == 0)
-
-
 def average_ranks(values: np.ndarray) -> np.ndarray:
     """Rank 1 for the largest value; equal values share the mean of their ranks, and NaN come last.
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.model.class_decisions import class_probabilities
+from mdlearn.model.class_decisions import class_probabilities, labels_of
+from mdlearn.model.regression import r2
 from mdlearn.selection import scores
 
 WHOLE = ("ovr", "joint")
@@ -20,14 +21,8 @@ Score = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 """score(classes, f, y, weights) from decision values f of shape (n,) or (n, k)."""
 
 
-def labels(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Labels from decision values, by the rule of `Model.predict`."""
-    told: np.ndarray = classes[(f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)]
-    return told
-
-
 def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> Score:
-    return lambda classes, f, y, weights: score(y, labels(classes, f), weights)
+    return lambda classes, f, y, weights: score(y, labels_of(classes, f), weights)
 
 
 def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
@@ -58,7 +53,7 @@ NAMED: dict[str, dict[str, Score]] = {
         "f1_micro": _from_labels(scores.f1_micro),
         "neg_log_loss": _neg_log_loss,
     },
-    "regression": {"r2": lambda classes, f, y, weights: scores.r2(y, f, weights)},
+    "regression": {"r2": lambda classes, f, y, weights: r2(y, f, weights)},
 }
 """Scores by task and name; the first of each task is its default."""
 

@@ -111,11 +111,8 @@ class Study:
 
     def ask(self, grid: Any, params: Mapping[str, Any]) -> None:
         """Set the points of a grid; None: those of the objective's own grid. `params` are what all points have."""
-        points, self.asked = asked_of(self.call, grid, params)
-        if points is None:
-            points, self.asked = asked_of(self.call, self.call.task(params)[0].grid(self.data.total), params)
-        assert points is not None
-        self.points = points
+        grid = self.call.task(params)[0].grid(self.data.total) if grid is None else grid
+        self.points, self.asked = asked_of(self.call, grid, params)
 
     @property
     def data(self) -> Data:

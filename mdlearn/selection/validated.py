@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.class_decisions import labels_of
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.grid import names_of
-from mdlearn.selection.scoring import labels
-from mdlearn.selection.study import Judged, Study
+from mdlearn.selection.paths.result import frame
 
 
+@dataclass(eq=False, repr=False)
 class CrossValidation:
     """Scores of one objective on held-out rows.
 
@@ -45,11 +47,6 @@ class CrossValidation:
     classes_: np.ndarray
     elapsed: float
 
-    def __init__(self, study: Study, judged: Judged, elapsed: float) -> None:
-        self.scoring, self.scores, self.decision = study.scoring.name, judged.scores[0], judged.values
-        self.folds, self.certificates = judged.folds, tuple(judged.certificates)
-        self.classes_, self.elapsed = study.data.classes, elapsed
-
     def __repr__(self) -> str:
         n = self.scores.shape[0]
         spread = f" +- {self.std:.2g}, {n} scores" if n > 1 else ", 1 score"
@@ -75,7 +72,7 @@ class CrossValidation:
         if f is None or np.isnan(f).any():
             n = "all" if f is None else int(np.isnan(f.reshape(f.shape[0], -1)).any(axis=1).sum())
             raise ValueError(f"predictions need every row to be held out once; {n} rows were not, see decision")
-        return labels(self.classes_, f) if self.classes_.shape[0] else f
+        return labels_of(self.classes_, f) if self.classes_.shape[0] else f
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row per score: score, and by fold numbers of rows, gap and convergence.
@@ -99,6 +96,7 @@ class CrossValidation:
         return frame(table, "fold")
 
 
+@dataclass(eq=False, repr=False)
 class Selection:
     """Scores of every point of a grid on held-out rows, the best point, and its model.
 
@@ -132,19 +130,6 @@ class Selection:
     folds: tuple[Fold, ...]
     certificates: tuple[Certificate, ...]
     elapsed: float
-
-    def __init__(
-        self,
-        points: tuple[dict[str, Any], ...],
-        scoring: str,
-        judged: Judged,
-        best_index: int,
-        model: Model | None,
-        elapsed: float,
-    ) -> None:
-        self.points, self.scoring, self.scores, self.folds = points, scoring, judged.scores, judged.folds
-        self.certificates = tuple(judged.certificates)
-        self.best_index, self.model, self.elapsed = best_index, model, elapsed
 
     def __repr__(self) -> str:
         n = len(self.points)
@@ -203,14 +188,3 @@ def std_of(scores: np.ndarray) -> np.ndarray:
         away = scores - mean_of(scores)[..., None]
     known = np.sqrt(mean_of(np.square(away)))
     return np.where(np.isinf(scores).any(axis=-1), np.nan, known)
-
-
-def frame(table: dict[str, Any], index: str) -> Any:
-    """A pandas.DataFrame of columns; ImportError says what is missing."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas; install it, or read the arrays of this object") from None
-    made = pandas.DataFrame(table)
-    made.index.name = index
-    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,11 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.progress import State
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.evaluate import judge, warnings_of
-from mdlearn.selection.study import Study
+from mdlearn.selection.folds import make_folds, units_of
+from mdlearn.selection.loo.bound import by_bound
+from mdlearn.selection.loo.held_out import by_rows
+from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import CrossValidation
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
@@ -122,4 +125,33 @@ def cross_validate(
         judged = judge(study, cv, "cross_validate")
     for text in warnings_of(judged):
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
-    return CrossValidation(study, judged, time.perf_counter() - limits.started)
+    name, folds, certificates = study.scoring.name, judged.folds, tuple(judged.certificates)
+    elapsed = time.perf_counter() - limits.started
+    return CrossValidation(name, judged.scores[0], judged.values, folds, certificates, study.data.classes, elapsed)
+
+
+def judge(study: Study, cv: Any, title: str) -> Judged:
+    """Judge the points of a study, with a bar."""
+    data, n, verbose = study.data, len(study.points), study.verbose
+    weights, square = study.weights[data.rows], study.call.square
+    if isinstance(cv, str) and cv == "loo":
+        units = units_of(data, weights, square)
+        with ProgressBar(verbose, title, n * units.weights.shape[0]) as bar:
+            return by_rows(study, units, bar)
+    if isinstance(cv, str) and cv == "pseudo-loo":
+        with ProgressBar(verbose, title, n) as bar:
+            return by_bound(study, bar)
+    folds = make_folds(cv, study.X, study.y, data, weights, square, study.call.seed)
+    study.check_folds(folds)
+    with ProgressBar(verbose, title, n * len(folds)) as bar:
+        return study.by_folds(folds, bar)
+
+
+def warnings_of(judged: Judged) -> Iterator[str]:
+    """What a caller should be warned of, a sentence each."""
+    short, n = judged.shortfalls, len(judged.certificates)
+    if short:
+        worst = max(short, key=lambda one: one.gap)
+        yield f"{len(short)} of {n} fits did not reach the gap asked for; of the worst, {worst.text}"
+    if judged.stopped:
+        yield f"{judged.stopped} after {n} fits; scores that need others are NaN"

@@ -17,7 +17,7 @@ import mdlearn
 from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.selection.paths.order import Route, grouped
+from mdlearn.selection.paths.grid import Route, grouped
 from mdlearn.solvers.dual_hessian import eigen as decomposed
 
 GRID = {"C": [1.0, 5.0], "lambda1": [0.0, 2.0, 30.0]}

@@ -5,8 +5,10 @@ import pytest
 from sklearn import metrics
 
 import mdlearn
+from mdlearn.model.class_decisions import labels_of
+from mdlearn.model.regression import r2
 from mdlearn.selection import scores
-from mdlearn.selection.scoring import labels, scoring_of
+from mdlearn.selection.scoring import scoring_of
 
 RNG = np.random.default_rng(7)
 WEIGHTS = RNG.integers(0, 4, 80).astype(float)
@@ -35,7 +37,7 @@ def test_auc_and_r2_against_scikit_learn(weights, rng):
     true = metrics.roc_auc_score(y == "x", f, sample_weight=weights)
     assert scores.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
     target = rng.standard_normal(80)
-    assert scores.r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
+    assert r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
 
 
 def test_auc_takes_values_within_rounding_for_equal():
@@ -60,8 +62,8 @@ def test_equal_rows_of_two_labels_count_one_half(seed):
 
 
 def test_r2_of_equal_targets():
-    assert scores.r2(np.ones(3), np.ones(3)) == 1.0
-    assert scores.r2(np.ones(3), np.array([1.0, 1.0, 2.0])) == 0.0
+    assert r2(np.ones(3), np.ones(3)) == 1.0
+    assert r2(np.ones(3), np.array([1.0, 1.0, 2.0])) == 0.0
 
 
 @pytest.mark.parametrize("weights", WHICH[:2])
@@ -71,7 +73,7 @@ def test_named_scores_are_those_of_a_model(classes, weights, rng):
     X = rng.standard_normal((80, 3)) + (y == "a")[:, None]
     model = mdlearn.fit("lssvm", X, y)
     f, w = model.decision_function(X), np.ones(80) if weights is None else weights
-    np.testing.assert_array_equal(labels(model.classes_, f), model.predict(X))
+    np.testing.assert_array_equal(labels_of(model.classes_, f), model.predict(X))
     told = {name: scoring_of(name, "classification").values(model.classes_, f, y, w) for name in ("accuracy", "auc")}
     assert told["accuracy"] == pytest.approx(model.score(X, y, weights), rel=1e-14)
     columns = np.column_stack([-f, f]) if classes == 2 else f
@@ -88,7 +90,7 @@ def test_a_weight_is_a_repetition(rng):
         (scores.f1_macro, y, told),
         (scores.f1_micro, y, told),
         (scores.auc, y == "a", f),
-        (scores.r2, f, f[::-1]),
+        (r2, f, f[::-1]),
     ):
         assert score(a, b, WEIGHTS) == pytest.approx(score(a[many], b[many]), rel=1e-13)
 

@@ -10,7 +10,7 @@ from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.paths.fits import walked
-from mdlearn.selection.paths.order import same
+from mdlearn.selection.paths.grid import same
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study
 from mdlearn.stages import Fitted

@@ -1,6 +1,6 @@
 """Leave-one-out: every row is judged by the fit that lacks one repetition of it.
 
-Where the form is a quadratic of margins, one decomposition answers for all rows and points (`leaving`); elsewhere every
+Where the form is a quadratic of margins, one decomposition answers for all rows and points (`closed`); elsewhere every
 distinct row costs a fit, which begins at the solution for all rows. What is made of the rows before the problem is
 written stays as all rows make it: the width of a kernel, and in closed form a basis too. A row of weight w is w rows,
 of which one is left out; so weights below 1 have nothing that could be.
@@ -16,26 +16,30 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.spaces import Features, LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
-from mdlearn.margins.loo_quadratic import Decomposition
+from mdlearn.margins.loo_quadratic import Decomposition, Quadratic, of_gram, of_rows
 from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
+from mdlearn.numerics import memory
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import Units
-from mdlearn.selection.loo.closed_form import closed, decomposed, weights_of
-from mdlearn.selection.paths.order import grouped
+from mdlearn.selection.paths.grid import grouped
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study, some_rows
+from mdlearn.solvers.quadratic.columns import quadratic, steepness
 from mdlearn.stages import CheckedCall
 
 MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
+DECOMPOSED_WIDTH = 2
+"""Columns per row up to which the rows themselves are decomposed, not their Gram matrix: small values stay exact."""
 
 
 def by_rows(study: Study, units: Units, bar: ProgressBar) -> Judged:
@@ -108,6 +112,48 @@ def _check(study: Study, units: Units) -> None:
         raise ValueError(f"cv='loo' needs two rows of every class, repetitions included; class {label!r} has one")
     if data.total < 2:
         raise ValueError("cv='loo' needs two rows, repetitions included; there is one")
+
+
+def closed(form: Any) -> bool:
+    """Whether leaving a row out has a closed form: a quadratic objective of margins, with a squared norm."""
+    if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
+        return False
+    return all(
+        quadratic(column) and column.offset is None and column.kappa + float(steepness(column).sum()) > 0
+        for column in form.columns
+    )
+
+
+def weights_of(column: Column) -> Quadratic:
+    """Weights of a column of such a form, whose total is that without one repetition."""
+    low = [t for t in column.terms if t.side > 0]
+    steep, pull = sum(2.0 * t.weight for t in low), sum(2.0 * t.weight * t.threshold for t in low)
+    return Quadratic(column.total, column.variance, column.mean, steep, pull)
+
+
+def decomposed(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, Decomposition]:
+    """Decompose the rows of a problem: O(m n min(m, n)) for m rows of n columns, O(m^3) for a Gram matrix.
+
+    Raises
+    ------
+    InsufficientMemory
+        Where that would not fit.
+    """
+    m = counts.shape[0]
+    explicit = isinstance(features, LinearFeatures) and features.width <= DECOMPOSED_WIDTH * m
+    width = features.width if explicit else m
+    memory.require(32.0 * m * width, f"leave-one-out with {m} x {width} numbers", "give cv=5")
+    if not explicit:
+        G = yield from features.gram()
+        return of_gram(np.asarray(G, dtype=np.float64), counts, bias)
+    assert isinstance(features, LinearFeatures)
+    A = np.empty((m, width + 1))
+    for span in features.rows.spans():
+        A[span, :-1] = features.rows.block(span)
+        yield
+    if features.ridge is not None:
+        A[:, :-1] /= np.sqrt(features.ridge)
+    return of_rows(A, counts, bias)
 
 
 class _NoTimeError(Exception):

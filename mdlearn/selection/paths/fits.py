@@ -20,8 +20,7 @@ from mdlearn.forms.progress import State
 from mdlearn.forms.warm_start import Start, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.paths.grid import asked_of
-from mdlearn.selection.paths.order import Route, grouped, place_of
+from mdlearn.selection.paths.grid import Route, asked_of, grouped, place_of
 from mdlearn.selection.paths.result import Path
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.solvers.base import Solver
@@ -101,12 +100,11 @@ def fit_path(
     limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     own = replace(limits, verbose=limits.verbose if limits.verbose > 1 else 0)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, seed_of(random_state))
-    points, asked = asked_of(call, grid, params)
+    points, asked = asked_of(call, [{}] if grid is None else grid, params)
     setting = call.read(X, y, sample_weight, class_weight)
+    if grid is None:
+        points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
     with blas_threads(setting.n_threads):
-        if points is None:
-            points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
-        assert points is not None
         found: dict[int, Fitted] = {}
         with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
             for i, fitted in walked(setting, asked):

@@ -12,11 +12,11 @@ from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_labels, check_targets, check_weights, places_of_labels
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
-from mdlearn.model.class_decisions import values_of_classes
+from mdlearn.model.class_decisions import labels_of, values_of_classes
 from mdlearn.model.model import Model, kernel_values
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import names_of
-from mdlearn.selection.scoring import labels, scoring_of
+from mdlearn.selection.scoring import scoring_of
 from mdlearn.stages import Builder, Fitted
 
 
@@ -163,7 +163,7 @@ class Path(Sequence[Model]):
         ndarray of shape (p, n)
         """
         F, data = self.decision_function(X), self._builder.data
-        return F if data.targets is not None else np.array([labels(data.classes, f) for f in F])
+        return F if data.targets is not None else np.array([labels_of(data.classes, f) for f in F])
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, scoring: str | Callable[..., Any] | None = None
@@ -209,11 +209,18 @@ class Path(Sequence[Model]):
         ImportError
             Without pandas.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("Path.to_frame needs pandas; install it, or read points, gap and the others") from None
         told = {name: [point.get(name) for point in self.points] for name in names_of(self.points)}
         for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
             told[name] = getattr(self, name)
-        return pandas.DataFrame(told)
+        return frame(told)
+
+
+def frame(table: dict[str, Any], index: str | None = None) -> Any:
+    """A pandas.DataFrame of columns; ImportError says what is missing."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas; install it, or read the arrays of this object") from None
+    made = pandas.DataFrame(table)
+    made.index.name = index
+    return made
