@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.model.onnx.export import add_label, both_scores, exported_classes, probabilities
+from mdlearn.model.onnx.export import (
+    add_label,
+    both_scores,
+    check_exportable,
+    check_map,
+    decision_values,
+    exported_classes,
+    landmark_features,
+    probabilities,
+)
 from mdlearn.model.onnx.graph import OLDEST, Graph, needed
-from mdlearn.model.onnx.scores import check_exportable, check_map, decision_values, landmark_features
 
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mdlearn.data.clustering.distances import NEAREST
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernel_approximation import KernelMap
+from mdlearn.data.features.kernels import PARAMETERS, Kernel
+from mdlearn.data.features.landmark_map import LandmarkMap
+from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
+from mdlearn.model.class_decisions import PAIRWISE, pairs_of
 from mdlearn.model.model import Model
 from mdlearn.model.onnx.graph import Graph, checked_opset, finished
-from mdlearn.model.onnx.scores import check_exportable, decision_values
+
+REMOTE = 1e4
+"""Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""
+CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 
 def export(model: Model, target_opset: int | None = None) -> Any:
@@ -82,3 +93,155 @@ def _result(graph: Graph, value: str, dtype: np.dtype[Any], output: str) -> None
         graph.node("Identity", value, output=output)
     else:
         graph.cast(value, dtype, output)
+
+
+def check_exportable(model: Model) -> None:
+    """ValueError for a model that needs code to predict."""
+    kernel = model.kernel
+    if kernel.name == "callable":
+        raise ValueError(f"a model with a callable kernel cannot be exported, as ONNX holds no Python code; {CHOICE}")
+    if kernel.name not in PARAMETERS:
+        raise ValueError(f"a model with the kernel {kernel.name!r} of a plugin cannot be exported to ONNX; {CHOICE}")
+    if model._map is not None:
+        check_map(model._map, model.objective)
+
+
+def check_map(place: FeatureMap, name: str) -> None:
+    """ValueError for features that need code; `name` is what errors call their owner."""
+    if isinstance(place, KernelMap):
+        return
+    if not isinstance(place, LandmarkMap):
+        raise ValueError(f"features of {name!r} ({type(place).__name__}) cannot be exported to ONNX")
+    if place.projection.function is not None:
+        raise ValueError(f"{name!r} with a callable projection cannot be exported to ONNX; {CHOICE}")
+
+
+def decision_values(graph: Graph, model: Model, rows: str) -> str:
+    """f of float64 rows: (n, 1) for two classes and for regression, (n, k) else."""
+    F = graph.node("Add", _sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
+    k = model.classes_.shape[0]
+    if k <= 2 or model.multiclass not in PAIRWISE:
+        return F
+    return (_votes if model.multiclass == "ovo" else _memberships)(graph, F, k, model.multiclass)
+
+
+def _sums(graph: Graph, model: Model, rows: str) -> str:
+    """Decision values without intercept, shape (n, p)."""
+    if model._map is not None:
+        return _mapped(graph, model, rows)
+    if model._coef is not None:
+        return graph.product(rows, model._coef.T)
+    if model._rows is None:
+        return graph.product(rows, model.dual_coef_.T)
+    graph.require(8.0 * model._rows.shape[0] * model._rows.shape[1])  # sparse ones become dense
+    K = _kernel_values(graph, model.kernel, rows, model._rows.block(slice(None)))
+    return graph.product(K, model.dual_coef_[:, model.support_].T)
+
+
+def _kernel_values(graph: Graph, kernel: Kernel, rows: str, others: np.ndarray) -> str:
+    """Kernel values (n, m) between rows and the rows of an array, as `Kernel.block` makes them."""
+    if kernel.name != "rbf":
+        if kernel.name == "linear":
+            return graph.product(rows, others.T)
+        # onnxruntime would make a factor behind a product one of float32.
+        K = graph.product(rows, float(kernel.params["gamma"]) * others.T)
+        K = graph.node("Add", K, graph.constant(float(kernel.params["coef0"])))
+        return graph.node("Pow", K, graph.constant(float(kernel.params["degree"])))
+    gamma = float(kernel.params["gamma"])
+    if kernel.centre is not None:
+        centre = kernel.centre.astype(np.float64)
+        rows, others = graph.node("Sub", rows, graph.constant(centre)), others - centre
+    lengths = gamma * DenseRows(others).squares()
+    if lengths.max(initial=0.0) > REMOTE:
+        away = graph.node("Sub", graph.node("Unsqueeze", rows, graph.whole(1)), graph.constant(others))
+        D = graph.reduced("ReduceSum", graph.node("Mul", away, away), 2)
+        return graph.node("Exp", graph.node("Mul", D, graph.constant(-gamma)))
+    squares = graph.reduced("ReduceSum", graph.node("Mul", rows, rows), 1, keep=True)
+    K = graph.product(rows, 2.0 * gamma * others.T)
+    K = graph.node("Sub", K, graph.node("Mul", squares, graph.constant(gamma)))
+    K = graph.node("Sub", K, graph.constant(lengths))
+    return graph.node("Exp", graph.node("Min", K, graph.constant(0.0)))
+
+
+def _mapped(graph: Graph, model: Model, rows: str) -> str:
+    """Decision values over features: of every cluster, by a kernel on the landmark space, or of an approximation."""
+    place = model._map
+    if isinstance(place, KernelMap):
+        assert model._coef is not None
+        K = _kernel_values(graph, model.kernel, rows, place.points)
+        return graph.product(K, place.combination(model._coef))
+    assert isinstance(place, LandmarkMap)
+    W = _weights(graph, place, rows)
+    if model._coef is None:
+        assert model._rows is not None
+        placed = place.placed(model._rows)
+        mu = _kernel_values(graph, place.projection, rows, place.landmarks)
+        W = W if place.mix is None else graph.product(W, place.mix)
+        K = _kernel_values(graph, replace(model.kernel, centre=None), mu, placed.mu)
+        K = graph.node("Mul", K, graph.product(W, placed.weights.T))
+        return graph.product(K, model.dual_coef_[:, model.support_].T)
+    coef = model._coef.astype(np.float64)
+    small = 8.0 * coef.shape[0] * place.centers.size <= COPY_BYTES
+    table = place.folded(coef) if small else None
+    if table is None:
+        rows, table = _kernel_values(graph, place.projection, rows, place.landmarks), place.shown(coef)
+    p, K_, width = table.shape
+    each = graph.product(rows, table.transpose(2, 1, 0).reshape(width, K_ * p))
+    each = graph.node("Reshape", each, graph.whole(-1, K_, p))
+    return graph.reduced("ReduceSum", graph.node("Mul", each, graph.node("Unsqueeze", W, graph.whole(2))), 1)
+
+
+def landmark_features(graph: Graph, place: LandmarkMap, rows: str) -> str:
+    """Projections of float64 rows in the blocks of their clusters, (n, K L): what `LandmarkMap.features` makes."""
+    mu = _kernel_values(graph, place.projection, rows, place.landmarks)
+    W = _weights(graph, place, rows)
+    W = W if place.mix is None else graph.product(W, place.mix)
+    blocks = graph.node("Mul", graph.node("Unsqueeze", W, graph.whole(2)), graph.node("Unsqueeze", mu, graph.whole(1)))
+    return graph.node("Reshape", blocks, graph.whole(-1, place.width))
+
+
+def _weights(graph: Graph, place: LandmarkMap, rows: str) -> str:
+    """Weights (n, K) of rows over clusters: 1 for the nearest centre, or shares of the few nearest."""
+    shift = place.centers.mean(axis=0)
+    centers, K = place.centers - shift, place.centers.shape[0]
+    # Squared distances less the square of the row, which changes neither their order nor their differences.
+    D = graph.product(graph.node("Sub", rows, graph.constant(shift)), -2.0 * centers.T)
+    D = graph.node("Add", D, graph.constant(DenseRows(centers).squares()))
+    numbers = graph.constant(np.arange(K, dtype=np.int64))
+    if place.spread is None:
+        nearest = graph.node("ArgMin", D, axis=1, keepdims=1)
+        return graph.cast(graph.node("Equal", nearest, numbers), np.float64)
+    names = [graph.name("near"), graph.name("which")]
+    t = graph.whole(min(NEAREST, K))
+    near, which = graph.several("TopK", [D, t], names, axis=1, largest=0, sorted=1)
+    if place.spread > 0:
+        shares = graph.node("Softmax", graph.node("Mul", near, graph.constant(-1.0 / place.spread)), axis=1)
+    else:
+        least = graph.reduced("ReduceMin", near, 1, keep=True)
+        shares = graph.cast(graph.node("Equal", near, least), np.float64)
+        shares = graph.node("Div", shares, graph.reduced("ReduceSum", shares, 1, keep=True))
+    own = graph.node("Equal", graph.node("Unsqueeze", which, graph.whole(2)), numbers)
+    spread = graph.node("Mul", graph.cast(own, np.float64), graph.node("Unsqueeze", shares, graph.whole(2)))
+    return graph.reduced("ReduceSum", spread, 1)
+
+
+def _votes(graph: Graph, F: str, k: int, multiclass: str) -> str:
+    """Votes with a tie-break from the values (n, pairs): see `class_scores`."""
+    low, high = (np.eye(k)[[pair[side] for pair in pairs_of(k)]] for side in (0, 1))
+    negative = graph.node("Less", F, graph.constant(0.0))
+    against = graph.product(graph.cast(negative, np.float64), low)
+    for_ = graph.product(graph.cast(graph.node("Not", negative), np.float64), high)
+    total = graph.product(F, high - low)
+    size = graph.node("Mul", graph.node("Add", graph.node("Abs", total), graph.constant(1.0)), graph.constant(3.0))
+    return graph.node("Add", graph.node("Add", against, for_), graph.node("Div", total, size))
+
+
+def _memberships(graph: Graph, F: str, k: int, multiclass: str) -> str:
+    """Fuzzy memberships from the values (n, pairs): see `class_scores`."""
+    pairs = pairs_of(k)
+    both = graph.node("Concat", F, graph.node("Neg", F), axis=1)
+    # For every class its values of all pairs that it is in: F where it is the high class of a pair, else -F.
+    own = [[p + (0 if pair[1] == c else len(pairs)) for p, pair in enumerate(pairs) if c in pair] for c in range(k)]
+    values = graph.node("Gather", both, graph.constant(np.array(own, dtype=np.int64)), axis=1)
+    capped = graph.node("Min", values, graph.constant(1.0))
+    return graph.reduced("ReduceMin" if multiclass == "fuzzy-min" else "ReduceMean", capped, 2)
