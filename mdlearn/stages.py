@@ -286,10 +286,10 @@ class Builder:
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""
         task, call = fitted.task, self.call
-        kinds = (call.bias, call.multiclass, task.probabilities)
-        outcome = replace(fitted.outcome, solutions=fitted.solutions)
-        names, places = (task.name, fitted.params), self.places_of(fitted)
-        return build_model(*names, self.data, places, fitted.kernel, kinds, fitted.ran, outcome, fitted.mapping)
+        kinds, outcome = (call.bias, call.multiclass, task.probabilities), fitted.outcome
+        said = task.name, fitted.params, kinds, fitted.ran, (outcome.n_iter, outcome.history), outcome.certificate
+        places = self.places_of(fitted)
+        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping)
 
 
 def _begun(task: Objective, starts: Starts) -> Starts:

@@ -9,9 +9,10 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.float32 import to_type
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, Solution
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.model.regression import RegressionModel
@@ -20,21 +21,23 @@ from mdlearn.model.regression import RegressionModel
 def build_model(
     objective: str,
     params: dict[str, Any],
+    kinds: tuple[str, str, bool],
+    engine: tuple[str, str],
+    steps: tuple[int, list[Any]],
+    certificate: Certificate,
+    solutions: list[Solution],
     data: Data,
     places: Sequence[np.ndarray],
     kernel: Kernel,
-    kinds: tuple[str, str, bool],
-    engine: tuple[str, str],
-    outcome: Any,
     mapping: FeatureMap | None,
 ) -> Model:
-    """Gather an engine's outcome into a Model; dual coefficients are spread over all rows that the caller gave.
+    """Gather what an engine found into a Model; dual coefficients are spread over all rows that the caller gave.
 
-    `places` holds, for every solution, the positions of its rows among the caller's; `kinds` are bias, multiclass and
-    whether scores make probabilities, `engine` is the engine's name and why it was chosen, `mapping` is what new rows
-    go through.
+    `kinds` are bias, multiclass and whether scores make probabilities, `engine` is the engine's name and why it was
+    chosen, `steps` number and history of its reports. `places` holds, for every solution, the positions of its rows
+    among the caller's; `mapping` is what new rows go through.
     """
-    solutions, dtype = outcome.solutions, data.X.dtype
+    dtype = data.X.dtype
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = held_values(solutions, places, data.n_given, dtype)
     alpha, linear = held.alpha, held.coef is not None
@@ -54,9 +57,9 @@ def build_model(
         probabilities=kinds[2],
         solver=engine[0],
         solver_reason=engine[1],
-        n_iter=outcome.n_iter,
-        history=outcome.history,
-        certificate=outcome.certificate,
+        n_iter=steps[0],
+        history=steps[1],
+        certificate=certificate,
         classes_=data.classes,
         n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
         intercept_=held.intercept,
@@ -87,37 +90,17 @@ def model_without_rows(
     kernel: Kernel,
     mapping: FeatureMap | None = None,
 ) -> Model:
-    """A linear model of coefficients alone: nothing is known of single rows.
+    """Make a model of W alone, of shape (p, n + 1) for n features, the intercepts last: no single row is known.
 
-    `kinds`, `engine`, `kernel` and `mapping` are as for `build_model`, `steps` number and history of the engine's
-    reports; W has shape (p, n + 1) for n features, the intercepts last.
+    The other arguments are those of `build_model`.
     """
-    return Model(
-        objective=objective,
-        params=params,
-        kernel=kernel,
-        bias=kinds[0],
-        multiclass=kinds[1],
-        probabilities=kinds[2],
-        solver=engine[0],
-        solver_reason=engine[1],
-        n_iter=steps[0],
-        history=steps[1],
-        certificate=certificate,
-        classes_=classes,
-        n_features_in_=W.shape[1] - 1 if mapping is None else mapping.columns,
-        intercept_=to_type(W[:, -1], dtype),
-        duals=np.zeros((W.shape[0], 0), dtype=dtype),
-        support_=np.empty(0, dtype=np.intp),
-        n_support_=np.zeros(classes.shape[0], dtype=np.intp),
-        _names=names,
-        _coef=to_type(W[:, :-1], dtype),
-        _alpha=None,
-        _rows=None,
-        _norms=np.sqrt(np.square(W[:, :-1]).sum(axis=1)),
-        extras={} if mapping is None else mapping.attributes(),
-        _map=mapping,
-    )
+    none, extras = np.empty(0, dtype=np.intp), {} if mapping is None else mapping.attributes()
+    rows = DenseRows(np.empty((0, W.shape[1] - 1 if mapping is None else mapping.columns), dtype))
+    data = Data(rows, none, np.empty(0), classes, none, 0, names)
+    norms, no_rows = np.sqrt(np.square(W[:, :-1]).sum(axis=1)), np.zeros((1, 0))
+    solutions = [Solution(w[:-1], w[-1], None, no_rows, norm, certificate, extras=extras) for w, norm in zip(W, norms)]
+    said = objective, params, kinds, engine, steps, certificate
+    return build_model(*said, solutions, data, [none] * len(solutions), kernel, mapping)
 
 
 class StoredCoefficients(NamedTuple):
@@ -140,10 +123,10 @@ def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtyp
     """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
     coef = alpha = None
     if solutions[0].coef is not None:
-        coef = joined([s.coef for s in solutions], single=1).astype(dtype)
+        coef = to_type(joined([s.coef for s in solutions], single=1), dtype)
     if all(s.alpha is not None for s in solutions):
         alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
-    return StoredCoefficients(coef, alpha, joined([s.intercept for s in solutions]).astype(dtype))
+    return StoredCoefficients(coef, alpha, to_type(joined([s.intercept for s in solutions]), dtype))
 
 
 def joined(values: list[Any], single: int = 0) -> np.ndarray:
