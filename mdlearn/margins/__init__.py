@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from mdlearn.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound
+    from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound, stability, stability_bound
     from mdlearn.margins.loo import lssvm_loo_margins, uldm_loo_margins
-    from mdlearn.margins.stability_bounds import stability, stability_bound
     from mdlearn.margins.statistics import (
         MarginDecomposition,
         cumulative_curve,
@@ -34,8 +33,8 @@ _LAZY = {
     "lssvm_loo_margins": "mdlearn.margins.loo",
     "mean": "mdlearn.margins.statistics",
     "minimum": "mdlearn.margins.statistics",
-    "stability": "mdlearn.margins.stability_bounds",
-    "stability_bound": "mdlearn.margins.stability_bounds",
+    "stability": "mdlearn.margins.bounds",
+    "stability_bound": "mdlearn.margins.bounds",
     "top_p": "mdlearn.margins.statistics",
     "uldm_loo_margins": "mdlearn.margins.loo",
     "variance": "mdlearn.margins.statistics",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.margins.loo_quadratic import Decomposition, Quadratic, of_gram
-from mdlearn.margins.validation import counts, number, real
+from mdlearn.margins.validation import counts, number, real, signs_of
 
 
 def uldm_loo_margins(
@@ -162,18 +162,12 @@ def _problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np.nda
     A = real(matrix, name)
     if A.ndim != 2:
         raise ValueError(f"{name} has shape {A.shape}, but a matrix with one row per label is needed")
-    labels = np.asarray(y)
-    if labels.shape != (A.shape[0],):
-        raise ValueError(f"y has shape {labels.shape}, but {name} has {A.shape[0]} rows; give one label per row")
     w = counts(sample_weight, A.shape[0])
     if ((w > 0) & (w < 1)).any():
         raise ValueError(
             f"sample_weight has the entry {w[(w > 0) & (w < 1)][0]:g}; one repetition is left out, so give 0 or >= 1"
         )
-    classes = np.unique(labels[w > 0])
-    if classes.size != 2:
-        raise ValueError(f"y has {classes.size} distinct labels of positive weight, but exactly two are needed")
-    return A, np.where(labels == classes[1], 1.0, -1.0), w
+    return A, signs_of(y, A, name, w), w
 
 
 def _grid(C: Any) -> np.ndarray:

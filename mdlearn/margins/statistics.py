@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import ROUNDING_OF_MARGINS, counts, number, real, weighted
+from mdlearn.margins.validation import ROUNDING_OF_MARGINS, counts, number, real, signs_of, weighted
 
 
 def mean(z: Any, sample_weight: Any = None) -> float:
@@ -237,19 +237,14 @@ def decomposition(X: Any, y: Any, coef: Any, sample_weight: Any = None, *, inter
     if b.size != 1:
         raise ValueError(f"intercept has {b.size} numbers, but one is needed")
     bias = float(b.reshape(-1)[0])
-    y = np.asarray(y)
-    if y.shape != (X.shape[0],):
-        raise ValueError(f"y has shape {y.shape}, but X has {X.shape[0]} rows; give one label per row")
     weights = counts(sample_weight, X.shape[0])
-    X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-    labels = np.unique(y)
-    if labels.size != 2:
-        raise ValueError(f"y has {labels.size} distinct labels of positive weight, but exactly two are needed")
-    positive = y == labels[1]
+    signs, used = signs_of(y, X, "X", weights), weights > 0
+    X, signs, weights = X[used], signs[used], weights[used]
+    positive = signs > 0
     n_pos, mean_pos, cov_pos = _class_moments(X[positive], weights[positive])
     n_neg, mean_neg, cov_neg = _class_moments(X[~positive], weights[~positive])
     n = n_pos + n_neg
-    z = np.where(positive, 1.0, -1.0) * (X @ w + bias)
+    z = signs * (X @ w + bias)
     f_pos, f_neg = float(w @ mean_pos) + bias, float(w @ mean_neg) + bias
     within = float(w @ (n_pos * cov_pos + n_neg * cov_neg) @ w) / n
     between = n_pos * n_neg / n**2 * (f_pos + f_neg) ** 2

@@ -57,3 +57,14 @@ def number(value: Any, name: str) -> float:
     if array.ndim != 0:
         raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")
     return float(array)
+
+
+def signs_of(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
+    """Signs of rows by their labels, of which those of positive weight are two; the second in sorted order is 1."""
+    y = np.asarray(y)
+    if y.shape != (rows.shape[0],):
+        raise ValueError(f"y has shape {y.shape}, but {name} has {rows.shape[0]} rows; give one label per row")
+    labels = np.unique(y[weights > 0])
+    if labels.size != 2:
+        raise ValueError(f"y has {labels.size} distinct labels of positive weight, but exactly two are needed")
+    return np.where(y == labels[1], 1.0, -1.0)
