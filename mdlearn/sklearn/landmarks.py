@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mdlearn.data.rows.arrays import check_rows, only
+from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import Data, check_weights
+from mdlearn.data.validation import check_regression
 from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflowing
 from mdlearn.numerics.interruptible import finished
@@ -109,10 +109,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, (int, np.integer))]
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
-        rows, counts = check_rows(X), check_weights(sample_weight, X.shape[0])
-        at = np.flatnonzero(counts > 0)
-        rows = only(rows, at) if at.shape[0] < counts.shape[0] else rows
-        data = Data(rows, np.zeros_like(at), counts[at], np.empty(0), at, X.shape[0], None)
+        data = check_regression(X, np.zeros(X.shape[0]), sample_weight, None, square=False)
         task = L3SVM(**self._choices())
         params = task.complete(task.resolve(data.total), data)
         # The generator of the first problem of a fit: the same points as there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,12 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mdlearn.arguments import one_of
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows, only
 from mdlearn.data.validation import Data, check_number, check_weights, class_factors
-from mdlearn.forms.margin import BIASES, MarginForm
+from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import model_without_rows
@@ -25,10 +25,9 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, instance_with
-from mdlearn.sklearn.params import FLOATS, seed
+from mdlearn.sklearn.params import FLOATS
 from mdlearn.solvers.stochastic.portions import Descent, advance, begin
-from mdlearn.solvers.stochastic.solver import SGD
+from mdlearn.stages import Call
 
 STREAMED = ("asgd", "sgd")
 """Engines whose steps read one or two rows at a time."""
@@ -59,17 +58,12 @@ class Streaming:
     """Adds `partial_fit` to classifiers whose solver is "asgd" or "sgd"."""
 
     # What the classifiers have.
-    solver: Any
-    solver_options: Any
-    bias: Any
-    multiclass: str
     class_weight: Any
     tol: float
-    random_state: Any
     stream_total: float | None
+    _call: Callable[..., Call]
     _kernel: Callable[[], dict[str, Any]]
     _own: Callable[[], dict[str, Any]]
-    _task: Callable[[], Any]
 
     def _streams(self) -> bool:
         solver = getattr(self, "solver", None)
@@ -125,43 +119,50 @@ class Streaming:
             unit = float(data.counts.mean())
             old = Portions(0.0 if model is None else unit * model.duals.shape[-1], unit, 0, ())
         seen = old.seen + data.total
-        task, form, params, kinds = self._written(data, seen if self.stream_total is None else self._total())
-        engine = self._engine(form)
-        descents, steps = [], max(1, math.ceil(data.total / old.unit - 1e-9))
-        for j, column in enumerate(form.columns):
-            rng = np.random.default_rng([seed(self.random_state), j, old.calls])
-            if old.descents:
-                descents.append(advance(old.descents[j], form, column, steps, rng))
-            else:
-                descents.append(self._first(engine, form, j, old, steps, rng))
-        self._portions = replace(old, seen=seen, calls=old.calls + 1, descents=tuple(descents))
-        self.model_ = self._streamed(task, params, kinds, engine.name, data)
-        return self
-
-    def _engine(self, form: MarginForm) -> SGD:
-        """The engine; ValueError when it cannot take the problem."""
-        found = find("solver", self.solver)
-        engine: SGD = found() if isinstance(found, type) else found
+        call = self._call(time.perf_counter(), X.dtype, None)
+        task, form, params = self._written(call, data, seen if self.stream_total is None else self._total())
+        engine: Any = call.engine
         refusal = engine.refusal(form)
         if refusal is not None:
             raise ValueError(f"partial_fit cannot take this problem: {refusal}")
-        return engine
+        descents, steps = [], max(1, math.ceil(data.total / old.unit - 1e-9))
+        for j, column in enumerate(form.columns):
+            rng = np.random.default_rng([call.seed, j, old.calls])
+            start = old.descents[j] if old.descents else self._start(call, form, j, old, steps, rng)
+            descents.append(advance(start, form, column, steps, rng))
+        self._portions = replace(old, seen=seen, calls=old.calls + 1, descents=tuple(descents))
+        names = getattr(self, "feature_names_in_", None)
+        self.model_ = model_without_rows(
+            task.name,
+            params,
+            (call.bias, call.multiclass, task.probabilities),
+            (engine.name, "asked for"),
+            (old.calls + 1, []),
+            Certificate(math.nan, -math.inf, math.inf, "none", self.tol, False),
+            data.classes,
+            np.array([one.current for one in descents]),
+            data.X.dtype,
+            None if names is None else tuple(names),
+            Kernel("linear"),
+        )
+        return self
 
-    def _first(
-        self, engine: SGD, form: MarginForm, j: int, old: Portions, steps: int, rng: np.random.Generator
+    def _start(
+        self, call: Call, form: MarginForm, j: int, old: Portions, steps: int, rng: np.random.Generator
     ) -> Descent:
-        """Steps over the first portion: from w = 0, or from the coefficients of `fit`."""
-        options, column = engine.check_options(dict(self.solver_options or {})), form.columns[j]
+        """Where steps over the first portion begin: at w = 0, or at the coefficients of `fit`."""
+        engine: Any = call.engine
+        options, column = engine.check_options(call.options), form.columns[j]
         whole = max(steps, math.ceil(column.total / old.unit - 1e-9))
         start = begin(options, form, column, whole, engine.start_of_average(whole, options), rng)
         model: Model | None = getattr(self, "model_", None)
-        if model is not None:
-            if model._coef is None or model._coef.shape != (len(form.columns), form.features.width):
-                raise ValueError("partial_fit cannot go on from this fit, of another kernel; clone the estimator first")
-            before = int(model.duals.shape[-1])
-            w = np.append(model._coef[j], model.intercept_[j]).astype(np.float64)
-            start = replace(start, w=w, t=before, t0=max(start.t0, before))
-        return advance(start, form, column, steps, rng)
+        if model is None:
+            return start
+        if model._coef is None or model._coef.shape != (len(form.columns), form.features.width):
+            raise ValueError("partial_fit cannot go on from this fit, of another kernel; clone the estimator first")
+        before = int(model.duals.shape[-1])
+        w = np.append(model._coef[j], model.intercept_[j]).astype(np.float64)
+        return replace(start, w=w, t=before, t0=max(start.t0, before))
 
     def _portion(self, X: Any, y: np.ndarray, labels: np.ndarray, sample_weight: Any) -> Data:
         """Rows of positive weight, with the classes of the whole stream."""
@@ -178,56 +179,28 @@ class Streaming:
         at = np.flatnonzero(counts > 0)
         if not at.shape[0]:
             raise ValueError("sample_weight times class_weight is zero everywhere; give rows that count")
-        rows = check_rows(X)
-        rows = rows if at.shape[0] == counts.shape[0] else only(rows, at)
-        return Data(rows, codes[at], counts[at], labels, at, y.shape[0], None)
+        return Data(only(check_rows(X), at), codes[at], counts[at], labels, at, y.shape[0], None)
 
     def _total(self) -> float:
         limit = float(np.finfo(float).max)
         return float(check_number(self.stream_total, "stream_total", low=0.0, high=limit, strict=True))
 
-    def _written(self, data: Data, total: float) -> tuple[Objective, MarginForm, dict[str, Any], tuple[str, str]]:
+    def _written(self, call: Call, data: Data, total: float) -> tuple[Objective, MarginForm, dict[str, Any]]:
         """The objective and its form over rows that stand for all: their weights add up to `total`."""
-        found, own = self._task(), self._own()
-        task = instance_with(found, own)
-        bias = one_of("bias", task.default_bias if self.bias is None else self.bias, BIASES)
-        ways = task.multiclass
-        way = one_of("multiclass", self.multiclass, ("auto", *ways))
-        way = ways[0] if way == "auto" else way
+        task, way = call.task(self._own())[0], call.multiclass
         if data.classes.shape[0] > 2 and way in PAIRWISE:
             raise ValueError(f"partial_fit needs one score per class, not multiclass={way!r}; give multiclass='ovr'")
         whole = replace(data, counts=data.counts * (total / data.total))
         params, kernel = task.complete(task.resolve(total), whole), Kernel("linear")
         features = finished(task.features(whole, kernel, params, np.random.default_rng(0)))
-        form = task.form(whole, features, bias, params)
+        form = task.form(whole, features, call.bias, params)
         form = as_one(form) if way == "joint" else form
         plain = type(features) is LinearFeatures and features.rows is data.X
         if not plain or type(task).problem is not Objective.problem:
             raise ValueError(
                 f"objective {task.name!r} makes its features of all rows; partial_fit needs the rows alone"
             )
-        return task, form, params, (bias, way)
-
-    def _streamed(
-        self, task: Objective, params: dict[str, Any], kinds: tuple[str, str], solver: str, data: Data
-    ) -> Model:
-        """A model of the coefficients so far, which nothing certifies."""
-        portions: Portions = self._portions
-        W = np.array([one.current for one in portions.descents])
-        names = getattr(self, "feature_names_in_", None)
-        return model_without_rows(
-            task.name,
-            params,
-            (*kinds, task.probabilities),
-            (solver, "asked for"),
-            (portions.calls, []),
-            Certificate(math.nan, -math.inf, math.inf, "none", self.tol, False),
-            data.classes,
-            W,
-            data.X.dtype,
-            None if names is None else tuple(names),
-            Kernel("linear"),
-        )
+        return task, form, params
 
 
 def _labels(known: np.ndarray | None, classes: Any) -> np.ndarray:
