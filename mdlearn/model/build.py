@@ -40,12 +40,7 @@ def build_model(
     dtype = data.X.dtype
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = held_values(solutions, places, data.n_given, dtype)
-    alpha, linear = held.alpha, held.coef is not None
-    used, each = np.zeros(data.n_given, dtype=bool), held.intercept.shape[0] // len(solutions)
-    told = [solution.beta if solution.alpha is None else solution.alpha for solution in solutions]
-    for i in filled(told):
-        for one in (duals if alpha is None else alpha)[i * each : (i + 1) * each]:  # together they are no short work
-            used |= one.any(axis=0) if one.ndim > 1 else one != 0
+    used = used_rows(solutions, places, data.n_given)
     mine = np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
     return kind(
@@ -68,8 +63,8 @@ def build_model(
         n_support_=np.bincount(data.codes[mine], minlength=max(data.classes.shape[0], 1)),
         _names=data.names,
         _coef=held.coef,
-        _alpha=alpha,
-        _rows=None if linear or kernel.name == "precomputed" else data.X.take(mine),
+        _alpha=held.alpha,
+        _rows=None if held.coef is not None or kernel.name == "precomputed" else data.X.take(mine),
         _norms=joined([s.norm for s in solutions]),
         extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
