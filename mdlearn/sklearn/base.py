@@ -18,6 +18,7 @@ from mdlearn.api import certified
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance, limits_of
 from mdlearn.data.features.kernels import PARAMETERS
+from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, n_problems
 from mdlearn.objectives.base import Objective
 from mdlearn.sklearn.params import FLOATS, NestedParams, entries, seed
@@ -206,7 +207,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         return self.model_
 
     @property
-    def certificate_(self) -> Any:
+    def certificate_(self) -> Certificate:
         """Objective, lower bound and relative gap of the coefficients."""
         return self._fitted.certificate
 
@@ -217,7 +218,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
     @property
     def coef_(self) -> np.ndarray:
-        """Coefficients of p problems, shape (p, d); AttributeError unless the kernel is linear."""
+        """Coefficients of p problems (1 for two classes, else k, or one per pair), shape (p, d); linear kernel only."""
         return self._fitted.coef_
 
     @property
@@ -227,7 +228,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        """Signed multipliers over all training rows, shape (p, m)."""
+        """Signed multipliers over all training rows, shape (p, m); not where w is no combination of rows."""
         return self._fitted.dual_coef_
 
     @property

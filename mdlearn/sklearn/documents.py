@@ -58,30 +58,18 @@ stream_total : float, optional
     None: of the rows so far, each call's being new ones.
 """
 
-ATTRIBUTES = """\
+MODEL = """\
 model_ : Model
     What `mdlearn.fit` returns: margins, history, saving.
-certificate_ : Certificate
-    Objective, lower bound and relative gap of the coefficients.
-classes_ : ndarray of shape (k,)
-    Sorted labels.
-coef_ : ndarray of shape (1, d) or (p, d)
-    Coefficients of p problems: 1 for two classes, else k, or k (k - 1) / 2 for pairs.%(kernel_only)s
-intercept_ : ndarray of shape (1,) or (p,)
-    Intercepts.
-dual_coef_ : ndarray of shape (1, m) or (p, m)
-    Signed multipliers over all training rows. Not where w is no combination of rows.
-support_ : ndarray of intp
-    Training rows with a multiplier other than 0.
-n_support_ : ndarray of shape (k,)
-    Their number per class.
-n_iter_ : int
-    Reports of the engine, summed over the problems.
+"""
+
+ATTRIBUTES = """\
 n_features_in_ : int
     Columns of X at fit.
 feature_names_in_ : ndarray of shape (d,)
     Column names, where X was a data frame with string ones.
 """
+
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 
 
@@ -90,7 +78,8 @@ def estimator(made: T) -> T:
     """Make a class a keyword-only dataclass, with its own parameters first in the signature, and fill its docstring.
 
     ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them
-    and does not document them itself; ``%(shared)s`` and ``%(attributes)s`` for what all classifiers have alike.
+    and does not document them itself; ``%(shared)s`` for those that all classifiers have alike, ``%(attributes)s`` for
+    what properties and scikit-learn document.
     """
     cls: Any = dataclass(eq=False, repr=False, kw_only=True)(made)
     bases = [vars(one).get("__dataclass_fields__", {}) for one in cls.__mro__]
@@ -107,7 +96,7 @@ def estimator(made: T) -> T:
             "ways": ways,
             "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
         }
-        attributes = ATTRIBUTES % {"kernel_only": " Linear kernel only." if kernel else ""}
+        attributes = (MODEL if hasattr(cls, "decision_function") else "") + _properties(cls) + ATTRIBUTES
         given = {name for name in names if f"\n{name} : " in text}
         own = "".join(entry for name, entry in _parameters(objective).items() if name in names - given)
         filled = {"own": own, "shared": shared, "attributes": attributes}
@@ -120,3 +109,12 @@ def _parameters(objective: Any) -> dict[str, str]:
     section = re.search(r"\nParameters\n-+\n(.+?\n)(\n|$)", f"{inspect.getdoc(objective)}\n", re.DOTALL)
     entries = re.split(r"^(?=\w+ : )", section[1], flags=re.MULTILINE)[1:] if objective and section else []
     return {entry.split(" : ")[0]: entry for entry in entries}
+
+
+def _properties(cls: type) -> str:
+    """Entries of the public properties that classes of mdlearn have: type and docstring."""
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("mdlearn.")]
+    found = {name: one for base in ours for name, one in vars(base).items() if name[0] != "_"}
+    getters = {name: one.fget for name, one in found.items() if isinstance(one, property)}
+    text = "".join(f"{name} : {get.__annotations__['return']}\n    {get.__doc__}\n" for name, get in getters.items())
+    return text.replace("np.ndarray", "ndarray")

@@ -106,8 +106,6 @@ class LSVMClassifier(KernelClassifier):
     Attributes
     ----------
     %(attributes)s
-    basis_indices_ : ndarray of intp, or tuple of these
-        With `reduced`: the training rows whose kernel columns were used (of each pair of classes).
 
     References
     ----------
@@ -131,8 +129,8 @@ class LSVMClassifier(KernelClassifier):
     _objective: ClassVar[type[Objective] | None] = LSVM
 
     @property
-    def basis_indices_(self) -> Any:
-        """Training rows whose kernel columns were used; there with `reduced`."""
+    def basis_indices_(self) -> np.ndarray | tuple[np.ndarray, ...]:
+        """With `reduced`: the training rows whose kernel columns were used (of each pair of classes)."""
         return self._fitted.basis_indices_
 
 
@@ -150,8 +148,6 @@ class ULDMClassifier(KernelClassifier):
     Attributes
     ----------
     %(attributes)s
-    basis_indices_ : ndarray of intp, or tuple of these
-        Training rows that make the basis (of each pair of classes), unless that is "euclidean".
 
     References
     ----------
@@ -175,8 +171,8 @@ class ULDMClassifier(KernelClassifier):
     _objective: ClassVar[type[Objective] | None] = ULDM
 
     @property
-    def basis_indices_(self) -> Any:
-        """Training rows that make the basis; not with "euclidean"."""
+    def basis_indices_(self) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Training rows that make the basis (of each pair of classes), unless that is "euclidean"."""
         return self._fitted.basis_indices_
 
 
@@ -250,7 +246,7 @@ class L3SVMClassifier(KernelClassifier):
     """Local linear SVMs in a landmark space, one per cluster.
 
     ``1/2 |theta|^2 + C/m sum max(0, 1 - z)``, z the margins y f(x), f(x) = theta_k . mu(x) + b for x in cluster k,
-    where mu(x) are the projections of x on landmarks. A kernel is one on the landmark space.
+    where mu(x) are the projections of x on landmarks. A kernel is one on that space; `coef_` has shape (p, K, L).
 
     Parameters
     ----------
@@ -260,12 +256,6 @@ class L3SVMClassifier(KernelClassifier):
     Attributes
     ----------
     %(attributes)s
-    centers_ : ndarray of shape (K, d)
-        Centres of the clusters.
-    landmarks_ : ndarray of shape (L, d)
-        Landmarks.
-    folded_coef_ : ndarray of shape (p, K, d)
-        Coefficients of x itself in every cluster ("dot" and linear kernel only). `coef_` has shape (p, K, L).
 
     References
     ----------
@@ -311,7 +301,7 @@ class L3SVMClassifier(KernelClassifier):
 
     @property
     def folded_coef_(self) -> np.ndarray:
-        """Coefficients of x itself in every cluster, shape (p, K, d)."""
+        """Coefficients of x itself in every cluster, shape (p, K, d); with "dot" and a linear kernel only."""
         return self._fitted.folded_coef_
 
 

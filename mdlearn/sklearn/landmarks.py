@@ -39,14 +39,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     Attributes
     ----------
-    landmarks_ : ndarray of shape (L, d)
-        Landmarks.
-    centers_ : ndarray of shape (K, d)
-        Centres of the clusters.
-    n_features_in_ : int
-        Columns of X at fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Column names, where X was a data frame with string ones.
+    %(attributes)s
 
     References
     ----------
