@@ -10,8 +10,7 @@ from mdlearn.lazy import lazy_names
 if TYPE_CHECKING:
     from mdlearn.plotting.boundary import decision_boundary
     from mdlearn.plotting.distributions import cumulative_margins, cumulative_probabilities
-    from mdlearn.plotting.heat import grid
-    from mdlearn.plotting.paths import path
+    from mdlearn.plotting.grids import grid, path
     from mdlearn.plotting.progress import gap_history
     from mdlearn.plotting.style import COLOURS
 
@@ -21,8 +20,8 @@ _LAZY = {
     "cumulative_probabilities": "mdlearn.plotting.distributions",
     "decision_boundary": "mdlearn.plotting.boundary",
     "gap_history": "mdlearn.plotting.progress",
-    "grid": "mdlearn.plotting.heat",
-    "path": "mdlearn.plotting.paths",
+    "grid": "mdlearn.plotting.grids",
+    "path": "mdlearn.plotting.grids",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Scores, objectives, coefficients and numbers of support vectors along a hyper-parameter."""
+"""What a grid shows: scores and other values along one hyper-parameter, and scores over two as a heat map."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import MARKERS, add_legend, axes, curve_style, short, support_rows
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, axes, curve_style, short, support_rows
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
 """Most lines that a legend names."""
 SHOWN = 7
 """Of more lines, so many of the largest values are named; the others are thin and grey."""
+COLOUR_MAP = "cividis"
+"""From dark to light alike for all kinds of colour vision."""
+WRITTEN = 150
+"""Most cells with their score written in them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,7 @@ def _star(ax: Any, place: float, line: Line, best: int) -> None:
     ax.plot([place], [height], linestyle="none", zorder=5, label="best", **mark)
 
 
-def changing(points: Sequence[dict[str, Any]]) -> list[str]:
+def _changing(points: Sequence[dict[str, Any]]) -> list[str]:
     """Hyper-parameters that a grid changes."""
     return [key for key in _names(points) if len({repr(point.get(key)) for point in points}) > 1]
 
@@ -137,7 +141,7 @@ def _names(points: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for point in points for key in point))
 
 
-def check_name(points: Sequence[dict[str, Any]], name: str) -> None:
+def _check_name(points: Sequence[dict[str, Any]], name: str) -> None:
     """ValueError unless all points of a grid have this hyper-parameter."""
     if any(name not in point for point in points):
         known = _names(points)
@@ -147,13 +151,13 @@ def check_name(points: Sequence[dict[str, Any]], name: str) -> None:
 
 def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
     if name is None:
-        found = changing(points)
+        found = _changing(points)
         if len(found) != 1:
             raise ValueError(
                 f"the grid changes {', '.join(found) or 'nothing'}; name the hyper-parameter to plot along"
             )
         return found[0]
-    check_name(points, name)
+    _check_name(points, name)
     return name
 
 
@@ -214,7 +218,7 @@ def _numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
 
 
-def side_by_side(values: Sequence[Any]) -> list[str]:
+def _side_by_side(values: Sequence[Any]) -> list[str]:
     """Different values as they stand on an axis; numbers by size, others as they come."""
     return list(dict.fromkeys(map(short, sorted(values) if _numeric(values) else values)))
 
@@ -222,7 +226,7 @@ def side_by_side(values: Sequence[Any]) -> list[str]:
 def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     """Where values stand on the horizontal axis, and what the axis needs to be told."""
     if not _numeric(values) or not np.isfinite(np.array(values, dtype=float)).all():
-        known = side_by_side(values)
+        known = _side_by_side(values)
         places = [float(known.index(short(value))) for value in values]
         return places, lambda ax: ax.set_xticks(range(len(known)), known)
     numbers = [float(value) for value in values]
@@ -232,3 +236,86 @@ def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
     if len(positive) == len(numbers):
         return numbers, lambda ax: ax.set_xscale("log")
     return numbers, lambda ax: ax.set_xscale("symlog", linthresh=10.0 ** math.floor(math.log10(min(positive))))
+
+
+def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any = None) -> Any:
+    """Plot the mean scores of a selection over two hyper-parameters as a heat map.
+
+    Parameters
+    ----------
+    selection : Selection
+        What `mdlearn.select` returns.
+    x, y : str, optional
+        Hyper-parameters along the horizontal and the vertical axis. Default: the two that the grid changes. Where it
+        changes more, a cell has the best score over the others.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw in. Default: the axes of a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a frame around the best point, and a colour bar beside. Values stand side by side at equal distances,
+        numbers by size; cells that the grid leaves out are grey.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError, ValueError
+        If there are no scores, or the hyper-parameters do not fit.
+    """
+    points, scores = getattr(selection, "points", None), getattr(selection, "mean_scores", None)
+    if points is None or scores is None:
+        raise TypeError(f"{type(selection).__name__!r} object has no scores over a grid; give what select returned")
+    x, y = _two_names(points, x, y)
+    columns, rows = (_side_by_side([point[name] for point in points]) for name in (x, y))
+    table = np.full((len(rows), len(columns)), np.nan)
+    for point, score in zip(points, scores):
+        at = rows.index(short(point[y])), columns.index(short(point[x]))
+        table[at] = np.fmax(table[at], score)
+    ax = axes(ax)
+    ax.set_facecolor("0.85")
+    image = ax.imshow(table, origin="lower", aspect="auto", cmap=COLOUR_MAP)
+    bar = ax.figure.colorbar(image, ax=ax)
+    bar.set_label(f"{str(getattr(selection, 'scoring', 'score')).replace('_', ' ')}, mean over folds")
+    if table.size <= WRITTEN:
+        _write(ax, image, table)
+    best = points[int(selection.best_index)]
+    _frame(ax, columns.index(short(best[x])), rows.index(short(best[y])))
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    return ax
+
+
+def _two_names(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
+    found = _changing(points)
+    for name in (x, y):
+        if name is not None:
+            _check_name(points, name)
+    if x is not None and x == y:
+        raise ValueError(f"x and y are both {x!r}; give two hyper-parameters")
+    left = [name for name in found if name not in (x, y)]
+    wanted = (x is None) + (y is None)
+    if wanted and len(left) != wanted:
+        raise ValueError(f"the grid changes {', '.join(found) or 'nothing'}; name two hyper-parameters as x and y")
+    return x or left.pop(0), y or left.pop(0)
+
+
+def _write(ax: Any, image: Any, table: np.ndarray) -> None:
+    """Write the score into every cell, in black or white, whichever can be read."""
+    for (i, j), score in np.ndenumerate(table):
+        if np.isfinite(score):
+            red, green, blue, _ = image.cmap(image.norm(score))
+            light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+            colour = "black" if light > 0.45 else "white"
+            ax.text(j, i, f"{score:.3f}", ha="center", va="center", color=colour, fontsize="small")
+
+
+def _frame(ax: Any, column: int, row: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(
+        Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, fill=False, edgecolor=COLOURS[1], linewidth=3.0, clip_on=False)
+    )
