@@ -15,8 +15,7 @@ from mdlearn.forms.progress import State
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import make_folds, units_of
-from mdlearn.selection.loo.bound import by_bound
-from mdlearn.selection.loo.held_out import by_rows
+from mdlearn.selection.loo import by_bound, by_rows
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study
 from mdlearn.selection.validated import CrossValidation

@@ -13,7 +13,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins, uldm_loo_margins
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.selection.loo import held_out
+from mdlearn.selection import loo
 
 
 def sample(m=20, d=3, seed=0, classes=2):
@@ -273,7 +273,7 @@ def test_hopeless_numbers_of_fits_are_refused():
 @pytest.mark.parametrize("seconds, scored", [(50.0, True), (200.0, False)])
 def test_a_decomposition_that_would_not_end_in_time_is_not_begun(seconds, scored, monkeypatch, clock):
     """One call of LAPACK goes on whatever the time is."""
-    monkeypatch.setattr(held_out, "eigh_seconds", lambda order: seconds)
+    monkeypatch.setattr(loo, "eigh_seconds", lambda order: seconds)
     X = np.random.default_rng(0).standard_normal((30, 3))
     with contextlib.nullcontext() if scored else pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         found = mdlearn.cross_validate("lssvm", X, X[:, 0] > 0, cv="loo", kernel="rbf", time_limit=100.0)

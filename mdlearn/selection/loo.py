@@ -1,4 +1,4 @@
-"""Leave-one-out: every row is judged by the fit that lacks one repetition of it.
+"""Leave-one-out: every row is judged by the fit that lacks one repetition of it. Beside it, the LDM paper's bound.
 
 Where the form is a quadratic of margins, one decomposition answers for all rows and points (`closed`); elsewhere every
 distinct row costs a fit, which begins at the solution for all rows. What is made of the rows before the problem is
@@ -21,6 +21,7 @@ from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
+from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
 from mdlearn.margins.loo import Decomposition, Quadratic, of_gram, of_rows
 from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
@@ -28,13 +29,14 @@ from mdlearn.model.start import WarmStart
 from mdlearn.numerics import memory
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
-from mdlearn.objectives.base import Objective
+from mdlearn.objectives.base import Objective, Terms
 from mdlearn.selection.folds import Units
-from mdlearn.selection.paths.grid import grouped
+from mdlearn.selection.paths.fits import walked
+from mdlearn.selection.paths.grid import grouped, same
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study, some_rows
 from mdlearn.solvers.quadratic.columns import quadratic, steepness
-from mdlearn.stages import CheckedCall
+from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000
 """Fits beyond which leaving out row by row is taken for a mistake."""
@@ -282,3 +284,71 @@ def _no_level(form: Any) -> Any:
 
 def _differs(a: Any, b: Any) -> bool:
     return a is not b and not np.array_equal(a, b)
+
+
+def by_bound(study: Study, bar: ProgressBar) -> Judged:
+    """Judge every point by 1 less the bound, which may be negative; one fit per point, to all rows.
+
+    Raises
+    ------
+    ValueError
+        For another scoring than accuracy, more than two classes, a free bias, and for objectives other than the hinge
+        loss with margin mean and variance.
+    """
+    data, bias = study.data, study.call.bias
+    if study.scoring.name != "accuracy" or study.scoring.values is None:
+        raise ValueError(f"cv='pseudo-loo' bounds errors, so scoring is 'accuracy'; got {study.scoring.name!r}")
+    if data.targets is not None or data.classes.shape[0] != 2:
+        raise ValueError(f"cv='pseudo-loo' needs two classes; y has {data.classes.shape[0]}")
+    if bias == "free":
+        raise ValueError("cv='pseudo-loo' knows no free bias; give bias='none', as the paper has it, or 'regularized'")
+    for task, _ in study.asked:
+        _terms(task, study.setting.complete(task), data.total)
+    judged = Judged(np.full((len(study.points), 1), np.nan))
+    diagonals: list[tuple[Any, float, np.ndarray]] = []
+    for i, fitted in walked(study.setting, study.asked):
+        judged.stopped = fitted.outcome.stopped
+        if judged.stopped:
+            break
+        judged.note(fitted)
+        judged.scores[i, 0] = 1.0 - _bound(study, fitted, diagonals)
+        bar.advance()
+    return judged
+
+
+def _terms(task: Objective, params: dict[str, Any], total: float) -> Terms:
+    """Terms of an objective that the theorem is about."""
+    try:
+        terms = task.terms(params, total)
+    except NotImplementedError:
+        terms = Terms(ridge=0.0)
+    loss = [t for t in terms.loss if t.weight > 0]
+    plain = all(t.kind in ("hinge", "constraint") and t.side == 1 and t.threshold == 1 for t in loss)
+    if terms.ridge != 1 or terms.unit != 1 or terms.penalty > 0 or len(loss) > 1 or not plain:
+        raise ValueError(
+            f"cv='pseudo-loo' is the bound for ldm and svm: the hinge loss with margin mean and variance; objective "
+            f"{task.name!r} is another, give cv='loo' or a number of folds"
+        )
+    return terms
+
+
+def _bound(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
+    """The bound at one point; `diagonals` keeps those of H, which depend on kernel and variance alone."""
+    data, task = study.data, fitted.task
+    own = {name: value for name, value in fitted.params.items() if name in task.parameters}
+    terms = _terms(task, own, data.total)
+    key = (fitted.kernel.params, task.features_depend_on(own))
+    known = [diagonal for other, variance, diagonal in diagonals if variance == terms.variance and same(other, key)]
+    if not known:
+        rng = np.random.default_rng([study.call.seed, 0, 1])
+        features = finished(task.features(data, fitted.kernel, own, rng))
+        G = finished(features.gram())
+        if study.call.bias == "regularized":
+            G = G + 1.0
+        known = [hessian_diagonal(G, data.signs()[0], 0.5 * terms.variance, data.counts)]
+        diagonals.append((key, terms.variance, known[0]))
+    C = sum(t.weight for t in terms.loss)
+    beta = np.zeros(data.counts.shape[0])
+    if terms.loss:
+        beta = np.clip(np.asarray(fitted.solutions[0].beta, dtype=float).reshape(-1), 0.0, C * data.counts)
+    return loo_error_bound(beta, known[0], C, data.counts)
