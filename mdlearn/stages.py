@@ -33,7 +33,7 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
-from mdlearn.solvers.auto import RELIEF, choose
+from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose
 from mdlearn.solvers.base import Solver
 
 READERS = {"classification": check_data, "regression": check_regression}
@@ -228,7 +228,8 @@ class CheckedCall:
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_taken, runner))
             relief = RELIEF if call.engine is None else ()
-            outcome = Driver(runner, options, limits, call.seed, starts, known, relief).run(form, later)
+            follower = FOLLOWERS.get(runner.solver.name)
+            outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)
             if outcome.shortfall is not None:
                 shortfalls.append(outcome.shortfall)
             return outcome, (runner.solver.name, reason)

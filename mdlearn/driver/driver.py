@@ -102,8 +102,9 @@ class Driver(Run):
         starts: Starts | None = None,
         prepared: Prepared | None = None,
         relief: Sequence[Solver] = (),
+        follower: Solver | None = None,
     ) -> None:
-        self.prepared, self.relief = prepared or Prepared(1), relief
+        self.prepared, self.relief, self.follower = prepared or Prepared(1), relief, follower
         self.engine, self.options, self.seed, self.starts = engine, options, seed, starts
         self.solver = solver = engine.solver
         super().__init__(solver.name, limits)
@@ -309,29 +310,38 @@ class Driver(Run):
     def _attempts(
         self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
     ) -> Iterator[Reports]:
-        """Reports of the engine, and of others where it ends without the gap asked for.
+        """Reports of the engine, of its follower where it asks for it, and of others while the gap is not reached.
 
         Where rounding ended it, others go on only from a gap that costs more than half of the digits: coefficients are
         then longer than they need to be.
         """
-        yield self.engine.reports(form, problem, shared, self.options, rng)
+        others: list[tuple[Solver, int | None]] = [(solver, RELIEF_STEPS) for solver in self.relief]
+
+        def first() -> Reports:
+            asked = yield from self.engine.reports(form, problem, shared, self.options, rng)
+            if asked and self.follower is not None:
+                others.insert(0, (self.follower, None))
+
+        yield first()
         half = math.sqrt(float(np.finfo(form.features.dtype).eps))
-        for solver in self.relief:
+        for solver, most in others:
             enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
             engine = CheckedEngine(solver, None)
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
-                yield self._relieved(engine, form, problem, rng)
+                yield self._relieved(engine, form, problem, rng, most)
 
-    def _relieved(self, engine: CheckedEngine, form: Form, problem: Problem, rng: np.random.Generator) -> Reports:
+    def _relieved(
+        self, engine: CheckedEngine, form: Form, problem: Problem, rng: np.random.Generator, most: int | None
+    ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         with contextlib.suppress(ValueError, MemoryError):
             engine.solver.check_memory(form)
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
-            yield from islice(engine.reports(form, problem, shared, options, rng), RELIEF_STEPS)
+            yield from islice(engine.reports(form, problem, shared, options, rng), most)
 
 
 def _made(form: Form) -> Generator[None, Any, Form]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.errstate import overflowing
-from mdlearn.solvers.base import Offer, Report, Solver
+from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
 
 class CheckedEngine:
@@ -55,9 +55,14 @@ class CheckedEngine:
 
     def reports(
         self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator
-    ) -> Generator[Report | Offer | None, None, None]:
+    ) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
-        for report in self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng)):
+        work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
+        while True:
+            try:
+                report = next(work)
+            except StopIteration as done:
+                return done.value
             if isinstance(report, Offer):
                 report = self._offered(report, problem)
             elif report is not None:

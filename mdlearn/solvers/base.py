@@ -60,8 +60,8 @@ class Offer:
 
 Reports = Generator["Report | None", None, None]
 """Reports, and None as a heartbeat during long preparations."""
-Steps = Generator["Report | Offer | None", None, None]
-"""The same of a whole engine: an Offer is a heartbeat, too."""
+Steps = Generator["Report | Offer | None", None, Any]
+"""The same of a whole engine, with what `Solver.iterate` returns: an Offer is a heartbeat, too."""
 
 
 class Solver:
@@ -319,5 +319,10 @@ class Solver:
         ------
         Report, Offer or None
             None is a heartbeat: work goes on. An Offer is one with a point. One of them about every 20 ms.
+
+        Returns
+        -------
+        bool or None
+            Whether another engine should go on, where `mdlearn.solvers.auto` names one for that.
         """
         raise NotImplementedError

@@ -51,14 +51,14 @@ def test_a_class_name_has_one_meaning():
 
 
 def test_engines_do_not_import_each_other():
-    """But for one: coordinate descent goes on by interior point steps where its rounds crawl."""
+    """One that goes on where another ends is the driver's choice (`mdlearn.solvers.auto`)."""
     asked = set()
     for path in (PACKAGE / "solvers").rglob("*.py"):
         own = path.relative_to(PACKAGE / "solvers").parts[0].removesuffix(".py")
         names = re.findall(r"^\s*from mdlearn\.solvers\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
         if own not in ("__init__", "auto"):
             asked |= {(own, name) for name in names if name in ENGINES and name != own}
-    assert asked == {("coordinate_descent", "interior_point")}
+    assert not asked
 
 
 SHARED_NAMES = 140

@@ -31,7 +31,6 @@ from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDu
 from mdlearn.solvers.coordinate_descent.gauss_seidel import descend, lossless
 from mdlearn.solvers.coordinate_descent.gram import GramDual
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, key_of, reduce_gram
-from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.working_set.initialise import begun, by_working_sets, lazy
 
@@ -42,12 +41,12 @@ GRAM_ROWS = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
 RUNAWAY_GROWTH = 1e16
 """Growth of the objective over the least so far that only a Gram matrix lost in rounding explains."""
+ROUNDED_GAP = 1e-8
+"""Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
 STALL_ROUNDS = 20
 """Rounds without progress after which rounding is taken to be reached."""
 BIAS_CYCLE_ROUNDS = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
-ROUNDED_GAP = 1e-8
-"""Gap below which rounding has ended the rounds; above, they crawl on columns of very different scale."""
 
 
 class DualAscent(Protocol):
@@ -82,7 +81,8 @@ class CoordinateDescent(Solver):
     def refusal(self, form: MarginForm) -> str | None:
         """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.
 
-        Sweeps over a Gram matrix take it too; where it makes them go round in circles, interior point steps follow.
+        Sweeps over a Gram matrix take it too; where it makes them go round in circles, another engine follows
+        (`mdlearn.solvers.auto.FOLLOWERS`).
         """
         general = super().refusal(form)
         if general is not None:
@@ -173,13 +173,11 @@ class CoordinateDescent(Solver):
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
-        """Yield a report per round."""
+        """Yield a report per round; return whether second-order steps over all rows would get further."""
         if _primal(form):
-            yield from descend(form, column, rng)
-            return
+            return (yield from descend(form, column, rng))
         if _centred(form):
-            yield from _sparse(form, column, shared, rng)
-            return
+            return (yield from _sparse(form, column, shared, rng))
         dual: DualAscent
         if shared is not None:
             work = None
@@ -192,8 +190,7 @@ class CoordinateDescent(Solver):
             try:
                 hessian = yield from shared.hessian(column)
             except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
-                yield from _by_steps(form, column, shared, rng)
-                return
+                return True
             dual = GramDual(form, column, hessian)
             if work is not None:
                 dual.begin(work.beta(), work.b)
@@ -219,13 +216,10 @@ class CoordinateDescent(Solver):
             report = dual.report()
             yield report
             if not movable.shape[0]:
-                if free:  # no multiplier answers a move of the bias
-                    break
-                return
+                return free  # no multiplier answers a move of the bias
             least = min(least, abs(report.objective))
             if report.objective > RUNAWAY_GROWTH * least:
-                free = True
-                break
+                return True
             gap = relative_gap(column, report.objective, report.lower_bound)
             # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
             rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)
@@ -235,14 +229,7 @@ class CoordinateDescent(Solver):
         explicit = isinstance(form.features, LinearFeatures)
         if not free and explicit and form.features.width <= FINISH_WIDTH:
             yield from _finish(form, column, report.point)
-        if free or best > ROUNDED_GAP:
-            yield from _by_steps(form, column, shared, rng)
-
-
-def _by_steps(form: MarginForm, column: Column, shared: Any, rng: np.random.Generator) -> Steps:
-    """Interior point steps where sweeps are of no use."""
-    explicit = isinstance(form.features, LinearFeatures)
-    yield from Interior().iterate(form, column, None if explicit else shared.G, {}, rng)
+        return free or best > ROUNDED_GAP
 
 
 def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
