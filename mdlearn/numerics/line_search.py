@@ -1,4 +1,4 @@
-"""The minimum of a convex objective along a line, from its second derivative and the rise of its slope."""
+"""The minimum of a convex objective along a line, from the rise of its slope; the top of a concave parabola."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ TRIALS = 60
 FAR_LENGTH = 1e12
 """Length beyond which an objective that still falls has no minimum along the line."""
 GROWTH = 8.0
+ROUGH_SLOPE = 0.1
+"""Share of the first slope that may be left along one of many Newton steps."""
+SLOPE_ROUNDING = 1e-12
+"""Share of the first slope that rounding may leave at the minimum of a piecewise quadratic."""
 
 
 def minimum(start: float, along: Callable[[float], tuple[float, float]], close: float) -> float:
@@ -44,3 +48,23 @@ def minimum(start: float, along: Callable[[float], tuple[float, float]], close: 
         if t in (low, high):
             break
     return t
+
+
+def secant(slope: Callable[[float], float], start: float) -> Callable[[float], tuple[float, float]]:
+    """`along` of an objective whose second derivative is dear, from the slopes of the last two lengths."""
+    last = 0.0, start
+
+    def along(t: float) -> tuple[float, float]:
+        nonlocal last
+        value, before = slope(t), last
+        last = t, value
+        return value - start, (value - before[1]) / (t - before[0])
+
+    return along
+
+
+def highest(value: Callable[[float], float]) -> float:
+    """Where in [0, 1] a concave parabola is highest."""
+    low, middle, high = value(0.0), value(0.5), value(1.0)
+    slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
+    return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)

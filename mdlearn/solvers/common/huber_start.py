@@ -20,6 +20,7 @@ from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.numerics.line_search import ROUGH_SLOPE, highest, minimum
 from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 
@@ -89,11 +90,7 @@ class Smoothed:
         """
         self._round_off(z, width)
         form, column, sigma = self.state.form, self.state.column, self.state.column.spread(z)
-        shares = np.array([0.0, 0.5, 1.0])
-        low, middle, high = (dual(form, column, share * self.beta, share * sigma).lower for share in shares)
-        bend, share = low - 2.0 * middle + high, 1.0
-        if np.isfinite(bend) and bend < 0:
-            share = min(1.0, max(0.0, 0.25 * (3.0 * low - 4.0 * middle + high) / bend))
+        share = highest(lambda t: dual(form, column, t * self.beta, t * sigma).lower)
         point = Point(share * self.beta, share * sigma, *self.state.coefficients(element))
         return report_of(form, column, point, z)
 
@@ -117,25 +114,17 @@ class Smoothed:
         change = state.margins(p)
         yield
         # Along the line: a quadratic part, and sums over the rows.
-        first = float(gradient @ p) + float(self.force @ change)
-        second = float(p @ system.quadratic(p))
-        step = self._length(z, change, width, first, second, -float(gradient @ p))
-        return element + step * p, z + step * change, -0.5 * float(gradient @ p)
+        start, second = float(gradient @ p), float(p @ system.quadratic(p))
+        at_zero = float(self.force @ change)
 
-    def _length(
-        self, z: np.ndarray, change: np.ndarray, width: float, first: float, second: float, decline: float
-    ) -> float:
-        """Minimise along the line to a tenth of the slope, by Newton steps within a bracket."""
-        step, low, high = 1.0, 0.0, np.inf
-        for _ in range(20):
-            slope, curvature = first + step * second, second
+        def along(t: float) -> tuple[float, float]:
+            rise, bend = at_zero + t * second, second
             for rows in steps(z.shape[0], ROWS_PER_CALL):
-                more = kernel.along(self.kinks, self.sides, self.caps, z, change, step, width, rows.start, rows.stop)
-                slope, curvature = slope + more[0], curvature + more[1]
-            if abs(slope) <= 0.1 * decline:
-                break
-            low, high = (low, step) if slope > 0 else (step, high)
-            step = step - slope / curvature if curvature > 0 else np.inf
-            if not low < step < high:
-                step = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
-        return step
+                more = kernel.along(self.kinks, self.sides, self.caps, z, change, t, width, rows.start, rows.stop)
+                rise, bend = rise + more[0], bend + more[1]
+            return rise, bend
+
+        length = minimum(start, along, ROUGH_SLOPE)
+        if not np.isfinite(length):
+            raise NotPositiveDefinite("no way down")
+        return element + length * p, z + length * change, -0.5 * start

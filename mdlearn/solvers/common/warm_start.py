@@ -10,7 +10,6 @@ ever begun below what w = 0 is worth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from mdlearn.forms.certificates.margin import dual, value_at_zero
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.warm_start import Start
+from mdlearn.numerics.line_search import highest
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.explicit import GramSystem
@@ -107,24 +107,13 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
 
     t, u = 0.5, 0.5
     for _ in range(MULTIPLIER_TURNS):
-        t = _top(partial(_swapped, value, u)) if moves[0].any() else 0.0
-        u = _top(partial(value, t)) if moves[1].any() else 0.0
+        t = highest(partial(value, u=u)) if moves[0].any() else 0.0
+        u = highest(partial(value, t)) if moves[1].any() else 0.0
     beta, sigma = low + t * moves[0], loose + u * moves[1]
     best = dual(form, column, beta, sigma)[0]
     if best <= dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
         return None
     return beta, sigma, objective_at(column, z, form.norm(start.coef, start.intercept))[0] - best
-
-
-def _swapped(value: Callable[[float, float], float], u: float, t: float) -> float:
-    return value(t, u)
-
-
-def _top(value: Callable[[float], float]) -> float:
-    """Where in [0, 1] a concave parabola is highest."""
-    low, middle, high = value(0.0), value(0.5), value(1.0)
-    slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
-    return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)
 
 
 def _multipliers(column: Column, start: Start) -> np.ndarray:
@@ -157,7 +146,7 @@ def begin(ascent: Ascent) -> Report | None:
         beta[:] = low + t * (high - low)
         return ascent.report()
 
-    report = at(_top(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
+    report = at(highest(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
     if report.lower_bound > least:
         return report
     beta[:], problem.offset = 0.0, 0.0

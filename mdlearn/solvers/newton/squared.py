@@ -6,10 +6,7 @@ import numpy as np
 
 from mdlearn._solvers import hinges
 from mdlearn.forms.margin import Column
-from mdlearn.numerics.line_search import minimum
-
-SLOPE_ROUNDING = 1e-12
-"""Share of the slope at the beginning that rounding may leave at the minimum."""
+from mdlearn.numerics.line_search import SLOPE_ROUNDING, minimum
 
 
 class SquaredTerms:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
-from mdlearn.numerics.line_search import FAR_LENGTH, TRIALS
+from mdlearn.numerics.line_search import FAR_LENGTH, minimum, secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import LINE_SEARCH_SLOPE, TELLING_STEP
 from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, conjugate
@@ -99,10 +99,7 @@ def _by_products(
 
 
 def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
-    """Length at which the derivative along V, with decision values U, is a hundredth of what it was; inf without end.
-
-    False position, with the older end's value halved where it stays (Illinois).
-    """
+    """Minimiser along V, with decision values U, to a hundredth of the slope; inf without end."""
     assert look.scores is not None
     F = look.scores
     first, bend = float(problem.ridge @ (look.W * V).sum(axis=1)), float(problem.ridge @ np.square(V).sum(axis=1))
@@ -113,18 +110,4 @@ def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray
         return float(np.einsum("ik,ik->", A, U)) + first + t * bend
 
     start = slope(0.0)
-    if not start < 0.0:
-        return 0.0
-    low, below, high, above, t, side = 0.0, start, np.inf, 0.0, 1.0, 0
-    for _ in range(TRIALS):
-        value = slope(t)
-        if abs(value) <= LINE_SEARCH_SLOPE * abs(start) or t > FAR_LENGTH:
-            break
-        if value < 0.0:
-            low, below, above, side = t, value, 0.5 * above if side < 0 else above, -1
-        else:
-            high, above, below, side = t, value, 0.5 * below if side > 0 else below, 1
-        t = 4.0 * t if np.isinf(high) else (low * above - high * below) / (above - below)
-        if not low < t < high:
-            break
-    return t
+    return minimum(start, secant(slope, start), LINE_SEARCH_SLOPE)
