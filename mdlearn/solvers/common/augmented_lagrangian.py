@@ -13,7 +13,9 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.forms.certificates.margin import relative_gap
+from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.numerics.line_search import ROUGH_SLOPE, minimum
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
@@ -22,10 +24,6 @@ SPAN, WIDTH_SHRINKAGE = 0.3, 0.3
 """Margin that the first slopes span, in units of a typical kink, and how much narrower the next ones are."""
 NEWTON_STEPS_PER_REPORT = 8
 """Newton steps between two reports. A report whose slopes are not solved for leaves multipliers and width alone."""
-LINE_SEARCH_SLOPE = 0.1
-"""Share of the first derivative along a step that may be left at its end."""
-EVALUATIONS = 30
-"""Most derivatives along one step."""
 FAR_GUESS_GAP = 1e3
 """Gap of a guess from which steps without it are cheaper."""
 STALL_REPORTS = 3
@@ -34,26 +32,51 @@ ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-7, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 
 
-class AugmentedLagrangian:
-    """One column: an element with its margins, and the multipliers that the envelopes are around."""
+class Envelopes:
+    """The loss of a column with every hinge replaced by its envelope around the multipliers `centre`."""
 
-    def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:
-        self.state, self.element, self.centre = state, element, beta
-        column = state.column
-        self.z = state.margins(element)
-        boxed = np.isfinite(column.caps) & (column.caps > 0)
-        widest = float(np.median(column.caps[boxed])) if boxed.any() else state.typical_multiplier
-        self.width = SPAN * state.typical_kink / widest
+    def __init__(self, column: Column, centre: np.ndarray, width: float) -> None:
+        self.column, self.centre, self.width = column, centre, width
 
     def multipliers(self, z: np.ndarray) -> np.ndarray:
         """Slopes of the envelopes at margins z, shape (T, m): within the box."""
-        column = self.state.column
-        ahead = self.width * self.centre + column.sides[:, None] * (column.kinks - z)
-        return np.clip(ahead / (self.width + column.softness), 0.0, column.caps)
+        c = self.column
+        ahead = self.width * self.centre + c.sides[:, None] * (c.kinks - z)
+        return np.clip(ahead / (self.width + c.softness), 0.0, c.caps)
 
     def inside(self, beta: np.ndarray) -> np.ndarray:
         """Rows on a slope, shape (T, m)."""
-        return np.asarray((beta > 0) & (beta < self.state.column.caps))
+        return np.asarray((beta > 0) & (beta < self.column.caps))
+
+    def bends(self, beta: np.ndarray) -> np.ndarray:
+        """Second derivatives, shape (m,), at margins of these slopes."""
+        return np.where(self.inside(beta), 1.0 / (self.width + self.column.softness), 0.0).sum(axis=0)
+
+    def step_length(
+        self, z: np.ndarray, beta: np.ndarray, dz: np.ndarray, start: float, bend: float, close: float
+    ) -> float:
+        """Minimiser along a step from margins z with slopes beta, as of `mdlearn.numerics.line_search.minimum`.
+
+        `start` is the derivative there, `bend` the second derivative of all but the loss.
+        """
+
+        def along(t: float) -> tuple[float, float]:
+            there = self.multipliers(z + t * dz)
+            rise = float((self.column.sides @ (beta - there)) @ dz)
+            return t * bend + rise, bend + float(self.bends(there) @ np.square(dz))
+
+        return minimum(start, along, close)
+
+
+class AugmentedLagrangian(Envelopes):
+    """One column: an element with its margins, and the multipliers that the envelopes are around."""
+
+    def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:
+        column = state.column
+        boxed = np.isfinite(column.caps) & (column.caps > 0)
+        widest = float(np.median(column.caps[boxed])) if boxed.any() else state.typical_multiplier
+        super().__init__(column, beta, SPAN * state.typical_kink / widest)
+        self.state, self.element, self.z = state, element, state.margins(element)
 
     def run(self) -> Steps:
         """Yield reports; end when the gap falls no more, or before the first where the guess is none."""
@@ -82,47 +105,21 @@ class AugmentedLagrangian:
 
     def _solve(self) -> Generator[None, None, bool]:
         """Newton steps on the smooth objective; say whether the last one met the slopes that it was made for."""
-        state, softness = self.state, self.state.column.softness
+        state = self.state
         for _ in range(NEWTON_STEPS_PER_REPORT):
             beta = self.multipliers(self.z)
-            sloped = self.inside(beta)
-            D = np.where(sloped, 1.0 / (self.width + softness), 0.0).sum(axis=0)
+            D = self.bends(beta)
             yield from state.system.factor(D)
             step = -state.system.solve(state.residual(self.element, beta))
             dz = state.margins(step)
-            bend = state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))
-            length = self._length(beta, dz, bend, bend + float(D @ np.square(dz)))
+            bend = state.form.norm(*state.coefficients(step)) - float(dz @ self.column.spread(dz))
+            # By the equation that the step solves.
+            start = -(bend + float(D @ np.square(dz)))
+            length = self.step_length(self.z, beta, dz, start, bend, ROUGH_SLOPE)
+            if not np.isfinite(length):
+                return False
             self.element, self.z = self.element + length * step, self.z + length * dz
             yield
-            if length == 1.0 and np.array_equal(self.inside(self.multipliers(self.z)), sloped):
+            if length == 1.0 and np.array_equal(self.inside(self.multipliers(self.z)), self.inside(beta)):
                 return True
         return False
-
-    def _length(self, beta: np.ndarray, dz: np.ndarray, bend: float, start: float) -> float:
-        """Where the derivative along a step has all but vanished; 1 where it has there.
-
-        It rises from -start, by the equation that the step solves; `bend` is the second derivative of all but the loss.
-        """
-        sides = self.state.column.sides
-
-        def derivative(t: float) -> float:
-            return t * bend - start - float((sides @ (self.multipliers(self.z + t * dz) - beta)) @ dz)
-
-        low, high, at_low, at_high = 0.0, 1.0, -start, derivative(1.0)
-        for k in range(EVALUATIONS):
-            if -LINE_SEARCH_SLOPE * start <= at_high <= 0.1 * LINE_SEARCH_SLOPE * start:
-                return high
-            if at_high < 0:
-                low, at_low, high = high, at_high, 2.0 * high
-                at_high = derivative(high)
-                continue
-            # Secant steps, with a bisection every third time against one-sided convergence.
-            t = low - at_low * (high - low) / (at_high - at_low) if k % 3 else 0.5 * (low + high)
-            value = derivative(t)
-            if value > 0:
-                high, at_high = t, value
-            elif value >= -LINE_SEARCH_SLOPE * start:
-                return t
-            else:
-                low, at_low = t, value
-        return low

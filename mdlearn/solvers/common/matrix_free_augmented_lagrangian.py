@@ -8,7 +8,7 @@ their number) and the diagonal of the rest, at two passes over the rows per iter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -17,14 +17,18 @@ from mdlearn.forms.certificates.margin import value_at_zero
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS, primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
+from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
+from mdlearn.numerics.line_search import SLOPE_ROUNDING
 from mdlearn.solvers.base import Report, Reports
+from mdlearn.solvers.common.augmented_lagrangian import Envelopes
 from mdlearn.solvers.common.primal_dual import report_of
 
-Map = Callable[[np.ndarray], np.ndarray]
 DIRECT = 3000
 """Rows on a slope up to which the preconditioner factors a matrix of their number."""
 ITERATIONS = 500
 """Most iterations of conjugate gradients for one Newton step."""
+SOLVED_SYSTEM = 1e-4
+"""Share of its first square that the preconditioned residual may have at the end of a Newton step."""
 FIRST_WIDTH, FIRST_MARGIN_SPAN = 1e-2, 0.1
 """First width of the envelope: in units of |x|^2, and such that a slope spans that much margin, whichever is wider."""
 WIDTH_SHRINKAGE, NARROWEST = 0.3, 1e-6
@@ -41,12 +45,12 @@ STALL_STEPS = 6
 """Proximal steps without a smaller gap after which rounding is taken to be reached."""
 
 
-class Proximal:
+class Proximal(Envelopes):
     """One column: the element (w, and b where there is a bias), its margins, and the multipliers of the envelope."""
 
     def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
         assert isinstance(form.features, LinearFeatures)
-        self.form, self.column, self.rows = form, column, form.features.rows
+        self.form, self.rows = form, form.features.rows
         if not primal(form, column, coef, intercept)[0] < value_at_zero(column):
             coef, intercept = np.zeros_like(coef), 0.0  # sweeps with a free bias can diverge on rows of unequal size
         self.bias = form.bias != "none"
@@ -54,14 +58,13 @@ class Proximal:
         self.ridge, self.anchor = np.ones_like(self.element), np.zeros_like(self.element)
         if form.bias == "free":
             self.ridge[-1], self.anchor[-1] = INTERCEPT_HOLD, intercept
-        self.centre = beta.copy()
-        self.passes = 0  # over the rows
-        self.z = column.y * self.decision(self.element)
         square = max(float(self.rows.squares().mean()), 1e-300)
         widest = float(column.caps[np.isfinite(column.caps)].max(initial=0.0))
         reach = FIRST_MARGIN_SPAN / widest if widest > 0 else FIRST_WIDTH * square
-        self.width = max(FIRST_WIDTH * square, reach)
+        super().__init__(column, beta.copy(), max(FIRST_WIDTH * square, reach))
         self.narrowest = NARROWEST * min(square, reach)
+        self.passes = 0  # over the rows
+        self.z = column.y * self.decision(self.element)
         self.heavy = self._diagonal(column.kappa * column.counts)
         self.heavy += self.ridge
 
@@ -81,12 +84,6 @@ class Proximal:
         w = self.rows.column_squares(weights)
         return np.append(w, weights.sum()) if self.bias else w
 
-    def multipliers(self, z: np.ndarray) -> np.ndarray:
-        """Slopes of the envelopes at margins z, shape (T, m): within the box."""
-        c = self.column
-        ahead = self.width * self.centre + c.sides[:, None] * (c.thresholds[:, None] - z)
-        return np.clip(ahead / (self.width + c.softness), 0.0, c.caps)
-
     def gradient(self, beta: np.ndarray) -> np.ndarray:
         """Gradient of the smoothed objective."""
         c = self.column
@@ -94,27 +91,15 @@ class Proximal:
         return self.ridge * (self.element - self.anchor) - self.adjoint(pull)
 
     def direction(self, beta: np.ndarray, g: np.ndarray) -> Generator[None, None, np.ndarray]:
-        """Newton direction, to a residual that shrinks with the gradient."""
-        c = self.column
-        sloped = (beta > 0) & (beta < c.caps)
-        D = np.where(sloped, 1.0 / (self.width + c.softness), 0.0).sum(axis=0)
-        J = np.flatnonzero(D)
-        precondition = yield from self._preconditioner(J, D)
-        p, r = np.zeros_like(g), -g
-        d = h = precondition(r)
-        size = first = float(r @ h)
-        for _ in range(ITERATIONS):
-            if not size > 1e-4 * first:
-                break
+        """Newton direction."""
+        c, D = self.column, self.bends(beta)
+
+        def times(d: np.ndarray) -> np.ndarray:
             f = self.decision(d)
-            Hd = self.ridge * d + self.adjoint(D * f - c.y * c.spread(c.y * f))
-            yield
-            step = size / float(d @ Hd)
-            p, r = p + step * d, r - step * Hd
-            h = precondition(r)
-            size, before = float(r @ h), size
-            d = h + (size / before) * d
-        return p
+            return self.ridge * d + self.adjoint(D * f - c.y * c.spread(c.y * f))
+
+        precondition = yield from self._preconditioner(np.flatnonzero(D), D)
+        return (yield from conjugate_gradients(times, precondition, -g, 0.0, SOLVED_SYSTEM, ITERATIONS))
 
     def _preconditioner(self, J: np.ndarray, D: np.ndarray) -> Generator[None, None, Map]:
         """Approximate inverse of the Newton matrix: exact in the rows on a slope, diagonal in the variance."""
@@ -144,30 +129,13 @@ class Proximal:
         return precondition
 
     def length(self, p: np.ndarray, dz: np.ndarray) -> float:
-        """Exact minimiser of the smoothed objective along p: its derivative rises, piecewise linearly."""
-        c = self.column
-        slope = float(p @ (self.ridge * (self.element - self.anchor))) - float(dz @ (c.pull + c.spread(self.z)))
-        curvature = float(p @ (self.ridge * p)) - float(dz @ c.spread(dz))
-
-        def derivative(t: float) -> float:
-            beta = self.multipliers(self.z + t * dz)
-            return slope + t * curvature - float((c.sides @ beta) @ dz)
-
-        low, high = 0.0, 1.0
-        while derivative(high) < 0 and high < 1e6:
-            low, high = high, 2.0 * high
-        at_low, at_high = derivative(low), derivative(high)
-        for k in range(60):
-            if high - low <= 1e-12 * high or at_high == 0.0:
-                break
-            # Secant steps, with a bisection every third time against one-sided convergence.
-            t = low - at_low * (high - low) / (at_high - at_low) if k % 3 else 0.5 * (low + high)
-            value = derivative(t)
-            if value < 0:
-                low, at_low = t, value
-            else:
-                high, at_high = t, value
-        return high if at_high <= -at_low else low
+        """Exact minimiser of the smoothed objective along p, with margins dz; 0 where rounding leaves no way down."""
+        c, beta = self.column, self.multipliers(self.z)
+        pull = c.sides @ beta + c.pull + c.spread(self.z)
+        start = float(p @ (self.ridge * (self.element - self.anchor))) - float(dz @ pull)
+        bend = float(p @ (self.ridge * p)) - float(dz @ c.spread(dz))
+        t = self.step_length(self.z, beta, dz, start, bend, SLOPE_ROUNDING)
+        return t if np.isfinite(t) else 0.0
 
     def run(self) -> Reports:
         """Yield a report per Newton step; ends where proximal steps no longer lower the gap."""
@@ -188,9 +156,7 @@ class Proximal:
                 t = self.length(p, dz)
                 self.element, self.z = self.element + t * p, self.z + t * dz
                 beta, before = self.multipliers(self.z), beta
-                same = np.array_equal(
-                    (beta > 0) & (beta < self.column.caps), (before > 0) & (before < self.column.caps)
-                )
+                same = np.array_equal(self.inside(beta), self.inside(before))
             # While the envelopes are wide, steps are short by themselves.
             stalled = stalled + 1 if lowest >= 0.9 * best and self.width <= self.narrowest else 0
             best = min(best, lowest)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.point import CompositeEvaluation, lengths
+from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.solvers.base import Report
 
 FORCING, FINEST = 0.01, 1e-8
@@ -22,7 +23,6 @@ ROUNDING_OF_SLOPES = 1e-12
 """Share of its parts that a slope is when rounding is taken to be reached."""
 SINGULAR = 1e-11
 """Pivot or eigenvalue, in units of the diagonal, below which columns are taken to depend on each other."""
-Solve = Callable[[np.ndarray], np.ndarray]
 
 
 class Finish:
@@ -103,9 +103,9 @@ class Finish:
 
     def _preconditioner(
         self, look: CompositeEvaluation, rows: np.ndarray, over: np.ndarray
-    ) -> Generator[None, None, Solve]:
+    ) -> Generator[None, None, Map]:
         """Solve by column with the problem's own approximation, the penalty's part added."""
-        solves: list[Solve] = []
+        solves: list[Map] = []
         for j in range(self.problem.shape[1]):
             A = self.problem.approximation(look, rows, j)
             if A.ndim == 2:
@@ -146,7 +146,7 @@ class Finish:
         return None
 
 
-def _inverse(A: np.ndarray) -> Solve:
+def _inverse(A: np.ndarray) -> Map:
     """Return r -> the solution of A v = r for a positive semidefinite A, in units of its diagonal.
 
     Where columns depend on each other, v has nothing of the directions that A does not hold: conjugate gradients would
@@ -172,32 +172,11 @@ def _inverse(A: np.ndarray) -> Solve:
     return lambda r: scale * (vectors @ (inverse * (vectors.T @ (scale * r))))
 
 
-def _divide(by: np.ndarray) -> Solve:
+def _divide(by: np.ndarray) -> Map:
     return lambda r: r / by
 
 
-def conjugate(
-    times: Callable[[np.ndarray], np.ndarray], solve: Solve, target: np.ndarray, goal: float
-) -> Generator[None, None, np.ndarray]:
-    """Solve by preconditioned conjugate gradients to a relative residual; stop at a direction without curvature."""
-    X, R = np.zeros_like(target), target.copy()
-    Z = solve(R)
-    P, rho = Z, float((R * Z).sum())
-    start, first = float(np.linalg.norm(R)), rho
-    for _ in range(PRODUCTS):
-        # R may be all rounding that the solutions leave out: then rho alone becomes small.
-        if float(np.linalg.norm(R)) <= goal * start or rho <= (0.01 * goal) ** 2 * first:
-            break
-        H = times(P)
-        yield None
-        bend = float((P * H).sum())
-        if not bend > 1e-16 * float(np.linalg.norm(P)) * float(np.linalg.norm(H)):  # or no number
-            if not X.any():
-                X = P * (rho / max(bend, 1e-300)) if bend > 0 else P
-            break
-        X = X + (rho / bend) * P
-        R = R - (rho / bend) * H
-        Z = solve(R)
-        rho, old = float((R * Z).sum()), rho
-        P = Z + (rho / old) * P
-    return X
+def conjugate(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
+    """Solve to a relative residual."""
+    # The residual may be all rounding that the solutions leave out: then its product with them alone becomes small.
+    return (yield from conjugate_gradients(times, solve, target, goal, (0.01 * goal) ** 2, PRODUCTS))

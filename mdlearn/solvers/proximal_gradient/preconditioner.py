@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.forms.joint.decision_values import DecisionComposite
-from mdlearn.solvers.proximal_gradient.newton_steps import SINGULAR, Solve
+from mdlearn.numerics.conjugate_gradients import Map
+from mdlearn.solvers.proximal_gradient.newton_steps import SINGULAR
 
 
 class Preconditioner:
@@ -37,7 +38,7 @@ class Preconditioner:
         # Far from kinks nothing bends a free bias, and a slope that is rounding would move it without end.
         self.theta = np.clip(theta, SINGULAR, 1.0)
 
-    def solve(self, means: np.ndarray) -> Solve:
+    def solve(self, means: np.ndarray) -> Map:
         """Return R -> the solutions, one per column, for mean second derivatives of shape (k,)."""
         bends = np.multiply.outer(1.0 - self.theta, means / self.share) + self.theta[:, None]
         inverse = np.divide(1.0, bends, out=np.zeros_like(bends), where=bends > 0)
