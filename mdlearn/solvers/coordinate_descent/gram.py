@@ -18,7 +18,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import report_of
-from mdlearn.solvers.dual_hessian.variance_reduced import ColumnGram
+from mdlearn.solvers.dual_hessian.hessian import ColumnGram
 
 ENTRIES_PER_CALL = 1 << 24
 """Entries that one call of a kernel touches: about 10 ms."""

@@ -12,16 +12,17 @@ from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.dual_hessian.hessian import (
     ENTRIES_PER_PIECE,
+    MOST_CORRECTIONS,
     Answer,
     Block,
-    PlainGram,
+    ColumnGram,
     add_border,
     gathered,
     pieces,
 )
 
 
-class FactoredGram(PlainGram):
+class FactoredGram(ColumnGram):
     """One Cholesky factor of 1 + kappa P^(1/2) K P^(1/2), the rows of a working set last.
 
     The last corner of the factor then inverts the last corner of the inverse, which is all that blocks of H are made
@@ -126,14 +127,4 @@ class FactoredGram(PlainGram):
         """(alpha, f) of the signed weights q, corrected through G itself."""
         alpha = q - self.variance(self.hessian(q))
         yield
-        f, size = self.gram(alpha), np.inf
-        for _ in range(4):
-            residual = q - self.variance(f) - alpha
-            error = float(np.abs(residual).max())
-            if error <= 1e-12 * float(np.abs(q).max()) or error > 0.5 * size:
-                break
-            size = error
-            alpha = alpha + residual - self.variance(self.hessian(residual))
-            yield
-            f = self.gram(alpha)
-        return alpha, f
+        return (yield from self.corrected(q, alpha, 1e-12 * float(np.abs(q).max()), MOST_CORRECTIONS, 0.5))

@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.rows.rows import copied
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, PlainGram, SharedGram, add_border
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnGram, add_border
 
 LEAST_VARIANCE_HOLD = 1e-10
 """Least part of the variance's hold on the bias that may be left of it once coefficients answer."""
@@ -23,7 +23,7 @@ LEAST_VARIANCE_HOLD = 1e-10
 class BorderedGram:
     """A Hessian with a free bias beside it; as `mdlearn.solvers.working_set.block_ascent.Hessian` asks for."""
 
-    def __init__(self, inner: PlainGram | SharedGram, column: Column) -> None:
+    def __init__(self, inner: ColumnGram, column: Column) -> None:
         self.inner, self.settles, self.dear, self.b = inner, inner.settles, inner.dear, 0.0
         self.tilt = inner.variance(np.ones_like(column.y))
 

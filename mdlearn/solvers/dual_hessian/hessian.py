@@ -3,20 +3,26 @@
 With K the kernel (a constant of the bias included), B B' = P - p p'/m and X = 1/kappa + B'K B, the Hessian of the
 multipliers is H = K - K B X^-1 B'K. For any V, X^-1 >= V (V'X V)^-1 V': the leading directions of B'K B make K into an
 upper bound of H that is nearly H itself, for the price of some products.
+
+Exact: H = R + omega (R p)(R p)' with R = G (I + kappa P G)^{-1}, which `variance_reduced` makes. Where kappa times the
+largest eigenvalue of P G is small, G itself is a good upper bound of H: ascent on it never overshoots, a round shrinks
+the error by about that product, and no factorisation is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.rows import blank, steps
 from mdlearn.forms.margin import Column
+from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import eigen
-from mdlearn.solvers.dual_hessian.variance_reduced import ColumnGram, ExactHessian
 
 Block = Generator[None, None, np.ndarray]
 Answer = Generator[None, None, tuple[np.ndarray, np.ndarray]]
@@ -25,7 +31,10 @@ LEADING, HOPES, POWERS = (1, 4, 24), (100.0, 20.0, 1.0), 2
 products that find them."""
 REST = 0.3
 """kappa times the eigenvalue that is left in, up to which the bound is close enough to H."""
-ANSWERS = 30
+PRECONDITIONED_BELOW = 0.3
+"""kappa * lam_max(P G) up to which G stands in for H."""
+MOST_CORRECTIONS, MOST_MAJORANT_CORRECTIONS = 4, 30
+"""Corrections of an answer, of H itself and of an upper bound."""
 ROUGH, FIRST_RESIDUAL = 1e-9, 1e-15
 """Relative error of the first answer and of later ones: the bound has the square of it."""
 BRIEF = 1000
@@ -104,68 +113,178 @@ class KnownGram:
         return self.constant * float(alpha.sum())
 
 
-def _with_border(hessian: ColumnGram, index: np.ndarray) -> Block:
-    """R + omega border border' between some rows."""
-    H = yield from gathered(hessian.R, index, index)
-    if hessian.omega:
-        add_border(H, hessian.border[index], hessian.omega)
-    return H
-
-
 def add_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
     """Add omega border border' in place."""
     for rows in pieces(H):
         H[rows] += np.multiply.outer(omega * border[rows], border)
 
 
-class PlainGram(ColumnGram):
-    """The Gram matrix itself: there is no variance term."""
+class ColumnGram:
+    """Products with the true Gram matrix of one column; base of the Hessians.
 
+    The dual Hessian that sweeps and Newton steps see is R + omega border border', unsigned.
+    """
+
+    R: np.ndarray
+    border: np.ndarray
+    omega: float
     cheap: np.ndarray = np.array(True)
     settles, dear = 1e-3, 0.0
+
+    def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
+        self.G, self.constant, self.column = G, constant, column
+        self.p = column.counts * column.y
+
+    def gram(self, v: np.ndarray) -> np.ndarray:
+        """(G + constant) v."""
+        return self.G @ v + self.constant * float(v.sum())
+
+    def hessian(self, v: np.ndarray) -> np.ndarray:
+        """(R + omega border border') v."""
+        return self.R @ v + self.border * (self.omega * float(self.border @ v))
+
+    def diagonal(self) -> np.ndarray:
+        """Diagonal of the Hessian."""
+        return np.maximum(np.diagonal(self.R) + self.omega * self.border**2, 0.0)
+
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with what mean and offsets pull by."""
+        return self.hessian(pull) if pull.any() else np.zeros_like(pull)
+
+    def variance(self, f: np.ndarray) -> np.ndarray:
+        """kappa (P - p p' / m) f: what the variance term takes from the coefficients."""
+        return self.column.kappa * (self.column.counts * f - self.p * (float(self.p @ f) / self.column.total))
+
+    def intercept(self, alpha: np.ndarray) -> float:
+        """A regularized bias."""
+        return self.constant * float(alpha.sum())
+
+    def block(self, index: np.ndarray) -> Block:
+        """The Hessian (or an upper bound) between some rows."""
+        H = yield from gathered(self.R, index, index)
+        if self.omega:
+            add_border(H, self.border[index], self.omega)
+        return H
+
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
+        """(alpha, f) of the signed weights q: alpha + kappa (P - p p'/m) f = q and f = G alpha."""
+        raise NotImplementedError
+
+    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same at once."""
+        alpha, f = finished(self.answer(q))
+        return alpha, f
+
+    def correction(self, residual: np.ndarray) -> np.ndarray:
+        """What alpha lacks where its equation leaves a residual."""
+        return residual - self.variance(self.hessian(residual))
+
+    def corrected(self, q: np.ndarray, alpha: np.ndarray, enough: float, most: int, growth: float) -> Answer:
+        """(alpha, f), corrected through G itself until `enough` is left, or `growth` times what was left before."""
+        f, last = self.gram(alpha), np.inf
+        for _ in range(most):
+            residual = q - self.variance(f) - alpha
+            size = float(np.abs(residual).max())
+            if size <= enough or size > growth * last:
+                break
+            last = size
+            alpha = alpha + self.correction(residual)
+            if q.shape[0] > BRIEF:
+                yield
+            f = self.gram(alpha)
+        return alpha, f
+
+
+class Edge(NamedTuple):
+    """The rank-one part of H beside R, for p = counts * y."""
+
+    p: np.ndarray
+    border: np.ndarray
+    omega: float
+
+
+def edge_of(R: np.ndarray, p: np.ndarray, column: Column) -> Edge:
+    """Border and its factor for the R of a column."""
+    border = R @ p
+    weight = column.kappa / column.total
+    # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
+    return Edge(p, border, weight / max(1.0 - weight * float(p @ border), 1e-15))
+
+
+class ExactHessian(ColumnGram):
+    """H itself, from an R that several columns may share."""
+
+    rough = ROUGH
+
+    def __init__(self, G: np.ndarray, R: np.ndarray, constant: float, column: Column, edge: Edge | None = None) -> None:
+        super().__init__(G, constant, column)
+        self.R = R
+        if edge is None or not np.array_equal(edge.p, self.p):
+            edge = edge_of(R, self.p, column)
+        self.border, self.omega = edge.border, edge.omega
+
+    def hessian(self, v: np.ndarray) -> np.ndarray:
+        """(R + omega border border') v, from half of R: products are as fast as memory."""
+        product: np.ndarray = blas.dsymv(1.0, self.R.T, v, lower=1)
+        return product + self.border * (self.omega * float(self.border @ v))
+
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with what mean and offsets pull by; the mean's part is along the border."""
+        column = self.column
+        if column.offset is not None:
+            return super().pulled(pull)
+        along = column.mean / column.total * (1.0 + self.omega * float(self.border @ self.p))
+        return along * self.border
+
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
+        """H gives alpha up to its own rounding; one or two corrections through G itself remove that."""
+        if q.shape[0] > BRIEF:
+            yield
+        rough, self.rough = self.rough, FIRST_RESIDUAL
+        alpha = q - self.variance(self.hessian(q) if Hq is None else Hq)
+        return (yield from self.corrected(q, alpha, rough * float(np.abs(q).max()), MOST_CORRECTIONS, 0.5))
+
+    def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(alpha, f) of the signed weights q, at once and none of them a rough one."""
+        self.rough = FIRST_RESIDUAL
+        return super().representer(q)
+
+
+class GramMajorant(ColumnGram):
+    """G in the place of H (equal without a variance term, above it else)."""
+
+    near = 0.01
+    """What an answer may be off by, in units of what q moved: rounds go on anyway."""
 
     def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
         super().__init__(G, constant, column)
         self.R, self.border, self.omega = G, np.ones(G.shape[0]), constant
-
-    def block(self, index: np.ndarray) -> Block:
-        """The Hessian between some rows."""
-        return (yield from _with_border(self, index))
-
-    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
-        """(alpha, f) of the signed weights q."""
-        if q.shape[0] > BRIEF:
-            yield
-        return q, self.gram(q)
-
-
-class SharedGram(ExactHessian):
-    """The Hessian of all rows, from an R that several columns may share."""
-
-    cheap: np.ndarray = np.array(True)
-    settles, dear = 1e-3, 0.0
-    rough = ROUGH
-
-    def block(self, index: np.ndarray) -> Block:
-        """The Hessian between some rows."""
-        return (yield from _with_border(self, index))
-
-    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
-        """(alpha, f) of the signed weights q."""
-        if q.shape[0] > BRIEF:
-            yield
-        rough, self.rough = self.rough, FIRST_RESIDUAL
-        return self.representer(q, rough, Hq)
-
-
-class DeflatedGram(PlainGram):
-    """K without its leading directions: close to the Hessian where the variance term is not the whole problem."""
-
-    settles, dear = 1e-2, 0.0
-
-    def __init__(self, G: np.ndarray, constant: float, column: Column) -> None:
-        super().__init__(G, constant, column)
         self.q = self.alpha = np.zeros(G.shape[0])
+
+    def correction(self, residual: np.ndarray) -> np.ndarray:
+        """Damped Richardson step."""
+        return residual / (1.0 + 0.5 * PRECONDITIONED_BELOW)
+
+    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
+        """(alpha, f) of the signed weights q: corrections from the last answer."""
+        if q.shape[0] > BRIEF:
+            yield
+        if self.column.kappa == 0:
+            return q, self.gram(q)
+        moved = q - self.q
+        enough = max(self.near * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
+        found = yield from self.corrected(q, self.alpha + moved, enough, MOST_MAJORANT_CORRECTIONS, 2.0)
+        self.q, self.alpha = q, found[0]
+        return found
+
+
+class DeflatedGram(GramMajorant):
+    """K without its leading directions: close to the Hessian where the variance term is not the whole problem.
+
+    What the leading directions do not account for in an answer falls by REST with each correction.
+    """
+
+    settles, near = 1e-2, 1e-6
 
     def lead(self) -> Generator[None, None, bool]:
         """Find as many leading directions as it takes; say whether few enough do."""
@@ -212,21 +331,6 @@ class DeflatedGram(PlainGram):
             yield
         return H
 
-    def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
-        """Corrections from the last answer: what the leading directions do not account for falls by REST each time."""
-        moved = q - self.q
-        alpha, last = self.alpha + moved, np.inf
-        target = max(1e-6 * float(np.abs(moved).max()), 1e-15 * float(np.abs(q).max()))
-        f = self.gram(alpha)
-        for _ in range(ANSWERS):
-            residual = q - self.variance(f) - alpha
-            size = float(np.abs(residual).max())
-            if size <= target or size > 2.0 * last:
-                break
-            last = size
-            # Along the leading directions the whole step, elsewhere the one that suits what is left there.
-            alpha = alpha + self.step * residual + self.A @ (self.led * (self.KA.T @ residual))
-            f = self.gram(alpha)
-            yield
-        self.q, self.alpha = q, alpha
-        return alpha, f
+    def correction(self, residual: np.ndarray) -> np.ndarray:
+        """Along the leading directions the whole step, elsewhere the one that suits what is left there."""
+        return self.step * residual + self.A @ (self.led * (self.KA.T @ residual))

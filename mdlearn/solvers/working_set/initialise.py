@@ -12,7 +12,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.common.warm_start import first_multipliers
 from mdlearn.solvers.dual_hessian.cholesky_ordered import FactoredGram
 from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
-from mdlearn.solvers.dual_hessian.hessian import DeflatedGram, KnownGram, PlainGram, SharedGram
+from mdlearn.solvers.dual_hessian.hessian import ColumnGram, DeflatedGram, ExactHessian, GramMajorant, KnownGram
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
 from mdlearn.solvers.working_set.block_ascent import WorkingSets, suits
 from mdlearn.solvers.working_set.path_newton import begun_near
@@ -54,7 +54,7 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
     reach = np.where(work.signs > 0, gradient, -gradient)
     if np.count_nonzero(reach > band) > MUCH * features.n_rows:
         G = yield from features.gram()
-        return (yield from from_all(form, column, PlainGram(G, constant, column)))
+        return (yield from from_all(form, column, GramMajorant(G, constant, column)))
     guess(work, np.where(reach > band, gradient, 0.0), features.squares() + constant)
     rows = np.flatnonzero(reach >= band)
     e = work.target[rows] - constant * float(work.u.sum())
@@ -82,7 +82,7 @@ def from_start(work: WorkingSets) -> bool:
     return True
 
 
-def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) -> Start:
+def from_all(form: MarginForm, column: Column, hessian: ColumnGram) -> Start:
     """Begin with steps over all rows, or at the column's start."""
     if form.bias == "free" and column.kappa > 0:
         return (yield from bordered(form, column, hessian))
@@ -92,7 +92,7 @@ def from_all(form: MarginForm, column: Column, hessian: PlainGram | SharedGram) 
     return work
 
 
-def bordered(form: MarginForm, column: Column, inner: PlainGram | SharedGram) -> Start:
+def bordered(form: MarginForm, column: Column, inner: ColumnGram) -> Start:
     """Begin a problem whose variance holds a free bias."""
     hessian = yield from BorderedGram(inner, column).hold()
     work = WorkingSets(form, column, hessian)
@@ -106,7 +106,7 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
     if G.shape[0] <= PLAIN:
         R = yield from reduce_gram(G, constant, column.kappa, column.counts, 0.0)
         if R is not None:
-            return (yield from from_all(form, column, SharedGram(G, R, constant, column)))
+            return (yield from from_all(form, column, ExactHessian(G, R, constant, column)))
     deflated = DeflatedGram(G, constant, column)
     if (yield from deflated.lead()):
         return (yield from from_all(form, column, deflated))
@@ -139,13 +139,13 @@ def begun(
     if shared.G is None:
         return (yield from from_sample(form, column, constant, rng))
     if column.kappa == 0:
-        return (yield from from_all(form, column, PlainGram(shared.G, constant, column)))
+        return (yield from from_all(form, column, GramMajorant(shared.G, constant, column)))
     try:
         if len(form.columns) == 1 and shared.R is None:
             return (yield from with_variance(form, column, shared.G, constant, rng))
         R = yield from shared.reduced(column)
         if R is not None:
-            return (yield from from_all(form, column, SharedGram(shared.G, R, constant, column, shared.edge)))
+            return (yield from from_all(form, column, ExactHessian(shared.G, R, constant, column, shared.edge)))
         deflated = DeflatedGram(shared.G, constant, column)
         yield from deflated.lead()
         return (yield from from_all(form, column, deflated))

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.warm_start import Start
 from mdlearn.solvers.common.warm_start import guesses, margins
-from mdlearn.solvers.dual_hessian.hessian import BRIEF, PlainGram, SharedGram
+from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnGram
 from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSets
 
 MOST_NEWTON_STEPS = 8
@@ -27,7 +27,7 @@ DIAGONAL_SHIFT = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
 
-def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[None, None, bool]:
+def begun_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, bool]:
     """Begin at the column's start where that is better than zeros, and climb from there; say whether that was so."""
     start = work.column.start
     if start is None:
@@ -54,7 +54,7 @@ def begun_near(work: WorkingSets, hessian: PlainGram | SharedGram) -> Generator[
     return True
 
 
-def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Start) -> np.ndarray:
+def _multipliers(work: WorkingSets, hessian: ColumnGram, start: Start) -> np.ndarray:
     """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses.
 
     Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
@@ -76,7 +76,7 @@ def _multipliers(work: WorkingSets, hessian: PlainGram | SharedGram, start: Star
     return between if work.free(between) <= FREED * work.free(told) else told
 
 
-def _newton(work: WorkingSets, hessian: PlainGram | SharedGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
+def _newton(work: WorkingSets, hessian: ColumnGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Newton steps from the gradient e; return the gradient where they end."""
     m, fine = e.shape[0], FIRST_INNER_TOLERANCE * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
-from mdlearn.solvers.dual_hessian.hessian import SharedGram
+from mdlearn.solvers.dual_hessian.hessian import ExactHessian
 from mdlearn.solvers.dual_hessian.variance_reduced import reduce_gram
 from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual
 
@@ -43,12 +43,12 @@ class SubsampleStart:
         part = replace(column, y=column.y[rows], counts=counts, offset=offset)
         quadratic = SignedDual(self.form, part)
         K = yield from features.corner(rows)
-        hessian: SharedGram | BorderedGram | None = None
+        hessian: ExactHessian | BorderedGram | None = None
         H, border, omega = K, np.ones(rows.shape[0]), constant
         if part.kappa > 0:
             R = yield from reduce_gram(K, constant, part.kappa, part.counts, 0.0)
             if R is not None:
-                hessian = exact = SharedGram(K, R, constant, part)
+                hessian = exact = ExactHessian(K, R, constant, part)
                 H, border, omega = exact.R, exact.border, exact.omega
                 if self.form.bias == "free":
                     hessian = free = yield from BorderedGram(exact, part).hold()

@@ -97,7 +97,7 @@ def test_many_rows_without_signal(seed, m, d, C):
 
 
 HESSIANS = {
-    "SharedGram": (60, {"C": 10.0, "lambda1": 100.0, "lambda2": 50.0}),
+    "ExactHessian": (60, {"C": 10.0, "lambda1": 100.0, "lambda2": 50.0}),
     "DeflatedGram": (700, {"C": 10.0, "lambda1": 1.0, "lambda2": 1.0}),
     "FactoredGram": (700, {"C": 10.0, "lambda1": 5e4, "lambda2": 2e4}),
 }

@@ -7,7 +7,7 @@ import pytest
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.dual_hessian.variance_reduced import ExactHessian
+from mdlearn.solvers.dual_hessian.hessian import ExactHessian
 
 
 @pytest.mark.parametrize("offset", [False, True])

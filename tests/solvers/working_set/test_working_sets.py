@@ -84,7 +84,7 @@ def test_each_way_is_taken(way):
     X, y, _ = data(5)
     weights = {} if way[0] in ("rows", "all") else {"lambda1": 2.0, "lambda2": 0.5}
     mdlearn.fit("ldm" if weights else "svm", X, y, kernel="rbf", gamma=GAMMA, solver="cd", **weights)
-    expected = {"rows": "KnownGram", "all": "PlainGram", "deflated": "DeflatedGram", "factored": "FactoredGram"}
+    expected = {"rows": "KnownGram", "all": "GramMajorant", "deflated": "DeflatedGram", "factored": "FactoredGram"}
     assert way[1] == [expected[way[0]]]
 
 
