@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,9 +15,8 @@ from mdlearn.solvers.dual_hessian.cholesky_ordered import FactoredGram
 from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
 from mdlearn.solvers.dual_hessian.hessian import ColumnGram, DeflatedGram, ExactHessian, GramMajorant, KnownGram
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
-from mdlearn.solvers.working_set.block_ascent import WorkingSets, suits
+from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSets, suits
 from mdlearn.solvers.working_set.path_newton import begun_near
-from mdlearn.solvers.working_set.subsample_start import SubsampleStart
 
 WHOLE_GRAM_ROWS = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
@@ -28,6 +28,8 @@ FIRST_ERROR = 1e-3
 """Violation, in units of margins, at which the first steps on a supposed support end."""
 PLAIN = 500
 """Rows up to which the Hessian of all of them is cheaper than a choice."""
+SAMPLING_STRIDE, LEAST_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 4, 200, 800
+"""One row in SAMPLING_STRIDE, but no fewer than LEAST_SAMPLE_ROWS and no more than MOST_SAMPLE_ROWS."""
 Start = Generator[None, None, WorkingSets]
 
 
@@ -48,7 +50,7 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
         work = WorkingSets(form, column, KnownGram(features, constant))
         if from_start(work):
             return work
-    gradient = yield from SubsampleStart(form, column, rng).solve(features, constant)
+    gradient = yield from from_subsample(form, column, constant, rng)
     work = WorkingSets(form, column, KnownGram(features, constant))
     band = BAND * work.scale
     reach = np.where(work.signs > 0, gradient, -gradient)
@@ -62,6 +64,51 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
     e -= (H - constant) @ work.u[rows] + work.soft[rows] * work.u[rows]
     yield from work.climb(H, rows, e, FIRST_ERROR * work.scale, np.zeros(rows.shape[0]), 0.0)
     return work
+
+
+def from_subsample(
+    form: MarginForm, column: Column, constant: float, rng: np.random.Generator
+) -> Generator[None, None, np.ndarray]:
+    """Solve on some of the rows, with the weight of all, and tell what that says about the others.
+
+    Returned is target minus decision value of every row, its own share of the decision value left out. Only the rows of
+    the kernel matrix that the solution needs are computed.
+    """
+    features, m = form.features, column.y.shape[0]
+    assert isinstance(features, KernelFeatures)
+    n = min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE)))
+    rows = np.sort(rng.choice(m, n, replace=False))
+    counts = column.counts[rows]
+    counts = counts * (column.total / float(counts.sum()))
+    offset = None if column.offset is None else column.offset[rows]
+    part = replace(column, y=column.y[rows], counts=counts, offset=offset)
+    quadratic = SignedDual(form, part)
+    K = yield from features.corner(rows)
+    hessian: ExactHessian | BorderedGram | None = None
+    H, border, omega = K, np.ones(rows.shape[0]), constant
+    if part.kappa > 0:
+        R = yield from reduce_gram(K, constant, part.kappa, part.counts, 0.0)
+        if R is not None:
+            hessian = exact = ExactHessian(K, R, constant, part)
+            H, border, omega = exact.R, exact.border, exact.omega
+            if form.bias == "free":
+                hessian = free = yield from BorderedGram(exact, part).hold()
+                H, border, omega = (yield from free.matrix()), free.border, free.omega
+    e = quadratic.target - (H @ quadratic.pull + border * (omega * float(border @ quadratic.pull)))
+    yield from quadratic.climb(H, slice(None), e, 0.3 * FIRST_VIOLATION * quadratic.scale, border, omega)
+    q = quadratic.u + quadratic.pull
+    b = quadratic.shift(e) + constant * float(q.sum())
+    alpha = np.zeros(column.y.shape[0])
+    alpha[rows] = q
+    if hessian is not None:
+        alpha[rows], _ = yield from hessian.answer(q)
+        b = hessian.intercept(alpha)
+    if not features.ready:
+        yield from features.gram_rows(np.flatnonzero(alpha))
+    own = alpha * features.squares()
+    f = features.decision(alpha) + b
+    gradient: np.ndarray = column.y * np.broadcast_to(column.kinks, (1, own.shape[0]))[0] - (f - own)
+    return gradient
 
 
 def guess(work: WorkingSets, gradient: np.ndarray, length: np.ndarray) -> None:
@@ -112,7 +159,7 @@ def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: flo
         return (yield from from_all(form, column, deflated))
     features = form.features
     assert isinstance(features, KernelFeatures)
-    gradient = yield from SubsampleStart(form, column, rng).solve(features, constant)
+    gradient = yield from from_subsample(form, column, constant, rng)
     factored = FactoredGram(G, constant, column)
     work = WorkingSets(form, column, factored)
     band = BAND * work.scale

@@ -13,7 +13,7 @@ from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.dual_hessian import cholesky_ordered
 from mdlearn.solvers.dual_hessian import hessian as hessians
-from mdlearn.solvers.working_set import block_ascent, initialise, subsample_start
+from mdlearn.solvers.working_set import block_ascent, initialise
 
 GAMMA = 0.3
 
@@ -44,7 +44,7 @@ def way(request, monkeypatch):
         return run(self)
 
     monkeypatch.setattr(block_ascent.WorkingSets, "run", watched)
-    monkeypatch.setattr(subsample_start, "LEAST_SAMPLE_ROWS", 20)
+    monkeypatch.setattr(initialise, "LEAST_SAMPLE_ROWS", 20)
     if request.param == "rows":
         monkeypatch.setattr(initialise, "WHOLE_GRAM_ROWS", 10)
         monkeypatch.setattr(initialise, "MUCH", 2.0)
