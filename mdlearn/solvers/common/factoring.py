@@ -10,7 +10,7 @@ from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver
-from mdlearn.solvers.systems.block_system import BlockSystem
+from mdlearn.solvers.systems.block_factor import BlockSystem
 from mdlearn.solvers.systems.choice import blockwise, by_rows
 
 

@@ -9,10 +9,8 @@ import numpy as np
 from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.systems.block_factor import BlockFactor, factored
-from mdlearn.solvers.systems.block_system import BlockSystem
-from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
-from mdlearn.solvers.systems.stacked_qr import StackedSystem
+from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factored
+from mdlearn.solvers.systems.explicit import GramSystem, RowSystem, StackedSystem
 
 EXPLICIT_COLUMNS = 300
 """Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""

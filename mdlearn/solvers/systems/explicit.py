@@ -2,7 +2,7 @@
 
 Q = ridge + kappa sum c_i (r_i - mean)(r_i - mean)' is the quadratic part of the objective and R holds the signed rows;
 signs cancel in R' D R. Elements of the feature space are vectors of coefficients, with the intercept as last entry
-where there is one. Both systems answer the same calls (Sherman-Morrison-Woodbury turns one into the other), so the
+where there is one. All systems answer the same calls (Sherman-Morrison-Woodbury turns one into the other), so the
 engine is written once.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, RowsInMemory, steps
@@ -147,6 +148,51 @@ class RowSystem:
         return (element[:-1], float(element[-1])) if self.bias else (element, 0.0)
 
 
+class StackedSystem(RowSystem):
+    """Explicit rows through a QR factorisation of the stacked square roots, never forming Q + R' D R.
+
+    For few rows and columns with very wide boxes: forming the matrix would lose the ridge beside D |x|^2, and with it
+    every direction that the rows on a kink do not span.
+    """
+
+    def setup(self) -> Work:
+        """Keep the square roots: ridge, and centred rows for the variance."""
+        column, n = self.column, self.ridge.shape[0]
+        self.X = self.rows(slice(None))
+        parts = [np.diag(np.sqrt(self.ridge))]
+        if column.kappa > 0:
+            centred = self.X - np.multiply.outer(column.y, self.centre)
+            parts.append(np.sqrt(column.kappa * column.counts)[:, None] * centred)
+        # The rows of the ridge and of the variance as one triangle.
+        self.base = np.linalg.qr(np.vstack(parts), mode="r") if len(parts) > 1 else parts[0][:n]
+        yield
+
+    def quadratic(self, element: np.ndarray) -> np.ndarray:
+        """Q times an element, through the margins."""
+        z = self.column.y * self.decision(element)
+        return self.ridge * element - self.adjoint(self.column.y * self.column.spread(z))
+
+    def factor(self, D: np.ndarray) -> Work:
+        """QR with sorted rows and pivoted columns: stable for rows of very different length."""
+        used = np.flatnonzero(D)
+        stack = np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base])
+        size = np.abs(stack).max(axis=1)
+        if not np.isfinite(size).all():
+            raise cholesky.NotPositiveDefinite("a row overflowed")
+        self.triangle, self.pivots = qr(stack[np.argsort(-size, kind="stable")], mode="r", pivoting=True)
+        self.triangle = self.triangle[: stack.shape[1]]
+        yield
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Solve with the last factor; a direction that nothing holds (a free intercept) stays."""
+        R, diagonal = self.triangle, np.abs(np.diagonal(self.triangle))
+        rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
+        inner = solve_triangular(R[:rank, :rank], rhs[self.pivots[:rank]], trans=1, check_finite=False)
+        out = np.zeros_like(rhs)
+        out[self.pivots[:rank]] = solve_triangular(R[:rank, :rank], inner, check_finite=False)
+        return cholesky.finite(out)
+
+
 class GramSystem:
     """A Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
 
@@ -270,3 +316,23 @@ class GramSystem:
         if self.bias:
             return element[:-1], float(element[-1])
         return element, self.constant * float(element.sum())
+
+
+class PortionSystem:
+    """The same element space, Q and factorisations; margins and sums over the chosen rows alone."""
+
+    def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
+        self.whole, self.chosen, self.n_rows, self.size = system, rows, n_rows, system.size
+        self.decision, self.adjoint = system.restrict(rows)
+        self.most_restricted, self.bias, self.metric = system.most_restricted, system.bias, system.metric
+        self.solve, self.quadratic, self.split = system.solve, system.quadratic, system.split
+
+    def factor(self, D: np.ndarray) -> Work:
+        """Factor Q + R' D R of the chosen rows."""
+        weights = np.zeros(self.n_rows)
+        weights[self.chosen] = D
+        yield from self.whole.factor(weights)
+
+    def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
+        """`decision` and `adjoint` of some of the chosen rows."""
+        return self.whole.restrict(self.chosen[rows])
