@@ -4,7 +4,8 @@ A logistic term is flat far from its threshold, and a step that believes its sec
 So averages are taken over the distance that decision values still move, as for the engine `newton`
 (`mdlearn.solvers.common.smooth_losses`), and the length of a step is the minimiser along it: passes over decision
 values, none over the rows. With few coefficients, second derivatives are one matrix; else conjugate gradients solve by
-products.
+products, with mean_j M + R in the place of those of column j: M are the moments of the rows, R the ridge, and only the
+mean second derivatives mean_j change from step to step, so that one decomposition serves a whole fit.
 """
 
 from __future__ import annotations
@@ -15,18 +16,54 @@ import numpy as np
 
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
+from mdlearn.numerics import cholesky
+from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, minimum, secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import LINE_SEARCH_SLOPE, TELLING_STEP
-from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, conjugate
-from mdlearn.solvers.proximal_gradient.preconditioner import Preconditioner
+from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, SINGULAR, conjugate
 
-FIRST_SHIFT, RAISE, SHIFT_RAISES = 1e-13, 1e3, 4
-"""Share of the diagonal that holds directions without curvature, and how often it may grow by which factor."""
+DIAGONAL_SHARE = 1e-13
+"""Share of the diagonal that holds directions without curvature."""
 RESOLVED = 1e-5
 """Distance, relative to decision values, below which rounding would show in a difference of slopes."""
 STALL_STEPS = 3
 """Steps that lower neither objective nor slope after which no more are taken."""
+
+
+class Preconditioner:
+    """Solutions with (1 - theta) mean_j / share + theta along axes U with U' (share M + R) U = I, U' R U = diag(theta).
+
+    Where there are too many columns for a matrix, only diagonals are solved with.
+
+    Parameters
+    ----------
+    problem : Scores
+        After `prepare`.
+    """
+
+    def __init__(self, problem: DecisionComposite) -> None:
+        ridge, self.axes = problem.ridge, None
+        squares, self.share = problem.squares, 1.0
+        if ridge.any() and squares.any():
+            self.share = float(ridge.sum()) / float(squares.sum())
+        if problem.moments is not None:
+            self.axes, theta = _axes(self.share * problem.moments, ridge)
+        else:
+            whole = self.share * squares + ridge
+            theta = np.divide(ridge, whole, out=np.zeros_like(ridge), where=whole > 0)
+            self.scale = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > 0)
+        # Far from kinks nothing bends a free bias, and a slope that is rounding would move it without end.
+        self.theta = np.clip(theta, SINGULAR, 1.0)
+
+    def solve(self, means: np.ndarray) -> Map:
+        """Return R -> the solutions, one per column, for mean second derivatives of shape (k,)."""
+        bends = np.multiply.outer(1.0 - self.theta, means / self.share) + self.theta[:, None]
+        inverse = np.divide(1.0, bends, out=np.zeros_like(bends), where=bends > 0)
+        axes = self.axes
+        if axes is None:
+            return lambda R: self.scale[:, None] * inverse * R
+        return lambda R: axes @ (inverse * (axes.T @ R))
 
 
 def descend(
@@ -49,7 +86,7 @@ def descend(
             return look.W
         D = problem.curvatures(look.scores, reach if fine else 0.0)
         if preconditioner is None:
-            V = _solved((yield from problem.assembled(D)), -slope)
+            V = yield from _solved((yield from problem.assembled(D)), -slope)
         else:
             goal = max(FINEST, min(FORCING, steep / steepest))
             V = yield from _by_products(problem, D, preconditioner, -slope, goal)
@@ -65,25 +102,15 @@ def descend(
         yield None
 
 
-def _solved(H: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-    """Solve with a positive semidefinite matrix, in units of its diagonal; the target has shape (p, k)."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
+def _solved(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+    """Solve with a positive semidefinite matrix, whose diagonal grows by a trace; the target has shape (p, k)."""
     diagonal = np.diagonal(H)
-    scale = np.divide(1.0, np.sqrt(np.abs(diagonal)), out=np.zeros_like(diagonal), where=diagonal > 0)
-    H *= scale[:, None]
-    H *= scale
-    share = FIRST_SHIFT
-    for _ in range(SHIFT_RAISES):
-        H[np.diag_indices_from(H)] = 1.0 + share
-        try:
-            factor = cho_factor(H, lower=True, check_finite=False)
-        except LinAlgError:
-            share *= RAISE
-            continue
-        found = scale * cho_solve(factor, scale * target.T.ravel(), check_finite=False)
-        return np.ascontiguousarray(found.reshape(target.T.shape).T)
-    return None
+    H[np.diag_indices_from(H)] = np.where(diagonal > 0, (1.0 + DIAGONAL_SHARE) * diagonal, 1.0)
+    try:
+        L = yield from cholesky.cholesky_shifted(H)
+    except cholesky.NotPositiveDefinite:
+        return None
+    return np.ascontiguousarray(cholesky.solve(L, target.T.ravel()).reshape(target.T.shape).T)
 
 
 def _by_products(
@@ -111,3 +138,27 @@ def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray
 
     start = slope(0.0)
     return minimum(start, secant(slope, start), LINE_SEARCH_SLOPE)
+
+
+def _axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """U and theta with U' (M + R) U = I and U' R U = diag(theta); U leaves out what M + R does not hold."""
+    from scipy.linalg import LinAlgError, solve_triangular
+    from scipy.linalg import cholesky as factor
+
+    S = M + np.diag(ridge)
+    diagonal = np.diagonal(S)
+    scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros_like(diagonal), where=diagonal > 0)
+    S *= np.multiply.outer(scale, scale)
+    whitening = None
+    try:
+        L = factor(S, lower=True, check_finite=False)
+        if float(np.diagonal(L).min()) ** 2 > SINGULAR:
+            whitening = solve_triangular(L, np.diag(scale), lower=True, check_finite=False).T
+    except LinAlgError:
+        pass
+    if whitening is None:
+        values, vectors = np.linalg.eigh(S)
+        held = values > SINGULAR * float(values[-1])
+        whitening = scale[:, None] * vectors[:, held] / np.sqrt(values[held])
+    theta, turn = np.linalg.eigh(whitening.T @ (ridge[:, None] * whitening))
+    return whitening @ turn, theta

@@ -20,8 +20,7 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
-from mdlearn.solvers.proximal_gradient.published import paper
-from mdlearn.solvers.proximal_gradient.stochastic import batches
+from mdlearn.solvers.proximal_gradient.published import batches, paper
 
 LARGEST_FLOAT = float(np.finfo(float).max)
 

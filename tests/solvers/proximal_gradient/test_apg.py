@@ -18,8 +18,7 @@ from mdlearn.forms.joint import decision_values
 from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.proximal_gradient.published import paper
-from mdlearn.solvers.proximal_gradient.stochastic import expected_bend
+from mdlearn.solvers.proximal_gradient.published import expected_bend, paper
 
 
 def composite(bias="none", k=3, loss=None, weights=None, **given):
