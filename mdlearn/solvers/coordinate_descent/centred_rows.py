@@ -16,7 +16,7 @@ stand still, every sweep is extrapolated.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.common.warm_start import first_multipliers
-from mdlearn.solvers.coordinate_descent.bias_secant import LearnedBias
 from mdlearn.solvers.coordinate_descent.sparse_row_access import visits_of
 from mdlearn.solvers.coordinate_descent.subspace_acceleration import Extrapolation
 
@@ -62,6 +61,8 @@ FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOUR_SHARE = 4, 16, 0.15
 """Neighbouring rows that an extrapolated sweep visits one after the other, since memory likes it: at least, at most,
 and in between so few that their mean inner products add up to this share of |x|^2. Longer runs would cost sweeps, and
 without extrapolation even short ones do."""
+LEAST_RESPONSE = 0.05
+"""Least response of a free bias, in units of the first guess: nothing else holds it where no multiplier is free."""
 
 
 class CentredDual:
@@ -92,8 +93,8 @@ class CentredDual:
         )
         self.visited = 0  # rows, by all sweeps together
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
-        self.bias = LearnedBias(form.bias, self)
         square = float(self.squares.mean())
+        self.bias = LearnedBias(form.bias, self.problem, column, square, self.free)
         self.stiff = column.kappa * square > STIFF_VARIANCE
         # A free bias is an equality that single coordinates break; the variance's multipliers can mend it.
         steady = form.bias != "free"
@@ -233,16 +234,8 @@ class CentredDual:
 
         Ends when many sweeps have not halved the gap.
         """
-        best, halved, stalled, since, sweeps, patience, p = (
-            np.inf,
-            np.inf,
-            0,
-            0,
-            0,
-            STALL_SWEEPS_MANY_FREE,
-            self.problem,
-        )
-        lazy = LAZY
+        best, halved, lazy, p = np.inf, np.inf, LAZY, self.problem
+        stalled, since, sweeps, patience = 0, 0, 0, STALL_SWEEPS_MANY_FREE
         if self.begin():
             sweeps = FIRST_SWEEPS_PER_REPORT - 1  # the first sweep tells already which rows still move
         while since < patience:
@@ -280,3 +273,48 @@ class CentredDual:
     def _inside(self) -> np.ndarray:
         inside: np.ndarray = (self.beta > 0) & (self.beta < self.column.caps)
         return inside
+
+
+class LearnedBias:
+    """Moves the offset between sweeps: Newton on Y(b) = weight b with a learned slope -dY/db.
+
+    The weight of b^2 is 1 for a regularized bias and 0 for a free one.
+    """
+
+    def __init__(
+        self, kind: str, problem: kernels.Centred, column: Column, square: float, n_free: Callable[[], int]
+    ) -> None:
+        self.problem, self.column, self.square, self.n_free = problem, column, max(square, 1e-300), n_free
+        self.moves_at_all = kind != "none"
+        self.weight = 1.0 if kind == "regularized" else 0.0
+        self.response = self.least = self.last = self.step = 0.0
+        self.moves = 0
+
+    def move(self) -> None:
+        """Answer the sweep that just ended."""
+        p = self.problem
+        if not self.moves_at_all or p.live:
+            return
+        rho = p.total - self.weight * p.offset
+        if self.moves == 0:
+            self.response = self._first_response()
+            self.least = 0.0 if self.weight else LEAST_RESPONSE * self.response
+        elif self.step != 0.0:
+            secant = -(rho - self.last) / self.step - self.weight
+            if rho * self.last < 0 and abs(rho) > 0.5 * abs(self.last):
+                self.response *= 3.0
+            elif secant > 0:
+                self.response = float(np.clip(secant, 0.25 * self.response, 2.0 * self.response))
+            else:
+                self.response *= 0.5
+            self.response = max(self.response, self.least)
+        self.step = rho / (self.weight + self.response)
+        p.offset += self.step
+        self.last = rho
+        self.moves += 1
+
+    def _first_response(self) -> float:
+        """Every free multiplier, and every variance multiplier, answers a move of the bias by about 1 / |x|^2."""
+        m, stiff = self.column.y.shape[0], self.column.kappa * self.square
+        free = max(self.n_free(), 0.01 * m)  # none may be free yet
+        return (free + (m - free) * stiff / (1.0 + stiff)) / self.square
