@@ -156,7 +156,7 @@ cdef int check(Problem p, Py_ssize_t m, const long long[::1] i, const long long[
     return 0
 
 
-cdef inline double margin(Problem p, Walk walk, Py_ssize_t i, double product) noexcept nogil:
+cdef inline double margin(Problem p, Walk walk, Py_ssize_t i, double product) except? -1.0 nogil:
     # From the product of the row with u's columns.
     product += p.constant * walk.u[walk.u.shape[0] - p.y.shape[0] - 1]
     return p.y[i] * walk.scale * product - p.offset[i]
