@@ -26,10 +26,9 @@ import numpy as np
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.data.features.spaces import Features
+from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
-from mdlearn.forms.point_arrays import array_fault
-from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
 from mdlearn.forms.warm_start import Start
 from mdlearn.numerics.errstate import overflowing

@@ -1,9 +1,8 @@
-"""The independent minimisations that a form consists of, as the driver sees them."""
+"""The independent minimisations that a form consists of."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.forms.base import Form, Problem, Several, array_fault
 from mdlearn.forms.certificates.margin import (
     certify,
     certify_as_is,
@@ -18,130 +18,17 @@ from mdlearn.forms.certificates.margin import (
     dual,
     held_bound,
     held_objective,
-    value_at_zero,
 )
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
 from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
 from mdlearn.forms.certificates.without_ridge import check_attained, corrects_at_once
+from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
-from mdlearn.forms.point_arrays import array_fault
-from mdlearn.forms.proof import Certificate, Solution, judge
+from mdlearn.forms.proof import Solution
 from mdlearn.forms.warm_start import Start
 from mdlearn.numerics.errstate import overflowing
 
-
-class Problem(ABC):
-    """One minimisation with one certificate. Values are in units of the form; certificates are not.
-
-    Attributes
-    ----------
-    part : object
-        What an engine's `iterate` gets as its second argument.
-    unit : float
-        Value of the objective for one unit of the form.
-    at_zero : float
-        Value at w = 0, b = 0.
-    hard : bool
-        Whether there are constraints.
-    engine : str
-        Name of the engine that ``solver="auto"`` takes, for a problem that needs one of its own; else "".
-    """
-
-    part: Any
-    unit: float
-    at_zero: float
-    hard: bool = False
-    engine: str = ""
-
-    @abstractmethod
-    def start(self) -> Any:
-        """Return the point w = 0, known before any work."""
-
-    def begin(self, starts: Sequence[Start]) -> None:
-        """Take note of where an engine may begin, one Start per column; here: nothing can be made of it."""
-        return
-
-    def starting_point(self) -> Any:
-        """Return the point where engines may begin, as `begin` was told; None: there is none beside w = 0."""
-        return None
-
-    def known(self) -> tuple[float, float]:
-        """Return objective and bound of the point of `start`, as far as they are known without any work."""
-        return math.inf, -math.inf
-
-    def untouched(self, tol: float, bounded: bool) -> Solution | None:
-        """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
-
-        None: that takes more than is known without the rows. `bounded`: so does a bound, and one is wanted.
-        """
-        return None
-
-    @abstractmethod
-    def certify(self, point: Any, tol: float) -> Solution:
-        """Certify a point that an engine holds for converged."""
-
-    @abstractmethod
-    def certify_best(self, point: Any, tol: float) -> Solution:
-        """Certify the best that can be made of a point, for a fit that ends early."""
-
-    @abstractmethod
-    def certify_as_is(self, point: Any, tol: float) -> Solution:
-        """Certify a point as a published method left it."""
-
-    @abstractmethod
-    def examine(self, point: Any) -> None:
-        """Raise ValueError when a point proves that there is no optimum."""
-
-    @abstractmethod
-    def explain(self) -> None:
-        """Raise ValueError when there is no finite objective, as the last resort."""
-
-    def conclude(self, solution: Solution) -> None:
-        """Raise ValueError where what engines came to at their own end is no answer."""
-        return
-
-    def fault(self, point: Any) -> str | None:
-        """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
-        return None
-
-    def held(self, point: Any, objective: float) -> float:
-        """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
-        return objective
-
-    def held_bound(self, point: Any, lower: float) -> float:
-        """Bound of a point as its certificate states it, from the engine's own; here, the same."""
-        return lower
-
-    @property
-    def corrects(self) -> bool:
-        """Whether a point's bound may be larger than what its engine knows: here, never."""
-        return False
-
-    @property
-    def expandable(self) -> bool:
-        """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
-        return True
-
-    def values(self, objective: float, lower: float) -> tuple[float, float]:
-        """Objective and bound of an engine's own estimates, as the certificate states them."""
-        return self.unit * objective, self.unit * lower
-
-    @property
-    def reference(self) -> float:
-        """Value at w = 0, b = 0, as the certificate states it."""
-        return self.unit * self.at_zero
-
-    def certificate_of(self, objective: float, lower: float, tol: float) -> Certificate:
-        """Return the certificate of two values, which may come from two points."""
-        return judge(objective, lower, self.reference, self.hard, tol)
-
-    def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
-        """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""
-        ours, theirs = primal.certificate, proof.certificate
-        if not theirs.lower_bound > ours.lower_bound:
-            return primal
-        certificate = replace(self.certificate_of(ours.objective, theirs.lower_bound, tol), kind=theirs.kind)
-        return replace(primal, beta=proof.beta, certificate=certificate)
+__all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_one", "problems_of"]
 
 
 class ColumnProblem(Problem):
@@ -149,7 +36,7 @@ class ColumnProblem(Problem):
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
-        self.at_zero = value_at_zero(column)
+        self.at_zero = column.at_zero
 
     def start(self) -> Any:
         """Return the point w = 0, known before any work."""
@@ -268,22 +155,6 @@ class ColumnProblem(Problem):
             check_attained(self.form, self.part, solution.beta)
 
 
-class Several(ABC):
-    """A form that says itself which problems it consists of; it has `features` and `bias`.
-
-    A MarginForm can be such a form as well: engines take its columns as they are, and what is certified and told is
-    the business of its own problems.
-    """
-
-    @abstractmethod
-    def problems(self) -> tuple[Problem, ...]:
-        """Return the problems: at least one."""
-
-
-Form = Any
-"""A MarginForm, a Problem that is its own form, or a form of Several: all have `features` and `bias`."""
-
-
 def problems_of(form: Form) -> tuple[Problem, ...]:
     """Return the problems of a form: its columns, all of them as one, its own, or itself when it is one."""
     if isinstance(form, Problem):
@@ -291,8 +162,6 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
     if isinstance(form, Several):
         return form.problems()
     if form.joint or form.penalty > 0:
-        from mdlearn.forms.joint.margins import MarginComposite  # composites are Problems
-
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
         return tuple(MarginComposite(form, group) for group in groups)
     return tuple(ColumnProblem(form, column) for column in form.columns)

@@ -12,7 +12,6 @@ import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import Rows, Selection, steps
-from mdlearn.forms.certificates.margin import value_at_zero
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
 from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
@@ -59,7 +58,7 @@ class MarginComposite(DecisionComposite):
         self.totals = np.array([c.total for c in columns])
         self.losses = pass_of(columns)
         self.reach, self.steepest = self.losses.reach, float((self.losses.steepest + self.kappa).max())
-        self.at_zero = sum(value_at_zero(c) for c in columns)
+        self.at_zero = sum(c.at_zero for c in columns)
 
     @property
     def floor(self) -> float:

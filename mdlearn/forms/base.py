@@ -1,0 +1,153 @@
+"""The contract of a problem: one minimisation with one certificate, as the driver sees it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdlearn.forms.proof import Certificate, Solution, judge
+from mdlearn.forms.warm_start import Start
+
+
+class Problem(ABC):
+    """One minimisation with one certificate. Values are in units of the form; certificates are not.
+
+    Attributes
+    ----------
+    part : object
+        What an engine's `iterate` gets as its second argument.
+    unit : float
+        Value of the objective for one unit of the form.
+    at_zero : float
+        Value at w = 0, b = 0.
+    hard : bool
+        Whether there are constraints.
+    engine : str
+        Name of the engine that ``solver="auto"`` takes, for a problem that needs one of its own; else "".
+    """
+
+    part: Any
+    unit: float
+    at_zero: float
+    hard: bool = False
+    engine: str = ""
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Return the point w = 0, known before any work."""
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Take note of where an engine may begin, one Start per column; here: nothing can be made of it."""
+        return
+
+    def starting_point(self) -> Any:
+        """Return the point where engines may begin, as `begin` was told; None: there is none beside w = 0."""
+        return None
+
+    def known(self) -> tuple[float, float]:
+        """Return objective and bound of the point of `start`, as far as they are known without any work."""
+        return math.inf, -math.inf
+
+    def untouched(self, tol: float, bounded: bool) -> Solution | None:
+        """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
+
+        None: that takes more than is known without the rows. `bounded`: so does a bound, and one is wanted.
+        """
+        return None
+
+    @abstractmethod
+    def certify(self, point: Any, tol: float) -> Solution:
+        """Certify a point that an engine holds for converged."""
+
+    @abstractmethod
+    def certify_best(self, point: Any, tol: float) -> Solution:
+        """Certify the best that can be made of a point, for a fit that ends early."""
+
+    @abstractmethod
+    def certify_as_is(self, point: Any, tol: float) -> Solution:
+        """Certify a point as a published method left it."""
+
+    @abstractmethod
+    def examine(self, point: Any) -> None:
+        """Raise ValueError when a point proves that there is no optimum."""
+
+    @abstractmethod
+    def explain(self) -> None:
+        """Raise ValueError when there is no finite objective, as the last resort."""
+
+    def conclude(self, solution: Solution) -> None:
+        """Raise ValueError where what engines came to at their own end is no answer."""
+        return
+
+    def fault(self, point: Any) -> str | None:
+        """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
+        return None
+
+    def held(self, point: Any, objective: float) -> float:
+        """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
+        return objective
+
+    def held_bound(self, point: Any, lower: float) -> float:
+        """Bound of a point as its certificate states it, from the engine's own; here, the same."""
+        return lower
+
+    @property
+    def corrects(self) -> bool:
+        """Whether a point's bound may be larger than what its engine knows: here, never."""
+        return False
+
+    @property
+    def expandable(self) -> bool:
+        """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
+        return True
+
+    def values(self, objective: float, lower: float) -> tuple[float, float]:
+        """Objective and bound of an engine's own estimates, as the certificate states them."""
+        return self.unit * objective, self.unit * lower
+
+    @property
+    def reference(self) -> float:
+        """Value at w = 0, b = 0, as the certificate states it."""
+        return self.unit * self.at_zero
+
+    def certificate_of(self, objective: float, lower: float, tol: float) -> Certificate:
+        """Return the certificate of two values, which may come from two points."""
+        return judge(objective, lower, self.reference, self.hard, tol)
+
+    def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
+        """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""
+        ours, theirs = primal.certificate, proof.certificate
+        if not theirs.lower_bound > ours.lower_bound:
+            return primal
+        certificate = replace(self.certificate_of(ours.objective, theirs.lower_bound, tol), kind=theirs.kind)
+        return replace(primal, beta=proof.beta, certificate=certificate)
+
+
+class Several(ABC):
+    """A form that says itself which problems it consists of; it has `features` and `bias`.
+
+    A MarginForm can be such a form as well: engines take its columns as they are, and what is certified and told is
+    the business of its own problems.
+    """
+
+    @abstractmethod
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems: at least one."""
+
+
+Form = Any
+"""A MarginForm, a Problem that is its own form, or a form of Several: all have `features` and `bias`."""
+
+
+def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
+    """Return what is wrong with an array of a point, as half a sentence; None: nothing."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
+        array = isinstance(value, np.ndarray)
+        told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__
+        return f"its point has as {name} {told}, floats of shape {shape} are needed"
+    return None if np.isfinite(value).all() else f"its point has NaN or infinity in {name}"
