@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
-    from mdlearn.objectives.declaration.relative_weights import relative
+    from mdlearn.objectives.declaration import relative
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.manager import list_plugins
     from mdlearn.plugins.model_files import load
@@ -47,7 +47,7 @@ _LAZY = {
     "list_plugins": "mdlearn.plugins.manager",
     "load": "mdlearn.plugins.model_files",
     "Objective": "mdlearn.objectives.base",
-    "relative": "mdlearn.objectives.declaration.relative_weights",
+    "relative": "mdlearn.objectives.declaration",
     "Command": "mdlearn.commands.command",
     "KernelFunction": "mdlearn.data.features.kernels",
     "Solver": "mdlearn.solvers.base",

@@ -1,4 +1,4 @@
-"""Losses declared as sums of terms, from which values, conjugates and boxes follow without further code.
+"""Problems declared as sums of terms, from which values, conjugates and boxes follow without further code.
 
 Every term is a convex function of ``side * z`` that falls; its multiplier beta is minus that slope, 0 <= beta <= cap.
 Engines ask for the `kind` of a term, never for its class.
@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.given import GivenTerm
 
 
@@ -184,6 +185,51 @@ class LogisticTerm:
 Term = HingeTerm | LogisticTerm | GivenTerm
 CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One binary problem: v Var(z) - a mean(z) + sum of declared loss terms.
+
+    Attributes
+    ----------
+    variance : float
+        v >= 0.
+    mean : float
+        a >= 0.
+    loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.forms.given.GivenLoss.terms`)
+        Summed over rows, each row counted by its weight.
+    ridge : float
+        1, or 0 for an objective without 1/2 |w|^2.
+    unit : float
+        Factor > 0 of the whole objective: other weights of 1/2 |w|^2 are written as unit * (1/2 |w|^2 + rest / unit).
+    penalty : float
+        Factor of the sum over features of the length of their coefficients (L1 for one column, else L2,1).
+    """
+
+    variance: float = 0.0
+    mean: float = 0.0
+    loss: tuple[Term, ...] = ()
+    ridge: float = 1.0
+    unit: float = 1.0
+    penalty: float = 0.0
+
+    def at_zero(self, total: float) -> AtZero:
+        """Return what is known at w = 0 of a problem of classification, without its rows.
+
+        Parameters
+        ----------
+        total : float
+            Weight of its rows.
+
+        Returns
+        -------
+        AtZero
+        """
+        zero, counts = np.zeros(1), np.array([total])  # there all rows are one
+        value = self.unit * float(sum(one.value(zero, counts) for one in self.loss))
+        lower = -np.inf if self.mean > 0 else self.unit * float(sum(one.bound(zero, counts) for one in self.loss))
+        return AtZero(value, lower, any(one.hard for one in self.loss))
 
 
 def _plogp(p: np.ndarray) -> np.ndarray:

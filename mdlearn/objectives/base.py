@@ -14,27 +14,24 @@ from mdlearn.data.features.spaces import Features, KernelFeatures, LinearFeature
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unsolved import AtZero
+from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.forms.warm_start import Start
-from mdlearn.objectives.declaration.parameters import Parameter, Setting, one_of
-from mdlearn.objectives.declaration.relative_weights import Relative, checked_parameters
-from mdlearn.objectives.declaration.terms import Terms, checked_terms
+from mdlearn.objectives.declaration import (
+    FIT_ARGUMENTS,
+    Parameter,
+    Setting,
+    check_blocks,
+    checked_parameters,
+    checked_terms,
+    filled_parameters,
+    one_of,
+)
 from mdlearn.streaming.sums.margins import StreamedForm, refusal
 
-__all__ = ["FIT_ARGUMENTS", "TASKS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
-
-FIT_ARGUMENTS = frozenset(
-    "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
-    "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
-)
-
-TASKS = ("classification", "regression")
-
-
-RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
-"""Weights of a margin variance in default grids, in units of C m: only there do they act."""
+__all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
 
 class Objective:
@@ -84,16 +81,6 @@ class Objective:
     feature_parameters: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, **given: Any) -> None:
-        clash = FIT_ARGUMENTS.intersection(self.parameters)
-        if clash:
-            raise TypeError(f"objective {self.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
-        if self.task not in TASKS:
-            raise TypeError(f"objective {self.name!r} has the task {self.task!r}; known tasks: {', '.join(TASKS)}")
-        if self.feature_map is not None and not {"ovr", "joint"}.issuperset(self.multiclass):
-            raise TypeError(
-                f"objective {self.name!r} has a feature_map, and a model has one map, not one per pair of classes; "
-                "declare multiclass = ('ovr',)"
-            )
         self.given = checked_parameters(self, given)
 
     def resolve(self, total: float) -> dict[str, Any]:
@@ -109,13 +96,7 @@ class Objective:
         dict
             A value for every declared parameter.
         """
-        filled: dict[str, Any] = {}
-        for key, parameter in self.parameters.items():
-            value = self.given[key] if key in self.given else parameter.fill(filled, total)
-            if isinstance(value, Relative):
-                value = parameter.check(key, value.of(filled["C"], total))
-            filled[key] = value
-        return filled
+        return filled_parameters(self, total)
 
     def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
         """Return the grid that paths and selection take by default; values given to this instance are left as they are.
@@ -187,12 +168,6 @@ class Objective:
         """
         return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
         yield  # what makes this a generator
-
-    @property
-    def plain(self) -> bool:
-        """Whether features are the rows, or kernel values of them, and nothing else is made of data."""
-        own = type(self)
-        return all(getattr(own, name) is getattr(Objective, name) for name in ("features", "problem", "form"))
 
     def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
         """Of resolved parameters, those that `features` reads: where they are equal, fits share their features.
@@ -359,27 +334,11 @@ class Objective:
             For losses and penalties that sums will not do for.
         """
         terms = checked_terms(self, params, summary.total)
-        self.check_blocks(refusal(terms))
+        check_blocks(self, refusal(terms))
         form = StreamedForm.of(terms, summary, bias)
         for one in form.columns:
             self.check_column(params, one.column, bias)
         return form
-
-    def check_blocks(self, reason: str) -> None:
-        """Raise ValueError where there is a reason against row blocks.
-
-        Parameters
-        ----------
-        reason : str
-            Empty: there is none.
-
-        Raises
-        ------
-        ValueError
-            With the reason.
-        """
-        if reason:
-            raise ValueError(f"objective {self.name!r} cannot be fitted to row blocks: {reason}; give X and y")
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """Why row blocks will not do; empty when they do.
@@ -393,7 +352,9 @@ class Objective:
         -------
         str
         """
-        return "" if self.plain else "it makes its features or its form of all rows"
+        own, names = type(self), ("features", "problem", "form")
+        plain = all(getattr(own, name) is getattr(Objective, name) for name in names)
+        return "" if plain else "it makes its features or its form of all rows"
 
     def check_form(self, form: Form, params: dict[str, Any]) -> None:
         """Raise ValueError when a form, complete and about to be solved, has no optimum.

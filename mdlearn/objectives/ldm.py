@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.objectives.base import RATIOS, Objective, Parameter, Terms
-from mdlearn.objectives.declaration.relative_weights import number_of
+from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.declaration import RATIOS, number_of
 
 
 def _default_lambda1(params: dict[str, Any], total: float) -> float:

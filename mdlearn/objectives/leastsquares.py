@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column
-from mdlearn.objectives.base import RATIOS, Objective, Parameter, Terms
+from mdlearn.objectives.base import Objective, Parameter, Terms
+from mdlearn.objectives.declaration import RATIOS
 
 
 def squared_loss(weight: float) -> tuple[HingeTerm, ...]:

@@ -21,7 +21,7 @@ from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
-from mdlearn.objectives.declaration.terms import checked_terms
+from mdlearn.objectives.declaration import checked_terms
 
 SMALLEST_C = 1e-30
 """C in relation to a matrix of any usual size: below, the squares of 1 / C come near the end of the numbers."""

@@ -17,6 +17,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
+from mdlearn.objectives.declaration import check_blocks
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
@@ -108,7 +109,7 @@ def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -
     if stochastic is not None:
         return StreamedDescent(stochastic, begun, found, passes.done)
     if form.penalty > 0 and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
-        begun.task.check_blocks("under a penalty, bounds need a margin variance, or a ridge and no free bias")
+        check_blocks(begun.task, "under a penalty, bounds need a margin variance, or a ridge and no free bias")
     memory.require(
         8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
         f"sums of {form.size} x {form.size} matrices over row blocks",

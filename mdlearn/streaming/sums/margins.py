@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, Summary
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.rows.scratch import Piece, Room
-from mdlearn.forms.losses import Term
+from mdlearn.forms.losses import Term, Terms
 from mdlearn.forms.margin import Column
 
 KINK_REACH = 2.0
@@ -33,24 +32,7 @@ ENTRIES_PER_PIECE, FEW_ROWS = 1 << 18, 512
 """Entries of the rows that are worked on at once; rows that are worth eight times as many."""
 
 
-class Declared(Protocol):
-    """What an objective declares: see `mdlearn.objectives.base.Terms`."""
-
-    @property
-    def variance(self) -> float: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def loss(self) -> tuple[Term, ...]: ...
-    @property
-    def ridge(self) -> float: ...
-    @property
-    def unit(self) -> float: ...
-    @property
-    def penalty(self) -> float: ...
-
-
-def refusal(terms: Declared) -> str:
+def refusal(terms: Terms) -> str:
     """Why sums over row blocks will not do for what an objective declares; empty when they do."""
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
@@ -123,7 +105,7 @@ class StreamedForm:
     penalty: float = 0.0
 
     @classmethod
-    def of(cls, terms: Declared, summary: Summary, bias: str) -> StreamedForm:
+    def of(cls, terms: Terms, summary: Summary, bias: str) -> StreamedForm:
         """The form of an objective's terms: one column for two classes, one per class against the rest for more."""
         k = summary.classes.shape[0]
         columns = []

@@ -1,0 +1,309 @@
+"""How an objective is declared: its parameters, weights relative to C m, and the check of what its terms are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.rows.arrays import LARGEST_ENTRY
+from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
+from mdlearn.forms.losses import Terms
+
+FIT_ARGUMENTS = frozenset(
+    "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
+    "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
+)
+TASKS = ("classification", "regression")
+RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
+"""Weights of a margin variance in default grids, in units of C m: only there do they act."""
+BEYOND = "terms whose weights are beyond the range of float64"
+"""What is wrong with terms that parameters and weights of rows lead to, and not the objective."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A hyper-parameter: a number within bounds.
+
+    Attributes
+    ----------
+    default : float or callable
+        A value, or a function of (parameters so far, m) where m is the sum of the weights.
+    doc : str
+        What it is, with its symbol in the paper.
+    low : float
+        Smallest value allowed.
+    high : float
+        Largest value allowed; infinity itself is allowed only when this is infinite and `finite` is False.
+    finite : bool
+        Whether infinity is refused.
+    strict : bool
+        Whether `low` itself is refused.
+    """
+
+    default: float | Callable[[dict[str, Any], float], float]
+    doc: str
+    low: float = 0.0
+    high: float = math.inf
+    finite: bool = True
+    strict: bool = False
+
+    def check(self, name: str, value: Any) -> float:
+        """Return the value as a float.
+
+        Parameters
+        ----------
+        name : str
+            What errors call it.
+        value : object
+            What was given.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError, TypeError
+            One clear sentence, when it is not allowed.
+        """
+        high = min(self.high, float(np.finfo(float).max)) if self.finite else self.high
+        if self.finite and isinstance(value, float) and math.isinf(value):
+            bound = f"{'>' if self.strict else '>='} {self.low:g}"
+            raise ValueError(f"{name} needs to be a finite number {bound}; got {value!r}")
+        high = math.inf if high > 1e300 else high
+        return float(check_number(value, name, low=self.low, high=high, strict=self.strict))
+
+    def fill(self, params: dict[str, Any], total: float) -> float:
+        """Return the default.
+
+        Parameters
+        ----------
+        params : dict
+            The parameters declared before this one, filled in.
+        total : float
+            m, the sum of the weights.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.default(params, total) if callable(self.default) else self.default)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that is no number: a name, an array, a callable.
+
+    Attributes
+    ----------
+    default : object
+        A value.
+    doc : str
+        What it is.
+    allowed : callable
+        allowed(name, value) returns the value as the objective uses it, or raises one clear sentence.
+    """
+
+    default: Any
+    doc: str
+    allowed: Callable[[str, Any], Any]
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return the value in its usual form.
+
+        Parameters
+        ----------
+        name : str
+            What errors call it.
+        value : object
+            What was given.
+
+        Returns
+        -------
+        object
+
+        Raises
+        ------
+        ValueError, TypeError
+            One clear sentence, when it is not allowed.
+        """
+        return self.allowed(name, value)
+
+    def fill(self, params: dict[str, Any], total: float) -> Any:
+        """Return the default; parameters as for `Parameter.fill`.
+
+        Parameters
+        ----------
+        params : dict
+        total : float
+
+        Returns
+        -------
+        object
+        """
+        return self.default
+
+
+def one_of(*names: str) -> Callable[[str, Any], str]:
+    """Check of a Setting that is one of some names."""
+
+    def allowed(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            told = ", ".join(names)
+            raise ValueError(f"{name} needs to be one of {told}; got {value!r}{did_you_mean(value, names)}")
+        return value
+
+    return allowed
+
+
+@dataclass(frozen=True, order=True)
+class Relative:
+    """A weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted.
+
+    Attributes
+    ----------
+    ratio : float
+    """
+
+    ratio: float
+
+    def __repr__(self) -> str:
+        return f"relative({self.ratio:g})" if float(f"{self.ratio:g}") == self.ratio else f"relative({self.ratio!r})"
+
+    def of(self, C: float, total: float) -> float:
+        """The weight for this C and m."""
+        return self.ratio * C * total
+
+
+def relative(ratio: float) -> Relative:
+    """State a weight of an objective relative to C m, in `fit`, in any grid and as a parameter of estimators.
+
+    m is the sum of the weights of the rows that are fitted: in cross-validation, of the training rows of each fold. The
+    variance of margins acts only where its weight is comparable with C m.
+
+    Parameters
+    ----------
+    ratio : float
+        >= 0 and finite.
+
+    Returns
+    -------
+    Relative
+        Equal and ordered by its ratio; models hold the number that it stands for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but such a number.
+
+    Examples
+    --------
+    >>> import mdlearn
+    >>> X, y = mdlearn.datasets.two_gaussians(200, random_state=0)
+    >>> mdlearn.fit("ldm", X, y, C=10, lambda1=mdlearn.relative(1 / 256)).params["lambda1"]
+    7.8125
+    """
+    return Relative(float(check_number(ratio, "ratio", low=0.0, high=1.7e308)))
+
+
+def number_of(value: Any, C: float, total: float) -> Any:
+    """A value, or what a relative one stands for."""
+    return value.of(C, total) if isinstance(value, Relative) else value
+
+
+def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values given to an objective by the names of its parameters, checked as far as they can be without m.
+
+    TypeError where the class itself declares what cannot be.
+    """
+    clash = FIT_ARGUMENTS.intersection(task.parameters)
+    if clash:
+        raise TypeError(f"objective {task.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
+    if task.task not in TASKS:
+        raise TypeError(f"objective {task.name!r} has the task {task.task!r}; known tasks: {', '.join(TASKS)}")
+    if task.feature_map is not None and not {"ovr", "joint"}.issuperset(task.multiclass):
+        raise TypeError(
+            f"objective {task.name!r} has a feature_map, and a model has one map, not one per pair of classes; "
+            "declare multiclass = ('ovr',)"
+        )
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = task.aliases.get(key, key)
+        if name not in task.parameters:
+            valid, hint = ", ".join(task.parameters) or "none", did_you_mean(key, task.parameters)
+            raise ValueError(f"objective {task.name!r} has no parameter {key!r}; valid: {valid}{hint}")
+        if name in found:
+            both = " and ".join(sorted(one for one in given if task.aliases.get(one, one) == name))
+            raise ValueError(f"{both} are one parameter of objective {task.name!r}; give one of the two")
+        found[name] = _checked(task, name, key, value)
+    return found
+
+
+def filled_parameters(task: Any, total: float) -> dict[str, Any]:
+    """All parameters of an objective: those given, relative ones as numbers, and defaults for m = `total`."""
+    filled: dict[str, Any] = {}
+    for key, parameter in task.parameters.items():
+        value = task.given[key] if key in task.given else parameter.fill(filled, total)
+        if isinstance(value, Relative):
+            value = parameter.check(key, value.of(filled["C"], total))
+        filled[key] = value
+    return filled
+
+
+def _checked(task: Any, name: str, key: str, value: Any) -> Any:
+    """A value of a parameter that the caller calls `key`."""
+    parameter = task.parameters[name]
+    if not isinstance(value, Relative):
+        return parameter.check(key, value)
+    before = list(task.parameters)[: list(task.parameters).index(name)]
+    if "C" not in before or not isinstance(parameter, Parameter):
+        raise ValueError(f"{key} of objective {task.name!r} cannot be relative to C m; give a number")
+    return value
+
+
+def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
+    """What an objective's `terms` returns, where these are declared terms whose weights float64 can hold.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else, and for parameters that lead to weights beyond float64.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            terms = task.terms(params, total)
+            fault = _fault(terms, total)
+    except ArithmeticError:
+        fault = BEYOND
+    if fault == BEYOND:
+        told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
+        raise ValueError(
+            f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
+            "weights nearer 1"
+        )
+    if fault:
+        raise TypeError(f"objective {task.name!r} is faulty: {fault}")
+    return terms
+
+
+def _fault(terms: Any, total: float) -> str:
+    """What is wrong with terms, as half a sentence; empty where nothing is."""
+    if not isinstance(terms, Terms):
+        return f"its terms returned {type(terms).__name__}, Terms are needed"
+    weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
+    rows = np.array([max(total, 1.0)])
+    for one in terms.loss:
+        if one.kind != "constraint":
+            weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
+    return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
+
+
+def check_blocks(task: Any, reason: str) -> None:
+    """Raise ValueError where there is a reason against fitting an objective to row blocks; empty: there is none."""
+    if reason:
+        raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")
