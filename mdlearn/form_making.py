@@ -19,9 +19,8 @@ from mdlearn.data.features.spaces import Features, LinearFeatures
 from mdlearn.data.rows.arrays import check_size
 from mdlearn.data.validation import Data
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.problem import Form, as_one
-from mdlearn.forms.proof import Solution
+from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.errstate import without_warnings
 from mdlearn.objectives.base import Objective
 

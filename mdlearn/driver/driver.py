@@ -17,11 +17,8 @@ from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side
 from mdlearn.driver.validation import CheckedEngine
-from mdlearn.forms.certificates.unsolved import AtZero, Blanks
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.progress import State, settled
-from mdlearn.forms.proof import Certificate, Solution, combine
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, State, combine, settled
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
 from mdlearn.solvers.base import Offer, Report, Solver

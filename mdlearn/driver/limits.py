@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.driver.progress import Progress
-from mdlearn.forms.progress import State
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, State
 
 OUT_OF_TIME = "time_limit reached"
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.proof import Certificate, Solution, judge
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Certificate, Solution, Start, judge
 
 
 class Problem(ABC):

@@ -29,8 +29,7 @@ from mdlearn.data.features.spaces import Features
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
-from mdlearn.forms.proof import Certificate, Solution, judge, judge_residual
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
 from mdlearn.numerics.errstate import overflowing
 
 ROUNDING_OF_SLOPES = 1e-13

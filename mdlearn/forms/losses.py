@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.given import GivenTerm
+from mdlearn.forms.proof import AtZero
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from mdlearn.data.features.spaces import Features, LinearFeatures
 from mdlearn.data.rows.rows import locked
 from mdlearn.forms.losses import Term
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Start
 from mdlearn.numerics.lazy_property import kept
 
 BIASES = ("none", "regularized", "free")

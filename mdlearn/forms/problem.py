@@ -24,8 +24,7 @@ from mdlearn.forms.certificates.separability import check_by_program, check_sepa
 from mdlearn.forms.certificates.without_ridge import check_attained, corrects_at_once
 from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
-from mdlearn.forms.proof import Solution
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Solution, Start
 from mdlearn.numerics.errstate import overflowing
 
 __all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_one", "problems_of"]

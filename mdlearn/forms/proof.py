@@ -1,4 +1,4 @@
-"""Certificates of any problem: the values that prove a solution, and how they are judged.
+"""Solutions of any problem: what proves them and how that is judged, a fit's record, and where the next may begin.
 
 Nothing here knows what a problem is made of: `mdlearn.forms.certificates.margin` finds the values of margin columns,
 other problems bring their own.
@@ -7,9 +7,13 @@ other problems bring their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from mdlearn.data.features.spaces import Features
 
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 AT_REST = 1e-13
@@ -149,3 +153,154 @@ def combine(parts: list[Certificate], at_zero: float, hard: bool, tol: float) ->
     return Certificate(
         objective, whole.lower_bound, whole.gap, whole.kind, tol, all(p.converged for p in parts), tuple(parts)
     )
+
+
+class AtZero(NamedTuple):
+    """What is known of a problem at w = 0, b = 0 without its rows, as certificates state it.
+
+    Attributes
+    ----------
+    value : float
+        The objective but for constraints; the scale of the gap.
+    lower : float
+        What multipliers 0 say; -inf where a mean pulls at the rows.
+    hard : bool
+        Whether there are constraints.
+    """
+
+    value: float
+    lower: float
+    hard: bool
+
+
+class Blanks:
+    """Solutions w = 0 in the shape of another problem's.
+
+    Parameters
+    ----------
+    like : Solution
+    tol : float
+    """
+
+    def __init__(self, like: Solution, tol: float) -> None:
+        self.like, self.tol = like, tol
+        self.coef = None if like.coef is None else np.zeros(like.coef.shape)
+        self.none = np.zeros(np.shape(like.intercept)) if np.ndim(like.intercept) else 0.0
+        self.arrays: dict[int, tuple[np.ndarray | None, np.ndarray]] = {}
+
+    def solution(self, n_rows: int, zero: AtZero) -> Solution:
+        """Return w = 0 for a problem of so many rows, certified."""
+        if n_rows not in self.arrays:
+            alpha, beta = (
+                None if one is None else np.broadcast_to(0.0, (*one.shape[:-1], n_rows))
+                for one in (self.like.alpha, self.like.beta)
+            )
+            assert beta is not None
+            self.arrays[n_rows] = alpha, beta
+        alpha, beta = self.arrays[n_rows]
+        objective = np.inf if zero.hard else zero.value
+        certificate = judge(objective, zero.lower, zero.value, zero.hard, self.tol)
+        return Solution(self.coef, self.none, alpha, beta, self.none, certificate)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a callback sees, and one record of a model's history.
+
+    Attributes
+    ----------
+    iteration : int
+        Reports of this problem so far, from 1.
+    objective, lower_bound, gap : float
+        Best values so far, as the engine estimates them.
+    elapsed : float
+        Seconds since fit was entered.
+    problem : int
+        Index of the class or pair being solved.
+    row_dots : int or None
+        Products with single rows so far, where the engine counts them (``cd`` on sparse rows): a measure of work that
+        does not depend on the machine. Not kept in files.
+    point : int or None
+        Position in its grid of the point of a path; None for a single fit. For callbacks: models do not keep it.
+    """
+
+    iteration: int
+    objective: float
+    lower_bound: float
+    gap: float
+    elapsed: float
+    problem: int
+    row_dots: int | None = field(default=None, compare=False)
+    point: int | None = field(default=None, compare=False)
+
+
+def settled(
+    history: Sequence[State], certificates: Sequence[Certificate], scales: Sequence[tuple[float, bool]]
+) -> list[State]:
+    """A history by problems, which promises nothing that certificates do not hold, and ends with these.
+
+    Estimates of engines can be better than what is true, and are withdrawn where a later look finds less. Problems in
+    threads report in any order.
+
+    Parameters
+    ----------
+    history : sequence of State
+    certificates : sequence of Certificate
+        One for each problem.
+    scales : sequence of (float, bool)
+        The problem's value at w = 0, and whether it has constraints: what gaps are relative to.
+
+    Returns
+    -------
+    list of State
+    """
+    found = sorted(history, key=lambda state: state.problem)
+    for i in reversed(range(len(found))):
+        state, told = found[i], certificates[found[i].problem]
+        values, gap = (told.objective, told.lower_bound), told.gap
+        if i + 1 < len(found) and found[i + 1].problem == state.problem:
+            later = found[i + 1]
+            same, gap = (later.objective, later.lower_bound), later.gap
+            values = max(state.objective, same[0]), min(state.lower_bound, same[1])
+            if not math.isfinite(values[1]):
+                gap = state.gap
+            elif values != same:
+                gap = gap_between(*values, *scales[state.problem])
+        found[i] = replace(state, objective=values[0], lower_bound=values[1], gap=gap)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a model holds of one column, in the rows and features of the problem that begins with it.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (width,)
+        Coefficients of the features.
+    intercept : float
+    beta : ndarray of shape (T, m)
+        Multipliers, within the boxes of the problem that they come from.
+    alpha : ndarray of shape (m,) or None
+        Dual coefficients, where there are such.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    beta: np.ndarray
+    alpha: np.ndarray | None
+
+
+def starts_of(solution: Solution, features: Features) -> list[Start]:
+    """A Start for every column of a solved problem over features of the same shape; none where they have another."""
+    several = np.ndim(solution.intercept) > 0
+    parts: list[Any] = [solution.coef, solution.alpha, solution.beta, solution.intercept]
+    columns = list(zip(*([None] * len(parts[3]) if part is None else part for part in parts))) if several else [parts]
+    found = []
+    for coef, alpha, beta, intercept in columns:
+        alpha = None if alpha is None else alpha.reshape(-1)
+        start = Start(features.recalled(coef, alpha), float(intercept), beta, alpha)
+        if start.coef.shape != (features.width,) or beta.shape[-1] != features.n_rows:
+            return []
+        found.append(start)
+    return found

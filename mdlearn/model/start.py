@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.validation import Data
 from mdlearn.forms.problem import Form
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Start
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 

@@ -13,12 +13,10 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.spaces import Features, KernelFeatures, LinearFeatures
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
-from mdlearn.forms.proof import Solution
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import AtZero, Solution, Start
 from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,

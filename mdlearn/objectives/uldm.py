@@ -18,8 +18,8 @@ from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import Data
 from mdlearn.errors import did_you_mean
-from mdlearn.forms.certificates.unsolved import AtZero
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.proof import AtZero
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.objectives.declaration import checked_terms
 

@@ -14,8 +14,7 @@ from mdlearn.data.validation import Data
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
-from mdlearn.forms.proof import Solution
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Solution, Start
 from mdlearn.objectives.base import Objective, Parameter, Terms
 
 

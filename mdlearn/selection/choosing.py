@@ -14,7 +14,7 @@ from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective

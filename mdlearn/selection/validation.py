@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
 from mdlearn.errors import ConvergenceWarning
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import make_folds, units_of

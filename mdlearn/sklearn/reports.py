@@ -8,7 +8,7 @@ from typing import Any
 import sklearn.exceptions
 
 import mdlearn.errors
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 
 __all__ = ["CallbackSupportMixin", "EstimatorConvergenceWarning", "Tasks", "with_callbacks"]
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.driver.limits import Shortfall
-from mdlearn.forms.progress import settled
-from mdlearn.forms.proof import combine
+from mdlearn.forms.proof import combine, settled
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory

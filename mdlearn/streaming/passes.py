@@ -17,8 +17,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.driver.limits import OUT_OF_TIME, Limits, Run
-from mdlearn.forms.progress import State
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, State
 from mdlearn.numerics.errstate import overflowing
 from mdlearn.numerics.interruptible import finished
 from mdlearn.streaming.engines.block_engine import BlockEngine

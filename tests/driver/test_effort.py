@@ -13,8 +13,7 @@ from warm_cases import rows, text
 
 import mdlearn
 from mdlearn.forms.margin import Point
-from mdlearn.forms.progress import State, settled
-from mdlearn.forms.proof import judge, judge_residual
+from mdlearn.forms.proof import State, judge, judge_residual, settled
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.newton.solver import Newton

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 
 SCRIPT = """
 import os, signal, sys, threading, time, warnings

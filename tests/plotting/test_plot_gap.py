@@ -62,7 +62,7 @@ def test_names(ax):
 
 
 def test_no_gap_is_lost_on_logarithmic_axes(ax):
-    from mdlearn.forms.progress import State
+    from mdlearn.forms.proof import State
 
     states = [State(1, 3.0, -np.inf, np.inf, 0.1, 0), State(2, 2.0, 1.0, 0.5, 0.2, 0), State(3, 2.0, 2.0, 0.0, 0.3, 0)]
     plotting.gap_history(SimpleNamespace(history=states), ax=ax)
@@ -88,7 +88,7 @@ def test_objective_and_bound(ax):
 
 
 def test_bounds_of_several_problems_and_far_beginnings(ax):
-    from mdlearn.forms.progress import State
+    from mdlearn.forms.proof import State
 
     plotting.gap_history(fitted(3), value="bounds", ax=ax)
     assert len(curves(ax)) == 6 and len(entries(ax)) == 2

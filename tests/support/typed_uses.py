@@ -14,7 +14,7 @@ import numpy as np
 
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 from mdlearn.objectives.base import Parameter, Terms
 
 

@@ -21,7 +21,7 @@ FOR_PLUGINS = {
     "mdlearn.forms.losses": ("HingeTerm", "LogisticTerm"),
     "mdlearn.forms.given": ("GivenLoss",),
     "mdlearn.forms.native": ("NativeFunction",),
-    "mdlearn.forms.progress": ("State",),
+    "mdlearn.forms.proof": ("State",),
     "mdlearn.forms.composite": ("Composite",),
     "mdlearn.forms.joint.point": ("CompositeEvaluation",),
     "mdlearn.forms.margin": ("Point",),

@@ -14,7 +14,7 @@ from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
-from mdlearn.forms.proof import Certificate
+from mdlearn.forms.proof import Certificate, State
 from mdlearn.model.class_decisions import PAIRWISE, n_problems
 from mdlearn.model.file.archive import Unreadable
 from mdlearn.model.model import Model
@@ -262,10 +262,7 @@ def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
     return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts), source="file")
 
 
-def _history(given: dict[str, Any]) -> list[Any]:
-    # The record type lives with the driver of the engines; nothing else of the engines is needed to load.
-    from mdlearn.forms.progress import State
-
+def _history(given: dict[str, Any]) -> list[State]:
     for name, types in HISTORY.items():
         for value in given[name]:
             check_type(value, types, "history")

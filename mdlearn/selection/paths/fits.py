@@ -16,8 +16,7 @@ from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
 from mdlearn.forms.problem import Form
-from mdlearn.forms.progress import State
-from mdlearn.forms.warm_start import Start, starts_of
+from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.paths.grid import Route, asked_of, grouped, place_of

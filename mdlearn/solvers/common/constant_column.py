@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
 from mdlearn.forms.margin import MarginForm, Point
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Start
 
 LOOKED_AT = 20
 """Rows in which a column has to be 1 before all rows are searched for it."""

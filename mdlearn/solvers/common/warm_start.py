@@ -18,7 +18,7 @@ import numpy as np
 from mdlearn.forms.certificates.margin import dual, value_at_zero
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Start
 from mdlearn.numerics.line_search import highest
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 import mdlearn._solvers.bounded_quadratic as kernels
-from mdlearn.forms.warm_start import Start
+from mdlearn.forms.proof import Start
 from mdlearn.solvers.common.warm_start import guesses, margins
 from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnGram
 from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSets
