@@ -18,7 +18,7 @@ import numpy as np
 from mdlearn.data.features.spaces import Features, LinearFeatures
 from mdlearn.data.rows.rows import locked
 from mdlearn.forms.losses import Term
-from mdlearn.forms.proof import Start
+from mdlearn.forms.proof import Start, gap_between
 from mdlearn.numerics.lazy_property import kept
 
 BIASES = ("none", "regularized", "free")
@@ -179,7 +179,7 @@ class Column:
 
     @kept
     def at_zero(self) -> float:
-        """Value of everything but the ridge at w = 0, b = 0."""
+        """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
         zero = np.zeros_like(self.y)
         if self.offset is None:  # neither mean nor variance
             return float(sum(t.value(zero, self.counts) for t in self.terms))
@@ -212,6 +212,10 @@ class Column:
         column = object.__new__(type(self))
         vars(column).update(vars(self), start=start)
         return column
+
+    def relative_gap(self, objective: float, lower: float) -> float:
+        """Relative gap of an engine's own estimates."""
+        return gap_between(objective, lower, self.at_zero, self.hard)
 
     def margins(self, scores: np.ndarray) -> np.ndarray:
         """z at scores y f."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.progress import State
+from mdlearn.forms.proof import State
 from mdlearn.plotting.style import MARKERS, add_legend, axes, curve_style, named
 
 FAR = 5.0

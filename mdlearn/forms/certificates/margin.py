@@ -27,7 +27,7 @@ from mdlearn.forms.certificates.primal import improved, primal, representer
 from mdlearn.forms.certificates.rounding import certain, doubt_of_bound, doubt_without_ridge, doubtful
 from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.forms.proof import AT_REST, Solution, gap_between, judge
+from mdlearn.forms.proof import AT_REST, Solution, judge
 
 ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objective values that rounding makes."""
@@ -38,11 +38,6 @@ MOST_CORRECTIONS, SMALL_CORRECTION = 4, 1e-2
 rounding of large terms that cancel is seen in the small ones that are left."""
 ROUNDING_OF_SUMS = 1e-14
 """What is left of sums that are 0, relative to their terms."""
-
-
-def value_at_zero(column: Column) -> float:
-    """Objective at w = 0, b = 0; the scale of the gap when the optimum itself is near zero."""
-    return column.at_zero
 
 
 class Dual(NamedTuple):
@@ -242,7 +237,7 @@ def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solu
     moved = point.coef is None or point.coef.any() or point.intercept != 0 or point.beta.any()
     if moved or column.hard or form.ridge == 0 or form.bias == "free" or column.pull.any():
         return None
-    objective, lower = value_at_zero(column), column.bound(point.beta, np.zeros_like(column.y))
+    objective, lower = column.at_zero, column.bound(point.beta, np.zeros_like(column.y))
     zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
     return _held(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
 
@@ -317,7 +312,7 @@ def _held(
     """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
     objective, coef, intercept = rounded(form, column, *found)
     unit = form.unit * column.unit
-    at_zero = unit * value_at_zero(column)
+    at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
     objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
     alpha = None if alpha is None else growth * alpha
@@ -333,8 +328,3 @@ def _held(
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())
-
-
-def relative_gap(column: Column, objective: float, lower: float) -> float:
-    """Relative gap of an engine's own estimates for one column."""
-    return gap_between(objective, lower, value_at_zero(column), column.hard)

@@ -6,7 +6,6 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Reports
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
@@ -52,7 +51,7 @@ class ActiveSet:
                 return
             z = state.margins(element)
             report = make_report(state, element, np.clip(beta, 0.0, caps), z)
-            gap = relative_gap(column, report.objective, report.lower_bound)
+            gap = column.relative_gap(report.objective, report.lower_bound)
             if gap < self.best:
                 self.best = gap
                 yield report

@@ -12,7 +12,6 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.line_search import ROUGH_SLOPE, minimum
@@ -82,7 +81,7 @@ class AugmentedLagrangian(Envelopes):
         """Yield reports; end when the gap falls no more, or before the first where the guess is none."""
         state, finish = self.state, ActiveSet(self.state)
         begun = make_report(state, self.element, self.centre, self.z)
-        if not relative_gap(state.column, begun.objective, begun.lower_bound) <= FAR_GUESS_GAP:
+        if not state.column.relative_gap(begun.objective, begun.lower_bound) <= FAR_GUESS_GAP:
             return
         best, stalled, next_finish = np.inf, 0, ACTIVE_SET_GAP
         while stalled < STALL_REPORTS:
@@ -94,7 +93,7 @@ class AugmentedLagrangian(Envelopes):
             beta = self.multipliers(self.z)
             report = make_report(state, self.element, beta, self.z)
             yield report
-            gap = relative_gap(state.column, report.objective, report.lower_bound)
+            gap = state.column.relative_gap(report.objective, report.lower_bound)
             stalled = 0 if gap < 0.5 * best else stalled + 1
             best = min(best, gap)
             if best < next_finish:

@@ -13,7 +13,6 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.forms.certificates.margin import value_at_zero
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS, primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
@@ -51,7 +50,7 @@ class Proximal(Envelopes):
     def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
         assert isinstance(form.features, LinearFeatures)
         self.form, self.rows = form, form.features.rows
-        if not primal(form, column, coef, intercept)[0] < value_at_zero(column):
+        if not primal(form, column, coef, intercept)[0] < column.at_zero:
             coef, intercept = np.zeros_like(coef), 0.0  # sweeps with a free bias can diverge on rows of unequal size
         self.bias = form.bias != "none"
         self.element = np.append(coef, intercept) if self.bias else coef.copy()

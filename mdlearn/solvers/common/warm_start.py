@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import dual, value_at_zero
+from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import Start
@@ -56,7 +56,7 @@ def first_margins(form: MarginForm, column: Column) -> np.ndarray | None:
 def _better(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
     """Whether coefficients with margins z are worth more than w = 0, which meets no constraint."""
     value = objective_at(column, z, form.norm(coef, intercept))[0]
-    return value < math.inf if column.hard else value <= value_at_zero(column)
+    return value < math.inf if column.hard else value <= column.at_zero
 
 
 def margins(form: MarginForm, column: Column, start: Start) -> np.ndarray:

@@ -15,7 +15,6 @@ from scipy.linalg import blas
 import mdlearn._solvers.cd as kernels
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, steps
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
@@ -127,5 +126,5 @@ class RowDual:
         z = self._restart()
         coef, intercept = self.system.split(self._element())
         report = report_of(self.form, self.column, Point(self.beta.copy(), self.column.spread(z), coef, intercept), z)
-        self.gap = relative_gap(self.column, report.objective, report.lower_bound)
+        self.gap = self.column.relative_gap(report.objective, report.lower_bound)
         return report

@@ -15,7 +15,6 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
@@ -220,7 +219,7 @@ class CoordinateDescent(Solver):
             least = min(least, abs(report.objective))
             if report.objective > RUNAWAY_GROWTH * least:
                 return True
-            gap = relative_gap(column, report.objective, report.lower_bound)
+            gap = column.relative_gap(report.objective, report.lower_bound)
             # Without a free bias sweeps never lower the dual value: as long as it rises, the gap will follow.
             rising = not free and report.lower_bound > highest + 1e-10 * abs(highest)
             stalled = 0 if rising or gap < (0.5 if free else 0.99) * best else stalled + 1

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import relative_gap, value_at_zero
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
@@ -53,7 +52,7 @@ class Interior(Factoring):
         if not column.caps.any():
             yield from _without_loss(state)
             return
-        if not column.hard and column.mean == 0 and value_at_zero(column) == 0:
+        if not column.hard and column.mean == 0 and column.at_zero == 0:
             # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
             element = np.zeros(state.system.size)
             yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
@@ -74,7 +73,7 @@ def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet
     while path.alive and stalled < STALL_STEPS:
         report = make_report(state, path.element, path.beta, path.z)
         yield report
-        gap = relative_gap(state.column, report.objective, report.lower_bound)
+        gap = state.column.relative_gap(report.objective, report.lower_bound)
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
         falling = path.falling and gap > ROUNDED_GAP

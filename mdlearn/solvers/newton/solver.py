@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.certificates.without_ridge import Attainment
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
@@ -83,7 +82,7 @@ class Newton(Factoring):
         best, lowest = np.inf, np.inf
         while True:
             report = walk.report()
-            gap = max(relative_gap(column, report.objective, report.lower_bound), 0.0)
+            gap = max(column.relative_gap(report.objective, report.lower_bound), 0.0)
             attainment.examine(walk.z, moved, gap)
             yield report
             stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
@@ -120,7 +119,7 @@ class Direct(Factoring):
             residual = state.residual(element, beta)
             stand_for = element - residual / system.metric
             report = report_without_pass(state, element, z, beta, column.spread(z), stand_for)
-            if not by_rows(form) and not relative_gap(column, report.objective, report.lower_bound) <= BLURRED_GAP:
+            if not by_rows(form) and not column.relative_gap(report.objective, report.lower_bound) <= BLURRED_GAP:
                 own = make_report(state, element, own_multipliers(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)
             yield report

@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 import mdlearn._solvers.bounded_quadratic as kernels
-from mdlearn.forms.certificates.margin import relative_gap
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
@@ -180,7 +179,7 @@ class WorkingSets(SignedDual):
             yield report
             rising = report.lower_bound > highest + RISE * abs(highest)
             least, highest = min(least, report.objective), max(highest, report.lower_bound)
-            gap = relative_gap(self.column, least, highest)
+            gap = self.column.relative_gap(least, highest)
             stalled, mark = (0, min(mark, gap)) if gap < ONWARD * mark or rising else (stalled + 1, mark)
             if stalled >= STALL_ROUNDS:
                 return

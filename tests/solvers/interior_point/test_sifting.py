@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sifting_cases import SHAPES, problem, whole
 
 import mdlearn
-from mdlearn.forms.certificates.margin import certify, relative_gap
+from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
@@ -123,7 +123,7 @@ def reports(form, column):
     """Everything the engine yields but its heartbeats, with the gaps."""
     for report in Interior().iterate(form, column, None, {}, np.random.default_rng(0)):
         if isinstance(report, Report):
-            yield report, relative_gap(column, report.objective, report.lower_bound)
+            yield report, column.relative_gap(report.objective, report.lower_bound)
 
 
 def proven(form, column):
