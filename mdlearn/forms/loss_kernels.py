@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn._solvers import apg
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.losses import Term
+from mdlearn.forms.losses import Term, table
 from mdlearn.forms.margin import Column
 
 VALUES_PER_CALL = 1 << 17
@@ -52,8 +52,9 @@ class CompiledPass:
         terms = [[t for t in c.terms if t.weight > 0 and t.kind in self.kinds] for c in columns]
         self.numbers = np.zeros((max(len(own) for own in terms), len(columns), 5))
         for j, own in enumerate(terms):
-            for i, term in enumerate(own):
-                self.numbers[i, j] = _numbers(term)
+            side, threshold, _, rise, height, sharpness = table(own).T
+            parts = height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)
+            self.numbers[: len(own), j] = np.transpose(parts)
         self.steepest = np.array([_steepest(own) for own in terms])
         self.reach = max((_reach(t) for own in terms for t in own), default=1.0)
         self.floors = np.zeros(len(columns))
@@ -132,12 +133,6 @@ def _given_steepest(terms: Sequence[Any]) -> float:
         own = sides.setdefault(term.loss, {1: 0.0, -1: 0.0})
         own[term.side] += term.steepest
     return sum(max(own.values()) for own in sides.values())
-
-
-def _numbers(term: Term) -> tuple[float, float, float, float, float]:
-    """A declared term as the kernel knows it."""
-    logistic = term.kind == "logistic"
-    return float(logistic), term.weight, float(term.side), term.threshold, getattr(term, "alpha", 1.0)
 
 
 def _reach(term: Term) -> float:

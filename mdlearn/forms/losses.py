@@ -1,12 +1,17 @@
 """Problems declared as sums of terms, from which values, conjugates and boxes follow without further code.
 
 Every term is a convex function of ``side * z`` that falls; its multiplier beta is minus that slope, 0 <= beta <= cap.
-Engines ask for the `kind` of a term, never for its class.
+Engines ask for the `kind` of a term, never for its class. Compiled loops read the `numbers` of declared ones::
+
+    side, threshold, jump, rise, height, sharpness
+
+With e = side (threshold - z), beta is jump + rise e for e > 0, or height / (1 + exp(-sharpness e)) for every e.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,6 +62,12 @@ class HingeTerm:
         if self.hard:
             return "constraint"
         return "hinge" if self.power == 1 else "squared"
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, float, float]:
+        """Side, threshold, jump, rise, and 0 for what logistic terms have."""
+        jump, rise = (self.weight, 0.0) if self.power == 1 else (0.0, 2.0 * self.weight)
+        return self.side, self.threshold, jump, rise, 0.0, 0.0
 
     @property
     def steepest(self) -> float:
@@ -139,6 +150,11 @@ class LogisticTerm:
             raise ValueError(f"a logistic term needs weight >= 0, alpha > 0 and a threshold, all finite; got {self!r}")
 
     @property
+    def numbers(self) -> tuple[float, float, float, float, float, float]:
+        """Side, threshold, 0 for what hinges have, height and sharpness."""
+        return self.side, self.threshold, 0.0, 0.0, self.weight, self.alpha
+
+    @property
     def steepest(self) -> float:
         """Largest second derivative, per unit of sample weight."""
         return 0.25 * self.alpha * self.weight
@@ -185,6 +201,11 @@ class LogisticTerm:
 Term = HingeTerm | LogisticTerm | GivenTerm
 CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
+
+
+def table(terms: Iterable[Term]) -> np.ndarray:
+    """The `numbers` of terms, shape (T, 6); given ones bring functions in their place, and are left out."""
+    return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
 
 
 @dataclass(frozen=True)

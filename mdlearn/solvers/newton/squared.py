@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn._solvers import hinges
+from mdlearn.forms.losses import table
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.line_search import SLOPE_ROUNDING, minimum
 
@@ -14,10 +15,9 @@ class SquaredTerms:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        weights = np.array([2.0 * t.weight for t in column.terms])
-        self.terms = np.vstack([column.thresholds, column.sides, weights])
+        self.terms = np.ascontiguousarray(table(column.terms).T[[1, 0, 3]])
         self.offset = np.empty(0) if column.offset is None else column.offset
-        self.steepest = float(weights.max(initial=0.0)) * float(column.counts.max())
+        self.steepest = float(self.terms[2].max(initial=0.0)) * float(column.counts.max())
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""

@@ -13,7 +13,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows
 from mdlearn.forms.given import GivenTerm
-from mdlearn.forms.losses import Term
+from mdlearn.forms.losses import table
 from mdlearn.forms.margin import Column, MarginForm
 
 STEP_SIZE_ROWS = 1000
@@ -47,17 +47,6 @@ class Track:
         return (self.total + self.walk.carried * self.u) / steps
 
 
-def _entries(term: Term, per_row: float) -> list[float]:
-    """A term as the kernel reads it: side, threshold, jump, rise, height, sharpness."""
-    weight = per_row * term.weight
-    slope = [weight, 0.0, 0.0, 0.0]
-    if term.kind == "squared":
-        slope = [0.0, 2.0 * weight, 0.0, 0.0]
-    elif term.kind == "logistic":
-        slope = [0.0, 0.0, weight, 4.0 * term.steepest / term.weight if weight > 0 else 0.0]
-    return [term.side, term.threshold, *slope]
-
-
 class StochasticTask:
     """A column divided by m C, with the rows that the kernel runs over."""
 
@@ -68,7 +57,8 @@ class StochasticTask:
         C = max((t.weight for t in column.terms), default=0.0)
         self.scale = column.total * C if C > 0 else 1.0
         per_row = column.total / self.scale
-        self.terms = np.array([_entries(t, per_row) for t in column.terms if t.kind != "native"]).reshape(-1, 6)
+        self.terms = table(column.terms)
+        self.terms[:, 2:5] *= per_row
         self.bend = per_row * sum(t.steepest for t in column.terms if t.kind == "native")
         compiled = [(t, t.loss.native) for t in column.terms if isinstance(t, GivenTerm)]
         natives = [(f.callback, per_row * t.weight, t.side) for t, f in compiled if f is not None]
