@@ -165,9 +165,7 @@ class PairLogistic(DecisionComposite):
         for c in range(k):
             mine = np.flatnonzero(self.codes == c)
             for piece in steps(mine.shape[0], max(1, BLOCK_ENTRIES // p)):
-                B = self.rows.block(mine[piece])
-                if self.bias != "none":
-                    B = np.hstack([B, np.ones((B.shape[0], 1))])
+                B = self.affine.block(mine[piece])
                 for j in range(k):
                     weights = np.sqrt(D[mine[piece], j])
                     if weights.any():

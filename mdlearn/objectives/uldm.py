@@ -14,10 +14,12 @@ import numpy as np
 from mdlearn.data.features.basis import among_rows, basis_features, check_indices, incomplete_cholesky
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import Data
 from mdlearn.errors import did_you_mean
+from mdlearn.forms.certificates.without_ridge import Metric
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import AtZero
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
@@ -190,27 +192,12 @@ def _largest_variances(columns: Sequence[Column], features: LinearFeatures) -> l
 
 def _check_determined(column: Column, features: LinearFeatures, bias: str) -> None:
     """ValueError when C = 0 and K is singular: then the objective has no minimum, or many."""
-    n = features.width + (bias != "none")
-    rank = 0
+    rows = AffineRows(features.rows, bias != "none")
+    n = rows.width
     # K is a sum of m centred products: its rank is below m.
-    if n < features.n_rows and column.variance > 0:
-        K = np.zeros((n, n))
-        mean = _extended(features.rows.adjoint(column.counts * column.y), column.label_mean * column.total, bias)
-        for span in features.rows.spans():
-            B = features.rows.block(span)
-            B = np.hstack([B, np.ones((B.shape[0], 1))]) if bias != "none" else B
-            B = B - np.multiply.outer(column.y[span], mean / column.total)
-            K += (B * column.counts[span, None]).T @ B
-        size = np.sqrt(np.diagonal(K))
-        if (size > 0).all():
-            values = np.linalg.eigvalsh(K / np.multiply.outer(size, size))
-            rank = int((values > n * np.finfo(float).eps * values[-1]).sum())
-    if rank < n:
+    possible = n < features.n_rows and column.variance > 0
+    if not possible or Metric(rows, column, np.zeros(features.n_rows)).rank < n:
         raise ValueError(
             f"with C=0 the matrix K of the {n} coefficients (bias included) needs to be non-singular with lambda0 > 0, "
             "and it is singular; give C > 0, or a basis of fewer rows"
         )
-
-
-def _extended(w: np.ndarray, b: float, bias: str) -> np.ndarray:
-    return np.append(w, b) if bias != "none" else w

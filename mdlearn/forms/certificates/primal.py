@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.margin import Column, MarginForm, best_shift
 
 SAME_ELEMENT = 1e-12
@@ -245,10 +246,11 @@ def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
 
     root = np.sqrt(scale)
     M = np.zeros((root.shape[0], root.shape[0]))
-    by = root[: features.width] if features.ridge is None else root[: features.width] / features.ridge
+    rows, by = AffineRows(features.rows, bias), root.copy()
+    if features.ridge is not None:
+        by[: features.width] /= features.ridge
     for span in features.rows.spans():
-        B = features.rows.block(span) * by
-        B = np.hstack([B, np.full((B.shape[0], 1), root[-1])]) if bias else B
+        B = rows.block(span) * by
         M += B.T @ B
     trace = 1e-14 * M.shape[0]
     while True:

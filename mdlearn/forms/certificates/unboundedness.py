@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.certificates.without_ridge import recedes
 from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.joint.point import lengths
@@ -128,11 +129,10 @@ class _Alike:
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
         assert isinstance(form.features, LinearFeatures)
-        self.rows, self.columns, self.bias = form.features.rows, columns, form.bias
-        self.width = self.rows.shape[1] + (form.bias != "none")
-        squares = self.rows.column_squares(np.ones(self.rows.shape[0]))
-        squares = squares if form.bias == "none" else np.append(squares, self.rows.shape[0])
-        m, p = self.rows.shape[0], self.width
+        self.affine, self.columns, self.bias = AffineRows(form.features.rows, form.bias != "none"), columns, form.bias
+        self.m, self.width = form.features.n_rows, self.affine.width
+        squares = self.affine.column_squares(np.ones(self.m))
+        m, p = self.m, self.width
         self.exact = min(m, p) <= SOLVED_MATRIX
         self.rounds = (
             max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(WORK / (float(min(m, p)) ** 2 * max(m, p)))))
@@ -153,54 +153,41 @@ class _Alike:
         solve = self._solver(root)
         U = root[:, None] * solve(Y)
         for _ in range(MOST_REFINEMENTS):
-            U += root[:, None] * solve(Y - self._times(U))
-        far = np.abs(self._times(U) - Y).max(axis=0) > ROUNDING_OF_MARGINS
+            U += root[:, None] * solve(Y - self.affine.dot(U))
+        far = np.abs(self.affine.dot(U) - Y).max(axis=0) > ROUNDING_OF_MARGINS
         U[:, far] = np.inf
         return None if far.all() else U
 
     def _contradicted(self, root: np.ndarray, Y: np.ndarray) -> bool:
         """Whether no column can be solved even for some of many rows, which is cheaper to find out."""
-        m, some = self.rows.shape[0], self.width + self.width // 4 + 16
-        if m < 2 * some or self.width > SOLVED_MATRIX:
+        some = self.width + self.width // 4 + 16
+        if self.m < 2 * some or self.width > SOLVED_MATRIX:
             return False
-        chosen = np.linspace(0, m - 1, some).astype(np.intp)
-        B = self.rows.take(chosen).block(slice(None))
-        B = (B if self.bias == "none" else np.hstack([B, np.ones((some, 1))])) * root
+        chosen = np.linspace(0, self.m - 1, some).astype(np.intp)
+        B = self.affine.block(chosen) * root
         V = _nearly_inverse(B.T @ B)(B.T @ Y[chosen])
         return bool((np.abs(B @ V - Y[chosen]).max(axis=0) > CLEAR).all())
 
-    def _times(self, U: np.ndarray) -> np.ndarray:
-        d = self.rows.shape[1]
-        F = self.rows.dot(U[:d])
-        return F if self.bias == "none" else F + U[d]
-
-    def _adjoint(self, V: np.ndarray) -> np.ndarray:
-        G = self.rows.adjoint(V)
-        return G if self.bias == "none" else np.vstack([G, V.sum(axis=0)])
-
     def _solver(self, root: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return Y -> the least squares solution V of X diag(root) V = Y, of least length."""
-        m = self.rows.shape[0]
         if not self.exact:
             return lambda Y: self._iterate(root, Y)
-        if m <= self.width:
+        if self.m <= self.width:
             wide = _nearly_inverse(self._gram(root))
-            return lambda Y: root[:, None] * self._adjoint(wide(Y))
+            return lambda Y: root[:, None] * self.affine.adjoint(wide(Y))
         narrow = _nearly_inverse(self._normal(root))
-        return lambda Y: narrow(root[:, None] * self._adjoint(Y))
+        return lambda Y: narrow(root[:, None] * self.affine.adjoint(Y))
 
     def _gram(self, root: np.ndarray) -> np.ndarray:
-        m, d = self.rows.shape
-        G = np.zeros((m, m)) if self.bias == "none" else np.full((m, m), root[-1] ** 2)
-        for span in self.rows.spans():
-            G[span] += self.rows.dot((root[:d] ** 2)[:, None] * self.rows.block(span).T).T
+        G = np.empty((self.m, self.m))
+        for span in self.affine.rows.spans():
+            G[span] = self.affine.dot((root**2)[:, None] * self.affine.block(span).T).T
         return G
 
     def _normal(self, root: np.ndarray) -> np.ndarray:
         M = np.zeros((self.width, self.width))
-        for span in self.rows.spans():
-            B = self.rows.block(span)
-            B = (B if self.bias == "none" else np.hstack([B, np.ones((B.shape[0], 1))])) * root
+        for span in self.affine.rows.spans():
+            B = self.affine.block(span) * root
             M += B.T @ B
         return M
 
@@ -208,9 +195,9 @@ class _Alike:
         from scipy.sparse import linalg
 
         operator = linalg.LinearOperator(
-            (self.rows.shape[0], self.width),
-            matvec=lambda v: self._times((root * v.ravel())[:, None])[:, 0],
-            rmatvec=lambda v: root * self._adjoint(v.reshape(-1, 1))[:, 0],
+            (self.m, self.width),
+            matvec=lambda v: self.affine.dot(root * v.ravel()),
+            rmatvec=lambda v: root * self.affine.adjoint(v.ravel()),
             dtype=np.float64,
         )
         solved = [linalg.lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, reach, signed_rows
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.symmetric_eigenvalues import eigen
@@ -41,8 +42,8 @@ def without_ridge(
     """
     features = form.features
     assert isinstance(features, LinearFeatures)
-    bias = form.bias != "none"
-    residual, clean = _residual(features, column, beta, sigma, bias)
+    rows = AffineRows(features.rows, form.bias != "none")
+    residual, clean = _residual(rows, column, beta, sigma)
     if clean:
         return beta, sigma
     nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
@@ -52,14 +53,14 @@ def without_ridge(
     for _ in range(MOST_CORRECTIONS):
         if metric is None:
             freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
-            metric = _Metric(features, column, freedom.sum(axis=0), bias)
-        f = column.y * metric.decision(metric.solve(residual))
+            metric = Metric(rows, column, freedom.sum(axis=0))
+        f = column.y * rows.dot(metric.solve(residual))
         moved = beta - column.sides[:, None] * freedom * f
         beta = np.clip(moved, 0.0, column.caps)
         if not np.array_equal(beta, moved):  # what met its bound gives way no more: others have to
             metric = None
         sigma = sigma + column.spread(f)
-        residual, clean = _residual(features, column, beta, sigma, bias)
+        residual, clean = _residual(rows, column, beta, sigma)
         if clean:
             return beta, sigma
     return nothing
@@ -70,38 +71,32 @@ def corrects_at_once(form: MarginForm) -> bool:
     return float(form.features.n_rows) * form.features.width**2 <= AT_ONCE
 
 
-def _sum(features: LinearFeatures, alpha: np.ndarray, bias: bool) -> np.ndarray:
-    """sum_i alpha_i (x_i, 1)."""
-    w = features.rows.adjoint(alpha)
-    return np.append(w, alpha.sum()) if bias else w
-
-
-def _residual(
-    features: LinearFeatures, column: Column, beta: np.ndarray, sigma: np.ndarray, bias: bool
-) -> tuple[np.ndarray, bool]:
+def _residual(rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, bool]:
     """sum_i alpha_i (x_i, 1), and whether it is 0 but for rounding."""
-    residual = _sum(features, column.y * (column.sides @ beta + sigma + column.pull), bias)
+    residual = rows.adjoint(column.y * (column.sides @ beta + sigma + column.pull))
     # alpha itself may be a difference that is all rounding: margins that can all be equal have alpha = 0.
     size = beta.sum(axis=0) + np.abs(sigma) + np.abs(column.pull)
     total = float(size.sum())
     # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
-    terms = np.sqrt(features.rows.column_squares(size) * total)
-    terms = np.append(terms, total) if bias else terms
+    terms = np.sqrt(rows.column_squares(size) * total)
     return residual, bool((np.abs(residual) <= CLEAN_RESIDUAL * terms).all())
 
 
-class _Metric:
-    """M = sum_i freedom_i x_i x_i' + kappa sum_i c_i (r_i - mean)(r_i - mean)', solved by eigenvalues."""
+class Metric:
+    """M = sum_i freedom_i x_i x_i' + kappa sum_i c_i (r_i - mean)(r_i - mean)', solved by eigenvalues.
 
-    def __init__(self, features: LinearFeatures, column: Column, freedom: np.ndarray, bias: bool) -> None:
-        self.features, self.bias = features, bias
-        n = features.width + bias
+    Attributes
+    ----------
+    rank : int
+        Of M, as far as rounding tells.
+    """
+
+    def __init__(self, rows: AffineRows, column: Column, freedom: np.ndarray) -> None:
+        n = rows.width
         M = np.zeros((n, n))
-        centre = _sum(features, column.counts * column.y, bias) / column.total
-        for span in features.rows.spans():
-            B = features.rows.block(span)
-            if bias:
-                B = np.hstack([B, np.ones((B.shape[0], 1))])
+        centre = rows.adjoint(column.counts * column.y) / column.total
+        for span in rows.rows.spans():
+            B = rows.block(span)
             M += (B * freedom[span, None]).T @ B
             if column.kappa > 0:
                 B = B - np.multiply.outer(column.y[span], centre)
@@ -111,17 +106,13 @@ class _Metric:
         self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)
         values, self.vectors = eigen(self.scale[:, None] * M * self.scale)
         small = values <= n * np.finfo(float).eps * max(float(values[-1]), 0.0)
+        self.rank = n - int(np.count_nonzero(small))
         self.inverse = np.where(small, 0.0, 1.0 / np.where(small, 1.0, values))
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve M h = rhs in the directions that M holds."""
         h: np.ndarray = self.scale * (self.vectors @ (self.inverse * (self.vectors.T @ (self.scale * rhs))))
         return h
-
-    def decision(self, element: np.ndarray) -> np.ndarray:
-        """f on the training rows."""
-        rows = self.features.rows
-        return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
 
 
 class Attainment:

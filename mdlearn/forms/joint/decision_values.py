@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Rows, Selection
 from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import nearest, representer
@@ -72,6 +73,7 @@ class DecisionComposite(Composite):
         beta = np.append(np.full(features.width, penalty), penalty * np.array(last))
         super().__init__(features, bias, n_columns, ridge * np.append(weights, last), beta)
         self.rows, self.counts, self.weights = features.rows, counts, weights
+        self.affine = AffineRows(features.rows, bias != "none")
 
     def over(self, rows: Rows) -> DecisionComposite:
         """The same function of decision values of other rows, with the same ridge for all their columns.
@@ -88,6 +90,7 @@ class DecisionComposite(Composite):
         keep = np.append(np.arange(n), np.arange(d, self.shape[0]))
         other.ridge, other.beta, other.weights = self.ridge[keep], self.beta[keep], self.weights[:n]
         other.features, other.rows, other.shape = LinearFeatures(rows), rows, (keep.shape[0], self.shape[1])
+        other.affine = replace(self.affine, rows=rows)
         other.moments = other.first = None
         return other
 
@@ -113,16 +116,11 @@ class DecisionComposite(Composite):
 
     def scores(self, W: np.ndarray) -> np.ndarray:
         """X W, with the intercepts."""
-        return self._scores(self.rows, W)
-
-    def _scores(self, rows: Rows, W: np.ndarray) -> np.ndarray:
-        F = rows.dot(W[: rows.shape[1]])
-        return F if self.bias == "none" else F + W[-1]
+        return self.affine.dot(W)
 
     def adjoint(self, A: np.ndarray) -> np.ndarray:
         """X'A, with the sums for the intercepts."""
-        G = self.rows.adjoint(A)
-        return G if self.bias == "none" else np.vstack([G, A.sum(axis=0)])
+        return self.affine.adjoint(A)
 
     def at(self, W: np.ndarray) -> CompositeEvaluation:
         """Return h and its gradient at W: two passes over the rows."""
@@ -221,15 +219,14 @@ class DecisionComposite(Composite):
 
     def sampled(self, W: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Gradient of h and ridge estimated from some rows; its mean over all choices is the gradient."""
-        part = self.rows.take(chosen)
-        F = self._scores(part, W)
-        G = self.partial(W, F, chosen, part) * (self.rows.shape[0] / chosen.shape[0])
+        part = replace(self.affine, rows=self.rows.take(chosen))
+        G = self.partial(W, part.dot(W), chosen, part) * (self.rows.shape[0] / chosen.shape[0])
         return G + self.ridge[:, None] * W
 
-    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: Rows) -> np.ndarray:
+    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: AffineRows) -> np.ndarray:
         """Share of some rows, with decision values F, in the gradient of h."""
         self.slopes(W, F, chosen)
-        return part.adjoint(F) if self.bias == "none" else np.vstack([part.adjoint(F), F.sum(axis=0)])
+        return part.adjoint(F)
 
     def prepare(self) -> Generator[None, None, None]:
         """Compute the moments sum_i c_i (x_i, 1)(x_i, 1)' by row blocks, for rows that are not too long."""
@@ -238,10 +235,7 @@ class DecisionComposite(Composite):
             return
         M = np.zeros((p, p))
         for span in self.rows.spans():
-            B = self.rows.block(span)
-            if self.bias != "none":
-                B = np.hstack([B, np.ones((B.shape[0], 1))])
-            B = B * np.sqrt(self.counts[span, None])
+            B = self.affine.block(span) * np.sqrt(self.counts[span, None])
             M += B.T @ B
             yield
         self.moments = M
@@ -251,8 +245,7 @@ class DecisionComposite(Composite):
         """Diagonal of the moments."""
         if self.moments is not None:
             return np.diagonal(self.moments).copy()
-        squares = self.rows.column_squares(self.counts)
-        return squares if self.bias == "none" else np.append(squares, self.counts.sum())
+        return self.affine.column_squares(self.counts)
 
     def lipschitz(self) -> float:
         """`steepest` times the largest eigenvalue of the moments, and the ridge."""

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.data.rows.rows import Rows, Selection, steps
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.rows import Selection, steps
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
 from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
@@ -78,7 +79,7 @@ class MarginComposite(DecisionComposite):
         """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
         return self.losses.slopes(F, self.signs[chosen], self.each[chosen], self._rest(W))
 
-    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: Rows) -> np.ndarray:
+    def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: AffineRows) -> np.ndarray:
         """Share of some rows, with decision values F, in the gradient of h; the mean margin is that of all rows."""
         signs, each = self.signs[chosen], self.each[chosen]
         pull = self.kappa * (each * (signs * F - (self.means * W).sum(axis=0))).sum(axis=0)

@@ -18,6 +18,7 @@ import numpy as np
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.gram import BLOCK_OPERATIONS, symmetric
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, Rows, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
@@ -238,10 +239,8 @@ class BlockSystem(RowSystem):
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""
-        part = self.blocks.take(rows)
-        if not self.bias:
-            return part.dot, part.adjoint
-        return lambda element: part.dot(element[:-1]) + element[-1], lambda v: np.append(part.adjoint(v), v.sum())
+        part = AffineRows(self.blocks.take(rows), self.bias)
+        return part.dot, part.adjoint
 
     def factor(self, D: np.ndarray) -> Work:
         """Factor the blocks, then eliminate them from the bias; D that all columns begin with was factored before."""

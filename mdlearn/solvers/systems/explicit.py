@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, RowsInMemory, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import SMALLEST_NORMAL
@@ -50,6 +51,7 @@ class RowSystem:
         self.form, self.features = form, form.features
         self.column = column
         self.bias = form.bias != "none"
+        self.affine = AffineRows(self.features.rows, self.bias)
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
@@ -83,18 +85,15 @@ class RowSystem:
 
     def rows(self, rows: slice | np.ndarray) -> np.ndarray:
         """Some rows, with the constant column of a bias."""
-        X = self.features.rows.block(rows)
-        return np.hstack([X, np.ones((X.shape[0], 1))]) if self.bias else X
+        return self.affine.block(rows)
 
     def decision(self, element: np.ndarray) -> np.ndarray:
         """f on the training rows."""
-        rows = self.features.rows
-        return rows.dot(element[:-1]) + element[-1] if self.bias else rows.dot(element)
+        return self.affine.dot(element)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """Sum of v_i (x_i, 1)."""
-        w = self.features.rows.adjoint(v)
-        return np.append(w, v.sum()) if self.bias else w
+        return self.affine.adjoint(v)
 
     def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
         """`adjoint` of what `change` makes of `decision`, range by range."""

@@ -1,0 +1,48 @@
+"""Rows with the constant column of a bias behind their own ones, or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdlearn.data.rows.rows import Rows, Selection
+
+
+@dataclass(frozen=True, eq=False)
+class AffineRows:
+    """Rows (x, 1), which coefficients are multiplied with whose last one is the intercept; or rows x.
+
+    Attributes
+    ----------
+    rows : Rows
+    constant : bool
+        Whether there is a constant column.
+    """
+
+    rows: Rows
+    constant: bool
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.rows.shape[1] + self.constant
+
+    def dot(self, W: np.ndarray) -> np.ndarray:
+        """Decision values in float64, for W of shape (width,) or (width, k)."""
+        return self.rows.dot(W[:-1]) + W[-1] if self.constant else self.rows.dot(W)
+
+    def adjoint(self, V: np.ndarray) -> np.ndarray:
+        """Sum of rows times V of shape (m,) or (m, k)."""
+        G = self.rows.adjoint(V)
+        return np.concatenate([G, V.sum(axis=0, keepdims=True)]) if self.constant else G
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Some rows as a dense float64 array; possibly a view, so never written to."""
+        B = self.rows.block(rows)
+        return np.hstack([B, np.ones((B.shape[0], 1))]) if self.constant else B
+
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """Weighted sum of the squares of every column."""
+        squares = self.rows.column_squares(weights)
+        return np.append(squares, weights.sum()) if self.constant else squares
