@@ -27,7 +27,7 @@ from mdlearn._solvers.apg import shrink
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.data.features.spaces import Features
 from mdlearn.forms.base import Problem, array_fault
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
 from mdlearn.numerics.errstate import overflowing

@@ -11,7 +11,7 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, Solution
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model

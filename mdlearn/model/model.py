@@ -16,7 +16,7 @@ from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.data.validation import check_labels, check_weights, column_names, places_of_labels
 from mdlearn.errors import did_you_mean
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, labels_of, values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for

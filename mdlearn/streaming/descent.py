@@ -13,7 +13,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.row_blocks.source import RowBlocks, Sums, plus
 from mdlearn.data.row_blocks.summary import Block, Summary, taken
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
 from mdlearn.streaming.engines.block_engine import BlockEngine

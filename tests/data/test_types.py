@@ -11,7 +11,7 @@ from layouts import F32, F64, LAYOUTS, MATRICES, arrays, dense, rows, sparse_row
 import mdlearn
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.float32 import rounded, to_type
+from mdlearn.forms.certificates.rounding import rounded, to_type
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 

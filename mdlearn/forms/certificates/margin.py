@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
-from mdlearn.forms.certificates.float32 import rounded
 from mdlearn.forms.certificates.primal import improved, primal, representer
-from mdlearn.forms.certificates.rounding import certain, doubt_of_bound, doubt_without_ridge, doubtful
+from mdlearn.forms.certificates.rounding import certain, doubt_of_bound, doubt_without_ridge, doubtful, rounded
 from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge

@@ -17,8 +17,8 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Rows, Selection
-from mdlearn.forms.certificates.float32 import to_type
 from mdlearn.forms.certificates.primal import nearest, representer
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, lengths
 from mdlearn.numerics.lazy_property import kept

@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, gap_between, judge
 from mdlearn.streaming.sums.certificate import Candidate
 from mdlearn.streaming.sums.margins import StreamedForm

@@ -20,7 +20,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks, Sums
 from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine

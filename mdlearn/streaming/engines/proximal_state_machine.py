@@ -16,7 +16,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks, Sums
 from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.forms.certificates.float32 import to_type
+from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
