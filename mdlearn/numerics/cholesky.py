@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
 
 PANEL_COLUMNS = 256
 PANEL_SOLVE_ROWS = 3000
@@ -123,3 +123,17 @@ def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndar
         V[k:e, :e] = blas.dtrsm(1.0, L[k:e, k:e].T, V[k:e, :e].T, side=1, lower=0, trans_a=0).T
         yield
     return V
+
+
+def nearly_inverse(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return B -> V with M V = B, nearly, for a positive semidefinite M; refinement does the rest."""
+    trace = 10.0 * np.finfo(float).eps * float(np.diagonal(M).sum())
+    while True:
+        A = M.copy()
+        A[np.diag_indices_from(A)] += trace if trace > 0 else 1.0
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            trace *= 10.0
+            continue
+        return lambda B: cho_solve(factor, B, check_finite=False)

@@ -10,6 +10,7 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.margin import Column, MarginForm, best_shift
+from mdlearn.numerics.cholesky import nearly_inverse
 
 SAME_ELEMENT = 1e-12
 """Relative difference of two elements of the feature space that counts as rounding."""
@@ -242,8 +243,6 @@ def _whitening(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
 
 
 def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     root = np.sqrt(scale)
     M = np.zeros((root.shape[0], root.shape[0]))
     rows, by = AffineRows(features.rows, bias), root.copy()
@@ -252,11 +251,5 @@ def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
     for span in features.rows.spans():
         B = rows.block(span) * by
         M += B.T @ B
-    trace = 1e-14 * M.shape[0]
-    while True:
-        try:
-            factor = cho_factor(M + np.diag(trace + (scale == 0)), lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            trace *= 100.0
-            continue
-        return lambda rest: (root * cho_solve(factor, (root * rest.T).T, check_finite=False).T).T
+    inverse = nearly_inverse(M)
+    return lambda rest: (root * inverse((root * rest.T).T).T).T

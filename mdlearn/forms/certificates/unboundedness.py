@@ -17,6 +17,7 @@ from mdlearn.forms.certificates.without_ridge import recedes
 from mdlearn.forms.joint.margins import MarginComposite
 from mdlearn.forms.joint.point import lengths
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.cholesky import nearly_inverse
 
 SOLVED_MATRIX = 1500
 """Rows or columns up to which a matrix of this size is solved; beyond, an iteration has to do."""
@@ -165,7 +166,7 @@ class _Alike:
             return False
         chosen = np.linspace(0, self.m - 1, some).astype(np.intp)
         B = self.affine.block(chosen) * root
-        V = _nearly_inverse(B.T @ B)(B.T @ Y[chosen])
+        V = nearly_inverse(B.T @ B)(B.T @ Y[chosen])
         return bool((np.abs(B @ V - Y[chosen]).max(axis=0) > CLEAR).all())
 
     def _solver(self, root: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -173,9 +174,9 @@ class _Alike:
         if not self.exact:
             return lambda Y: self._iterate(root, Y)
         if self.m <= self.width:
-            wide = _nearly_inverse(self._gram(root))
+            wide = nearly_inverse(self._gram(root))
             return lambda Y: root[:, None] * self.affine.adjoint(wide(Y))
-        narrow = _nearly_inverse(self._normal(root))
+        narrow = nearly_inverse(self._normal(root))
         return lambda Y: narrow(root[:, None] * self.affine.adjoint(Y))
 
     def _gram(self, root: np.ndarray) -> np.ndarray:
@@ -202,19 +203,3 @@ class _Alike:
         )
         solved = [linalg.lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]
         return np.array(solved).T
-
-
-def _nearly_inverse(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return B -> V with M V = B, nearly, for a positive semidefinite M; refinement does the rest."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    trace = 10.0 * np.finfo(float).eps * float(np.diagonal(M).sum())
-    while True:
-        A = M.copy()
-        A[np.diag_indices_from(A)] += trace if trace > 0 else 1.0
-        try:
-            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            trace *= 10.0
-            continue
-        return lambda B: cho_solve(factor, B, check_finite=False)
