@@ -149,12 +149,12 @@ class Setting:
         return self.default
 
 
-def one_of(*names: str) -> Callable[[str, Any], str]:
-    """Check of a Setting that is one of some names."""
+def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
+    """Check of a Setting that is one of some names; `other` tells of what else may be given, which is not checked."""
 
     def allowed(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            told = ", ".join(names)
+            told = ", ".join(names) + other
             raise ValueError(f"{name} needs to be one of {told}; got {value!r}{did_you_mean(value, names)}")
         return value
 

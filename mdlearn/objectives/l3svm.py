@@ -17,7 +17,6 @@ from mdlearn.data.features.smoothed_clusters import smoothing
 from mdlearn.data.features.spaces import Features, KernelFeatures
 from mdlearn.data.rows.distinct import Distinct, distinct
 from mdlearn.data.validation import Data, check_number
-from mdlearn.errors import did_you_mean
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -48,16 +47,8 @@ def _points(name: str, value: Any) -> Any:
 
 def _named(*names: str) -> Callable[[str, Any], Any]:
     """Check of a Setting that is one of some names, or a callable."""
-
-    def allowed(name: str, value: Any) -> Any:
-        if callable(value):
-            return value
-        if not isinstance(value, str) or value not in names:
-            hint = did_you_mean(value, names)
-            raise ValueError(f"{name} needs to be one of {', '.join(names)}, or a callable; got {value!r}{hint}")
-        return value
-
-    return allowed
+    named = one_of(*names, other=", or a callable")
+    return lambda name, value: value if callable(value) else named(name, value)
 
 
 def _width(name: str, value: Any) -> Any:

@@ -18,11 +18,10 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import Data
-from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.without_ridge import Metric
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import AtZero
-from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
+from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
 from mdlearn.objectives.declaration import checked_terms
 
 SMALLEST_C = 1e-30
@@ -33,12 +32,8 @@ BASES = ("auto", "all", "euclidean", "cholesky")
 
 
 def _basis(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        if value not in BASES:
-            told, hint = ", ".join(BASES), did_you_mean(value, BASES)
-            raise ValueError(f"{name} needs to be one of {told}, or an array of row numbers; got {value!r}{hint}")
-        return value
-    return check_indices(name, value)
+    named = one_of(*BASES, other=", or an array of row numbers")
+    return named(name, value) if isinstance(value, str) else check_indices(name, value)
 
 
 def _scaling(name: str, value: Any) -> str | None:
