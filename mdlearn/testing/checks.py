@@ -12,9 +12,8 @@ from mdlearn.driver.validation import takes
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.auto import choose
-from mdlearn.testing.composite import check_own_certificate, has_terms
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
-from mdlearn.testing.features import check_features
+from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
 from mdlearn.testing.reference import (
     CLOSE,
     GAMMA,

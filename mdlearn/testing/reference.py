@@ -18,6 +18,7 @@ from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
+from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
 from mdlearn.plugins.manager import find, instance_with
 from mdlearn.stages import READERS
@@ -172,12 +173,7 @@ def features_of(task: Objective, data: Data, kernel: str) -> Any:
     """The features that an objective makes of these rows, with the linear or the rbf kernel."""
     chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
     params = task.complete(task.resolve(data.total), data)
-    work = task.features(data, chosen, params, np.random.default_rng(0))
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            return done.value
+    return finished(task.features(data, chosen, params, np.random.default_rng(0)))
 
 
 def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
