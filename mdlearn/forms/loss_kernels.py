@@ -7,7 +7,7 @@ arrays, which are called for one column after the other; what they return is add
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,87 +20,60 @@ VALUES_PER_CALL = 1 << 17
 """Decision values that one call takes: a few milliseconds."""
 INFINITE_DERIVATIVE = 1e100
 """Derivatives beyond which a given loss counts as infinite."""
+COMPILED_KINDS = frozenset({"squared", "logistic"})
+"""Kinds of terms that the kernel knows."""
 
 
-class Pass(Protocol):
-    """What turns decision values F (m, k) into derivatives, in place; signs and counts (m, k) belong to their rows."""
+class LossPass:
+    """What turns decision values F (m, k) into derivatives, in place; signs and counts (m, k) belong to their rows.
 
-    steepest: np.ndarray
-    """Largest second derivative of the losses of every column at margins near 0, per unit of count, shape (k,)."""
-    reach: float
-    """Margin next to which some slope still changes."""
-    floors: np.ndarray
-    """What the losses of every column are nowhere below, per unit of count, shape (k,); -inf where none is known."""
+    Attributes
+    ----------
+    steepest : ndarray of shape (k,)
+        Largest second derivative of the losses of every column at margins near 0, per unit of count.
+    reach : float
+        Margin next to which some slope still changes.
+    floors : ndarray of shape (k,)
+        What the losses of every column are nowhere below, per unit of count; -inf where none is known.
+    mixed : bool
+        Whether some columns have given terms.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        terms = [[t for t in c.terms if t.weight > 0] for c in columns]
+        declared = [[t for t in own if t.kind in COMPILED_KINDS] for own in terms]
+        # GivenTerms, but for the name: kinds decide.
+        self.given: list[list[Any]] = [[t for t in own if t.kind not in COMPILED_KINDS] for own in terms]
+        self.mixed = any(self.given)
+        self.numbers = np.zeros((max(len(own) for own in declared), len(columns), 5))
+        for j, own in enumerate(declared):
+            side, threshold, _, rise, height, sharpness = table(own).T
+            parts = height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)
+            self.numbers[: len(own), j] = np.transpose(parts)
+        self.steepest = np.array([_steepest(own) + _given_steepest(other) for own, other in zip(declared, self.given)])
+        reaches = [_reach(t) for own in declared for t in own] + [t.reach for own in self.given for t in own]
+        self.reach = max(reaches, default=1.0)
+        self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.given], dtype=np.float64)
 
     def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
         """Replace F by the derivatives of losses, variance and mean; return their value. `rest` as the kernel has it.
 
         Where a loss is not finite the value is inf and the derivatives mean nothing.
         """
-
-    def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
-        """Replace F by the second derivatives of the losses."""
-
-
-class CompiledPass:
-    """Columns of squared and logistic terms alone."""
-
-    kinds = frozenset({"squared", "logistic"})
-    """Kinds of terms that the kernel knows."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        terms = [[t for t in c.terms if t.weight > 0 and t.kind in self.kinds] for c in columns]
-        self.numbers = np.zeros((max(len(own) for own in terms), len(columns), 5))
-        for j, own in enumerate(terms):
-            side, threshold, _, rise, height, sharpness = table(own).T
-            parts = height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)
-            self.numbers[: len(own), j] = np.transpose(parts)
-        self.steepest = np.array([_steepest(own) for own in terms])
-        self.reach = max((_reach(t) for own in terms for t in own), default=1.0)
-        self.floors = np.zeros(len(columns))
-
-    def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
-        """One fused loop over rows, columns and terms."""
-        value = 0.0
-        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
-            value += apg.slopes(F[part], signs[part], counts[part], self.numbers, rest)
-        return value
-
-    def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
-        """The same for second derivatives."""
-        for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
-            apg.bends(F[part], signs[part], counts[part], self.numbers)
-
-
-class MixedPass:
-    """Columns of which some have given terms."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.compiled = CompiledPass(columns)
-        # GivenTerms, but for the name: kinds decide.
-        self.terms: list[list[Any]] = [
-            [t for t in c.terms if t.weight > 0 and t.kind not in CompiledPass.kinds] for c in columns
-        ]
-        given = [t for own in self.terms for t in own]
-        self.steepest = self.compiled.steepest + [_given_steepest(own) for own in self.terms]
-        self.reach = max(self.compiled.reach, *(t.reach for t in given))
-        self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.terms])
-
-    def slopes(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray, rest: np.ndarray) -> float:
-        """The compiled pass over a block, then the functions of each column."""
         value = 0.0
         for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             A, y, c = F[part], signs[part], counts[part]
-            Z = y * A
-            value += self.compiled.slopes(A, y, c, rest)
-            with np.errstate(over="ignore", invalid="ignore"):
-                value += sum(self._add(A[:, j], y[:, j], Z[:, j], c[:, j], j) for j in range(F.shape[1]))
+            Z = y * A if self.mixed else A
+            value += apg.slopes(A, y, c, self.numbers, rest)
+            if self.mixed:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    value += sum(self._add(A[:, j], y[:, j], Z[:, j], c[:, j], j) for j in range(F.shape[1]))
         return value
 
     def _add(self, out: np.ndarray, y: np.ndarray, z: np.ndarray, counts: np.ndarray, column: int) -> float:
         """Add the slopes of one column's given terms; return their value."""
         value, z, counts = 0.0, np.ascontiguousarray(z), np.ascontiguousarray(counts)
-        for term in self.terms[column]:
+        for term in self.given[column]:
             slopes = term.slopes(z, counts)
             value += term.value(z, counts)
             if not (value < np.inf and float(slopes.max(initial=0.0)) < INFINITE_DERIVATIVE):
@@ -109,21 +82,16 @@ class MixedPass:
         return value
 
     def bends(self, F: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> None:
-        """The same for second derivatives; beyond all bounds, the largest that engines can work with."""
+        """Replace F by the second derivatives of the losses; beyond all bounds, the largest that engines can take."""
         for part in steps(F.shape[0], VALUES_PER_CALL // F.shape[1]):
             A, y, c = F[part], signs[part], counts[part]
-            Z = y * A
-            self.compiled.bends(A, y, c)
-            for j, own in enumerate(self.terms):
-                z, each = np.ascontiguousarray(Z[:, j]), np.ascontiguousarray(c[:, j])
-                with np.errstate(over="ignore"):
-                    A[:, j] += sum(np.minimum(term.curvatures(z, each), INFINITE_DERIVATIVE) for term in own)
-
-
-def pass_of(columns: Sequence[Column]) -> Pass:
-    """Return the pass that knows all terms of these columns."""
-    kinds = {t.kind for c in columns for t in c.terms if t.weight > 0}
-    return CompiledPass(columns) if kinds <= CompiledPass.kinds else MixedPass(columns)
+            Z = y * A if self.mixed else A
+            apg.bends(A, y, c, self.numbers)
+            for j, own in enumerate(self.given):
+                if own:
+                    z, each = np.ascontiguousarray(Z[:, j]), np.ascontiguousarray(c[:, j])
+                    with np.errstate(over="ignore"):
+                        A[:, j] += sum(np.minimum(term.curvatures(z, each), INFINITE_DERIVATIVE) for term in own)
 
 
 def _given_steepest(terms: Sequence[Any]) -> float:

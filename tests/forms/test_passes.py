@@ -11,7 +11,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.forms import loss_kernels
 from mdlearn.forms.joint.margins import MarginComposite
-from mdlearn.forms.loss_kernels import CompiledPass, MixedPass
+from mdlearn.forms.loss_kernels import LossPass
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 
@@ -42,7 +42,7 @@ def test_value_gradient_and_product(terms, piece, monkeypatch):
         return sum(c.distribution_value(c.y * f[:, j]) for j, c in enumerate(form.columns)) + 0.5 * (W**2).sum()
 
     look, h = problem.at(W), 1e-5
-    assert isinstance(problem.losses, MixedPass)
+    assert problem.losses.mixed
     assert problem.smooth(look) == pytest.approx(value(W), rel=1e-12)
     slope = (value(W + h * V) - value(W - h * V)) / (2 * h)
     assert (problem.slope(look) * V).sum() == pytest.approx(slope, rel=1e-7)
@@ -54,8 +54,8 @@ def test_value_gradient_and_product(terms, piece, monkeypatch):
 
 def test_the_pass_is_chosen_by_the_kinds_of_terms():
     declared, given = columns_of((*BAND, *RUBBER.terms(0.0)))[0], columns_of(MIXED)[0]
-    assert isinstance(loss_kernels.pass_of(declared.columns), CompiledPass), "terms without weight are left out"
-    mixed = loss_kernels.pass_of(given.columns)
+    assert not LossPass(declared.columns).mixed, "terms without weight are left out"
+    mixed = LossPass(given.columns)
     # Largest side by side: squared 0.6 below 0.5, rubber 0.5 (once, not for either side), Huber 0.4, logistic 0.075.
     assert mixed.steepest == pytest.approx(np.full(3, 0.6 + 0.5 + 0.4 + 0.075), rel=1e-6)
     assert np.array_equal(mixed.floors, np.zeros(3)) and mixed.reach >= 8.0

@@ -16,7 +16,7 @@ from mdlearn.data.rows.rows import Selection, steps
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
 from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
-from mdlearn.forms.loss_kernels import VALUES_PER_CALL, pass_of
+from mdlearn.forms.loss_kernels import VALUES_PER_CALL, LossPass
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 
@@ -57,7 +57,7 @@ class MarginComposite(DecisionComposite):
         self.kappa = np.array([c.kappa for c in columns])
         self.pull = np.array([c.mean / c.total for c in columns])
         self.totals = np.array([c.total for c in columns])
-        self.losses = pass_of(columns)
+        self.losses = LossPass(columns)
         self.reach, self.steepest = self.losses.reach, float((self.losses.steepest + self.kappa).max())
         self.at_zero = sum(c.at_zero for c in columns)
 
