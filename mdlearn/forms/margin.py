@@ -132,10 +132,16 @@ class Column:
         return any(t.hard for t in self.terms)
 
     @property
-    def runs_away(self) -> bool:
-        """Whether residuals that are all raised by the same gain more by their mean than their loss costs."""
-        held = float(self.caps[self.sides < 0].sum())
-        return self.offset is not None and self.mean > held * (1.0 + 1e-12)
+    def unbounded_in_bias(self) -> bool:
+        """Whether a free bias alone takes the objective down without end: the mean gains more than the loss costs.
+
+        A variance holds margins of both signs, but not residuals, which a bias moves all alike.
+        """
+        if self.mean == 0 or (self.variance > 0 and self.offset is None):
+            return False
+        gain, towards = self.mean * abs(self.label_mean), np.sign(self.label_mean)
+        cost = float(self.caps[np.multiply.outer(self.sides, towards * self.y) < 0].sum())
+        return gain > cost * (1.0 + 1e-12) + 1e-12 * self.mean
 
     def centre(self, z: np.ndarray) -> np.ndarray:
         """Return z minus its weighted mean."""
@@ -187,8 +193,8 @@ class Column:
 
     @kept
     def bound_at_zero(self) -> float:
-        """What multipliers 0 say about the objective from below, but for the ridge's share."""
-        return self.bound(np.zeros((len(self.terms), self.y.shape[0])), np.zeros_like(self.y))
+        """What multipliers 0 say about the objective from below without the rows; -inf where a mean pulls at these."""
+        return -np.inf if self.mean > 0 else self.bound(self.no_multipliers, np.zeros_like(self.counts))
 
     @kept
     def no_multipliers(self) -> np.ndarray:
@@ -272,7 +278,7 @@ class MarginForm:
     joint: bool = False
 
     def __post_init__(self) -> None:
-        if self.bias == "free" and any(column.runs_away for column in self.columns):
+        if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
                 "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"

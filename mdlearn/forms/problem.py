@@ -97,8 +97,8 @@ class ColumnProblem(Problem):
         intercept = float(form.features.dtype.type(shift))
         with overflowing():
             value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
-        lower = -math.inf if column.mean > 0 else column.bound_at_zero
-        certificate = self.certificate_of(math.inf if column.hard else self.unit * value, self.unit * lower, tol)
+        objective = math.inf if column.hard else self.unit * value
+        certificate = self.certificate_of(objective, self.unit * column.bound_at_zero, tol)
         coef, held = form.features.held(*form.no_coefficients)
         return Solution(
             coef, intercept, held, column.no_multipliers, 0.0, certificate, extras=form.features.attributes()

@@ -69,14 +69,11 @@ class LDM(Objective):
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without variance, a free bias needs lambda2 |n+ - n-| / m <= C min(n+, n-): else b runs to infinity."""
-        C, lambda2 = params["C"], params["lambda2"]
-        if bias != "free" or params["lambda1"] > 0 or lambda2 == 0 or math.isinf(C):
-            return
-        positive = float(column.counts[column.y > 0].sum())
-        negative = column.total - positive
-        if lambda2 * abs(positive - negative) / column.total > C * min(positive, negative) * (1 + 1e-12):
+        if bias == "free" and column.unbounded_in_bias:
+            positive = float(column.counts[column.y > 0].sum())
+            negative = column.total - positive
             raise ValueError(
-                f"with bias='free' and lambda1=0 the objective is unbounded below: lambda2={lambda2:g} exceeds what "
-                f"C={C:g} allows for {positive:g} positive and {negative:g} negative rows (lambda2 |n+ - n-| / m <= "
-                "C min(n+, n-)); lower lambda2, raise C or lambda1, or use bias='regularized'"
+                f"with bias='free' and lambda1=0 the objective is unbounded below: lambda2={params['lambda2']:g} "
+                f"exceeds what C={params['C']:g} allows for {positive:g} positive and {negative:g} negative rows "
+                "(lambda2 |n+ - n-| / m <= C min(n+, n-)); lower lambda2, raise C or lambda1, or use bias='regularized'"
             )

@@ -82,8 +82,7 @@ class LSLDM(Objective):
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without loss and variance, the mean alone drives a free bias to infinity unless the classes balance."""
-        held = params["C"] > 0 or params["lambda2"] > 0
-        if bias == "free" and not held and params["lambda1"] > 0 and abs(column.label_mean) > 1e-12:
+        if bias == "free" and column.unbounded_in_bias:
             raise ValueError(
                 f"with bias='free', C=0 and lambda2=0 the objective is unbounded below: lambda1={params['lambda1']:g} "
                 "drives the bias to infinity; raise C or lambda2, or use bias='regularized'"

@@ -137,7 +137,7 @@ class ULDM(Objective):
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
         """Without variance, the mean drives a free bias to infinity unless the classes balance."""
-        if bias == "free" and params["lambda0"] == 0 and abs(column.label_mean) > 1e-12:
+        if bias == "free" and column.unbounded_in_bias:
             raise ValueError(
                 "with bias='free' and lambda0=0 the objective is unbounded below: the margin mean drives the bias to "
                 "infinity; give lambda0 > 0, or use bias='regularized'"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.forms.losses import HingeTerm, LogisticTerm, table
+from mdlearn.forms.margin import Column
 
 LD = np.longdouble
 TERMS = {
@@ -120,3 +121,38 @@ def test_kinds():
 def test_what_a_logistic_term_refuses(given):
     with pytest.raises(ValueError, match=r"^a logistic term needs weight >= 0, alpha > 0 and a threshold"):
         LogisticTerm(**given)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_the_numbers_say_what_slopes_are(name):
+    term, z = TERMS[name], np.linspace(-3.0, 3.0, 25)
+    ((side, threshold, jump, rise, height, sharpness),) = table([term])
+    e = side * (threshold - z)
+    with np.errstate(over="ignore"):
+        slopes = np.where(e > 0, jump + rise * e, 0.0) + height / (1.0 + np.exp(-sharpness * e))
+    wanted = term.weight * (e > 0) if term.kind == "hinge" else term.slopes(z, np.ones(25))
+    assert slopes == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+SIGNS = np.array([1.0, 1.0, 1.0, -1.0])
+MOVED = {
+    "the mean outweighs the smaller class": ((0.0, 0.5, (HingeTerm(0.2),)), COUNTS[1:], True),
+    "the smaller class holds it": ((0.0, 0.5, (HingeTerm(0.4),)), COUNTS[1:], False),
+    "a logistic loss, too": ((0.0, 0.5, (LogisticTerm(0.2),)), COUNTS[1:], True),
+    "squares hold everything": ((0.0, 1.0, (HingeTerm(1e-3, power=2),)), COUNTS[1:], False),
+    "so do constraints": ((0.0, 1e9, (HingeTerm(np.inf),)), COUNTS[1:], False),
+    "so does a variance": ((1e-3, 1.0, ()), COUNTS[1:], False),
+    "nothing does": ((0.0, 1e-9, ()), COUNTS[1:], True),
+    "balanced but for rounding": ((0.0, 1.0, ()), np.array([0.1, 0.1, 0.1, 0.3]), False),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_a_free_bias_that_takes_the_objective_down_without_end(case):
+    """Against the value far out on either side; a mean of balanced classes is rounding."""
+    (variance, mean, terms), counts, falls = MOVED[case]
+    column = Column(SIGNS, counts, variance, mean, terms)
+    assert column.unbounded_in_bias == falls
+    if not column.hard:
+        far = [column.distribution_value(b * SIGNS) - column.at_zero for b in (-1e9, 1e9)]
+        assert (min(far) < -0.01) == falls

@@ -63,20 +63,11 @@ def check_bias(form: MarginForm, told: str, ways: str) -> None:
     told, ways : str
         What the user gave, and what to do, for the message.
     """
-    if form.bias == "free" and any(_tilted(column) for column in form.columns):
+    if form.bias == "free" and any(column.unbounded_in_bias for column in form.columns):
         raise ValueError(
             f"with {told} and bias='free' the objective is unbounded below: the margin mean outweighs what the loss of "
             f"the smaller class can hold; {ways}"
         )
-
-
-def _tilted(column: Column) -> bool:
-    """Whether, without variance, the mean drives a free bias without end: more than the smaller class can hold."""
-    if column.variance > 0 or column.mean == 0:
-        return False
-    caps = sum(t.weight for t in column.terms)
-    smaller = min(float(column.counts[column.y == sign].sum()) for sign in (-1.0, 1.0))
-    return column.mean * abs(column.label_mean) > caps * smaller * (1.0 + 1e-12)
 
 
 def _recede(form: MarginForm) -> bool:

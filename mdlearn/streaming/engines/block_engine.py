@@ -86,7 +86,7 @@ class BlockEngine(ABC):
     def zero(self, t: int) -> tuple[float, float, np.ndarray]:
         """The candidate w = 0 of a problem, with multipliers 0."""
         columns = [self.form.columns[j] for j in self.groups[t]]
-        value, floor = sum(one.column.at_zero for one in columns), sum(one.floor for one in columns)
+        value, floor = sum(one.column.at_zero for one in columns), sum(one.column.bound_at_zero for one in columns)
         return value, floor, np.zeros((len(columns), self.form.size))
 
     def judged(self, found: list[list[Candidate]]) -> tuple[list[Certificate], np.ndarray]:

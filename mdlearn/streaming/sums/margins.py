@@ -74,11 +74,6 @@ class StreamedColumn:
         """Whether its loss has kinks, which passes round off."""
         return any(term.kind == "hinge" for term in self.column.terms)
 
-    @property
-    def floor(self) -> float:
-        """What multipliers 0 say from below, without any pass; -inf where a mean pulls at them."""
-        return -np.inf if self.column.mean > 0 else self.column.bound_at_zero
-
 
 @dataclass(frozen=True, eq=False)
 class StreamedForm:
