@@ -63,21 +63,21 @@ class Problem(ABC):
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify a point that an engine holds for converged."""
 
-    @abstractmethod
     def certify_best(self, point: Any, tol: float) -> Solution:
-        """Certify the best that can be made of a point, for a fit that ends early."""
+        """Certify the best that can be made of a point, for a fit that ends early; here, the point."""
+        return self.certify(point, tol)
 
-    @abstractmethod
     def certify_as_is(self, point: Any, tol: float) -> Solution:
-        """Certify a point as a published method left it."""
+        """Certify a point as a published method left it; here, the point."""
+        return self.certify(point, tol)
 
-    @abstractmethod
     def examine(self, point: Any) -> None:
-        """Raise ValueError when a point proves that there is no optimum."""
+        """Raise ValueError when a point proves that there is no optimum; here, none does."""
+        return
 
-    @abstractmethod
     def explain(self) -> None:
-        """Raise ValueError when there is no finite objective, as the last resort."""
+        """Raise ValueError when there is no finite objective, as the last resort; here, there always is."""
+        return
 
     def conclude(self, solution: Solution) -> None:
         """Raise ValueError where what engines came to at their own end is no answer."""

@@ -318,10 +318,6 @@ class Composite(Problem):
             look = self.settle(point.W)
             return self._solution(look, look, point.anchor, tol)
 
-    def certify_best(self, point: CompositePoint, tol: float) -> Solution:
-        """The same: there is no other candidate."""
-        return self.certify(point, tol)
-
     def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point as they stand."""
         with overflowing():
@@ -368,12 +364,6 @@ class Composite(Problem):
             return f"it yielded {type(point).__name__} as a point, a CompositePoint is needed"
         anchor = None if point.anchor is None else array_fault("anchor", point.anchor, self.shape)
         return array_fault("W", point.W, self.shape) or anchor
-
-    def examine(self, point: CompositePoint) -> None:
-        """Nothing to examine."""
-
-    def explain(self) -> None:
-        """Nothing to explain: the objective is finite everywhere."""
 
 
 def __getattr__(name: str) -> Any:

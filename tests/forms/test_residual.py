@@ -42,14 +42,6 @@ class Sigmoid(Problem):
         none = np.zeros((1, self.counts.shape[0]))
         return Solution(w, 0.0, None, none, np.sqrt(w @ w), certificate)
 
-    certify_best = certify_as_is = certify
-
-    def examine(self, point):
-        pass
-
-    def explain(self):
-        pass
-
 
 class SigmoidLoss(mdlearn.Objective):
     name = "sigmoid-loss"
