@@ -154,10 +154,7 @@ def representer(
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
-    lengths = np.square(features.lengths)
-    lengths = lengths if features.ridge is None else lengths / features.ridge**2
-    lengths = np.append(lengths, features.n_rows) if bias else lengths
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    scale = _scale(features, bias)
     if expanded is None:
         start = expand(alpha)
     else:
@@ -166,7 +163,7 @@ def representer(
     # A sum of alpha_i x_ij is known to eps |alpha| times the length of column j.
     enough = max(
         SAME_ELEMENT**2 * float(scale @ np.square(largest)),
-        EPS**2 * np.count_nonzero(lengths) * float(alpha @ alpha),
+        EPS**2 * np.count_nonzero(scale) * float(alpha @ alpha),
     )
     narrow = features.width <= FACTORED_COLUMNS and not features.rows.sparse
     few = max(LEAST_STEPS, features.width // COLUMNS_PER_STEP) if narrow else MOST_STEPS
@@ -176,7 +173,7 @@ def representer(
     if narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
         rest = target - expand(alpha)
-        alpha, _ = _nearer(alpha, rest, scale, enough, (expand, adjoint, _whitening(features, bias, scale)), MOST_STEPS)
+        alpha, _ = _nearer(alpha, rest, scale, enough, (expand, adjoint, _whitening(features, bias)), MOST_STEPS)
     return alpha
 
 
@@ -189,10 +186,7 @@ def nearest(
     """
     if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None
-    lengths = np.square(features.lengths)
-    lengths = np.append(lengths, features.n_rows) if bias else lengths
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    inverse, d = _whitening(features, bias, scale), features.width
+    inverse, d = _whitening(features, bias), features.width
     found = np.array(alpha)
     for _ in range(FACTORED_STEPS):
         rest = coef - features.expand(found)
@@ -231,19 +225,27 @@ def _nearer(
     return best, least
 
 
-def _whitening(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
+def _scale(features: LinearFeatures, bias: bool) -> np.ndarray:
+    """One over the squared length of every column; 0 for columns of zeros."""
+    lengths = np.square(features.lengths)
+    lengths = lengths if features.ridge is None else lengths / features.ridge**2
+    lengths = np.append(lengths, features.n_rows) if bias else lengths
+    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def _whitening(features: LinearFeatures, bias: bool) -> Map:
     """The inverse of alpha -> element times its transpose, nearly: columns of length 1, and a trace of the identity.
 
     It depends on rows and bias alone: classes share it, and features keep it.
     """
     known: dict[bool, Map] = vars(features).setdefault("_whitenings", {})
     if bias not in known:
-        known[bias] = _whitened(features, bias, scale)
+        known[bias] = _whitened(features, bias)
     return known[bias]
 
 
-def _whitened(features: LinearFeatures, bias: bool, scale: np.ndarray) -> Map:
-    root = np.sqrt(scale)
+def _whitened(features: LinearFeatures, bias: bool) -> Map:
+    root = np.sqrt(_scale(features, bias))
     M = np.zeros((root.shape[0], root.shape[0]))
     rows, by = AffineRows(features.rows, bias), root.copy()
     if features.ridge is not None:

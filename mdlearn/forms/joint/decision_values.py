@@ -309,20 +309,16 @@ class DecisionComposite(Composite):
         With a small ridge alpha is long, and nearly all of it cancels: more than the rows' type may hold.
         """
         like: Any = self  # it has the features and the bias of a form
-        features, nothing = self.features, np.zeros_like(alpha)
-        eps = float(np.finfo(features.dtype).eps)
-        enough = eps ** (2.0 / 3.0) * float(np.abs(features.decision(coef)).max())
-        found = []
+        nothing, found = np.zeros_like(alpha), []
         for start in (alpha, nothing):
             near = representer(like, start, coef, intercept)
             for _ in range(2):
-                kept = to_type(near, features.dtype).astype(np.float64)
-                miss = float(np.abs(features.decision(coef - features.expand(kept))).max())
-                if miss <= enough:
+                (miss,), (most,) = self._missed(near[:, None], coef[:, None])
+                if miss <= most:
                     return near
-                found.append((miss, near))
+                found.append((float(miss), near))
                 # What is left, as a problem of its own: it is told from rounding by its own size.
-                rest = coef - features.expand(near), intercept - float(near.sum())
+                rest = coef - self.features.expand(near), intercept - float(near.sum())
                 near = near + representer(like, nothing, *rest)
         return min(found, key=lambda one: one[0])[1]
 
