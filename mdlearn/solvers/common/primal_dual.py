@@ -71,28 +71,30 @@ class PrimalDual:
 
 
 class RowSubset(PrimalDual):
-    """Chosen rows of `state`: the gradient of all that is not theirs, at any element, is Q element - fixed.
+    """A column over some of the rows: the gradient of all that is not theirs, at any element, is Q element - fixed.
 
     Parameters
     ----------
-    state : Margins
-        Of all rows, explicit ones.
-    rows : ndarray of int
-        In ascending order.
+    form, column, system
+        As for `PrimalDual`; the system has Q of all rows.
     fixed : ndarray
         Sum of r_i times what the mean term and multipliers that stay give every row.
-    share : float
-        How many rows each of the chosen ones stands for.
     """
 
-    def __init__(self, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray, share: float = 1.0) -> None:
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | PortionSystem, fixed: np.ndarray) -> None:
+        super().__init__(form, column, system)
+        self.fixed = fixed
+
+    @classmethod
+    def of(cls, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray) -> RowSubset:
+        """Chosen rows of a state over explicit ones, in ascending order."""
         column = state.column
         offset = None if column.offset is None else column.offset[rows]
-        chosen = replace(column, y=column.y[rows], counts=share * column.counts[rows], offset=offset)
         assert isinstance(state.system, RowSystem)
-        super().__init__(state.form, chosen, PortionSystem(state.system, rows, column.y.shape[0]))
-        self.rows, self.fixed = rows, fixed
-        self.typical_multiplier, self.typical_kink = state.typical_multiplier, state.typical_kink
+        chosen = replace(column, y=column.y[rows], counts=column.counts[rows], offset=offset)
+        found = cls(state.form, chosen, PortionSystem(state.system, rows, column.y.shape[0]), fixed)
+        found.typical_multiplier, found.typical_kink = state.typical_multiplier, state.typical_kink
+        return found
 
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Gradient of the Lagrangian of the whole problem, the other rows' multipliers as they are."""

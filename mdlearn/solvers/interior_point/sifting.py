@@ -90,7 +90,7 @@ class SiftedPath:
         held = self.beta.copy()
         held[:, rows] = 0.0
         fixed = state.system.adjoint(state.multipliers(held))
-        path = CentralPath(RowSubset(state, rows, fixed))
+        path = CentralPath(RowSubset.of(state, rows, fixed))
         path.place(self.element, self.z[rows], mu)
         return path
 

@@ -11,7 +11,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.common.primal_dual import PrimalDual
+from mdlearn.solvers.common.primal_dual import RowSubset
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.systems.weighted_gram import RunningSum
@@ -24,32 +24,24 @@ COMPLEMENTARITY_END = 1e-13
 STALL_STEPS = 12
 
 
-class NearRows(PrimalDual):
-    """A column over near rows; `fixed` is what all others add to the gradient: it is Q element - fixed - X' alpha."""
-
-    def __init__(self, form: StreamedForm, j: int, near: Near, Q: np.ndarray, fixed: np.ndarray) -> None:
-        column = replace(form.columns[j].column, y=near.y, counts=near.counts)
-        features = LinearFeatures(DenseRows(near.X[:, : form.width]))
-        rows = MarginForm(features, (column,), form.bias, form.ridge)
-        system = RowSystem(rows, column)
-        system.sum = RunningSum(features.rows, system.bias, Q, None)  # the variance is that of all rows
-        super().__init__(rows, column, system)
-        self.fixed = fixed
-
-    def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """Gradient of the Lagrangian of all rows."""
-        pushed = self.system.adjoint(self.column.y * (self.column.sides @ beta))
-        return self.system.quadratic(element) - self.fixed - pushed
+def near_rows(form: StreamedForm, j: int, near: Near, Q: np.ndarray, fixed: np.ndarray) -> RowSubset:
+    """A column over near rows; `fixed` is what all others add to the gradient."""
+    column = replace(form.columns[j].column, y=near.y, counts=near.counts)
+    features = LinearFeatures(DenseRows(near.X[:, : form.width]))
+    whole = MarginForm(features, (column,), form.bias, form.ridge)
+    system = RowSystem(whole, column)
+    system.sum = RunningSum(features.rows, system.bias, Q, None)  # the variance is that of all rows
+    return RowSubset(whole, column, system, fixed)
 
 
 def minimise(
-    state: NearRows, element: np.ndarray, width: float
+    state: RowSubset, element: np.ndarray, width: float
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
     """Follow the path from an element to its end.
 
     Parameters
     ----------
-    state : NearRows
+    state : RowSubset
     element : ndarray of shape (n,)
     width : float
         Margins are about this far from their optimal ones.

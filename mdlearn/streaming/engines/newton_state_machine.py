@@ -24,7 +24,7 @@ from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
-from mdlearn.streaming.engines.kink_subproblem import NearRows, minimise
+from mdlearn.streaming.engines.kink_subproblem import minimise, near_rows
 from mdlearn.streaming.sums.certificate import Candidate, bound_of, certified, dual_value, objective_of, of_column
 from mdlearn.streaming.sums.margins import KINK_REACH, StreamedForm
 from mdlearn.streaming.sums.passes import MOVED, Along, Evaluate, Exact, Gather, MultiplierSource, Near
@@ -276,7 +276,7 @@ class BlockNewton(StepEngine):
         Q = sums["spread"]
         Q[np.diag_indices_from(Q)] += self.R
         fixed = sums["element"] + one.column.mean * one.centre
-        found, beta = yield from minimise(NearRows(self.form, j, near, Q, fixed), w, float(state.h[j]))
+        found, beta = yield from minimise(near_rows(self.form, j, near, Q, fixed), w, float(state.h[j]))
         alpha = near.y * (one.column.sides @ beta)
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
         bound, part = (

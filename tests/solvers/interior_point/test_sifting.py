@@ -102,7 +102,7 @@ def test_a_portion_has_the_gradient_of_the_whole(shape, bias):
     rows = np.sort(rng.choice(column.y.shape[0], 90, replace=False))
     held = beta.copy()
     held[:, rows] = 0.0
-    part = RowSubset(state, rows, state.system.adjoint(state.multipliers(held)))
+    part = RowSubset.of(state, rows, state.system.adjoint(state.multipliers(held)))
     element = rng.normal(size=form.features.width + (bias != "none"))
     np.testing.assert_allclose(part.residual(element, beta[:, rows]), state.residual(element, beta), rtol=1e-10)
     np.testing.assert_allclose(part.margins(element), state.margins(element)[rows], rtol=1e-12)
