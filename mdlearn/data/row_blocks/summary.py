@@ -189,7 +189,7 @@ def _weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """What is counted of some blocks.
+    """What is counted of some blocks: it adds up, and is checked once it has, as a `Summary`.
 
     Attributes
     ----------

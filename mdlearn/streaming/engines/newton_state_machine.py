@@ -124,7 +124,7 @@ class NewtonState(BlockState):
 
 
 class BlockNewton(StepEngine):
-    """The steps between passes.
+    """The steps between passes: not those of the engine `newton`, which goes over rows for one column with no kinks.
 
     Parameters
     ----------
