@@ -35,7 +35,7 @@ from mdlearn.selection.paths.fits import walked
 from mdlearn.selection.paths.grid import grouped, same
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study, some_rows
-from mdlearn.solvers.quadratic.columns import quadratic, steepness
+from mdlearn.solvers.quadratic.spectrum import quadratic, steepness
 from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000

@@ -14,10 +14,8 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import decompose
-from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
-from mdlearn.solvers.quadratic.columns import steepness
-from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
-from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, unsuited
+from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
+from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, steepness, unsuited
 
 DECOMPOSED_ROWS = 3000
 """Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
@@ -47,11 +45,11 @@ class Decompositions:
     def extended(self, form: MarginForm, gram: np.ndarray | None) -> Generator[None, None, Decompositions]:
         """Decompose what the columns of a form need and is not there yet."""
         found = replace(self, gram=gram)
-        if gram is not None:
-            return (yield from found._of_kernel(form, gram))
-        if form.features.width > DECOMPOSED_ROWS:
+        if gram is None and form.features.width > DECOMPOSED_ROWS:
             return found
-        found = yield from found._of_basis(form)
+        found = yield from found._of_kernel(form, gram)
+        if gram is not None:
+            return found
         if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
             return found
         for column in form.columns:
@@ -64,30 +62,24 @@ class Decompositions:
                 found = replace(found, rows=(*others, (column, most, spectrum)))
         return found
 
-    def _of_basis(self, form: MarginForm) -> Generator[None, None, Decompositions]:
-        """Where rows are a kernel matrix, they are decomposed as such."""
+    def _of_kernel(self, form: MarginForm, gram: np.ndarray | None) -> Generator[None, None, Decompositions]:
+        """Decompose the Gram matrix; without one, rows that are a kernel matrix as such."""
         counts = form.columns[0].counts
         known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
-        if known or self.fails or form.ridge == 0 or form.bias == "free" or form.kinds:
+        if known or self.fails or form.ridge == 0:
             return self
-        assert isinstance(form.features, LinearFeatures)
-        G = form.features.square(counts)
+        kind: type[KernelSpectrum | BasisSpectrum] = KernelSpectrum
+        constant, G = float(form.bias == "regularized"), gram
+        if gram is None:
+            assert isinstance(form.features, LinearFeatures)
+            kind, constant = BasisSpectrum, 0.0
+            G = None if form.bias == "free" or form.kinds else form.features.square(counts)
+        elif form.offsets or gram.shape[0] > DECOMPOSED_ROWS:
+            return self
         if G is None:
             return self
-        decomposed = yield from decompose(G, 0.0, counts)
-        if decomposed is None:
-            return replace(self, fails=True)
-        return replace(self, kernel=BasisSpectrum(decomposed))
-
-    def _of_kernel(self, form: MarginForm, G: np.ndarray) -> Generator[None, None, Decompositions]:
-        counts = form.columns[0].counts
-        known = self.kernel is not None and np.array_equal(self.kernel.known.counts, counts)
-        if known or self.fails or form.ridge == 0 or form.offsets or G.shape[0] > DECOMPOSED_ROWS:
-            return self
-        decomposed = yield from decompose(G, float(form.bias == "regularized"), counts)
-        if decomposed is None:
-            return replace(self, fails=True)
-        return replace(self, kernel=KernelSpectrum(decomposed))
+        decomposed = yield from decompose(G, constant, counts)
+        return replace(self, fails=True) if decomposed is None else replace(self, kernel=kind(decomposed))
 
     def report(self, form: MarginForm, column: Column) -> Report | None:
         """The answer to one problem, with its value and bound; None where there is no decomposition for it."""

@@ -13,8 +13,8 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.orthogonal import solve_stacked, worthwhile
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report, report_without_pass
-from mdlearn.solvers.quadratic.columns import quadratic, steepness
 from mdlearn.solvers.quadratic.decompositions import Decompositions
+from mdlearn.solvers.quadratic.spectrum import quadratic, steepness
 from mdlearn.solvers.systems.choice import by_rows, system_of
 from mdlearn.solvers.systems.explicit import RowSystem
 

@@ -14,8 +14,8 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import find
 from mdlearn.solvers.dual_hessian.eigen import decompose
-from mdlearn.solvers.quadratic.basis_spectrum import BasisSpectrum
 from mdlearn.solvers.quadratic.decompositions import Decompositions
+from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum
 
 GRID = {"C": [1e-12, 1e-8, 1e-4, 1e-2, 0.1]}
 
