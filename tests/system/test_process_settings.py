@@ -45,7 +45,7 @@ def _of_the_module():
 
 @pytest.mark.slow
 def test_what_a_test_leaves_changed_fails_it(tmp_path):
-    for name in ("conftest.py", "support/process_settings.py", "fuzz/__init__.py"):
+    for name in ("conftest.py", "support/compiled.py", "support/process_settings.py", "fuzz/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(TESTS / name, tmp_path / name)
     (tmp_path / "test_culprits.py").write_text(CULPRITS, encoding="utf-8")

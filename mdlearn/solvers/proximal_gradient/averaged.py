@@ -20,9 +20,11 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, minimum, secant
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.smooth_losses import LINE_SEARCH_SLOPE, TELLING_STEP
+from mdlearn.solvers.common.smooth_losses import TELLING_STEP
 from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, SINGULAR, conjugate
 
+FINE_SLOPE = 1e-3
+"""Share of the first slope that may be left along a step: evaluations are cheap, and the last step is the answer."""
 DIAGONAL_SHARE = 1e-13
 """Share of the diagonal that holds directions without curvature."""
 RESOLVED = 1e-5
@@ -126,7 +128,7 @@ def _by_products(
 
 
 def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
-    """Minimiser along V, with decision values U, to a hundredth of the slope; inf without end."""
+    """Minimiser along V, with decision values U, to a thousandth of the slope; inf without end."""
     assert look.scores is not None
     F = look.scores
     first, bend = float(problem.ridge @ (look.W * V).sum(axis=1)), float(problem.ridge @ np.square(V).sum(axis=1))
@@ -137,7 +139,7 @@ def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray
         return float(np.einsum("ik,ik->", A, U)) + first + t * bend
 
     start = slope(0.0)
-    return minimum(start, secant(slope, start), LINE_SEARCH_SLOPE)
+    return minimum(start, secant(slope, start), FINE_SLOPE)
 
 
 def _axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
