@@ -11,6 +11,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -99,6 +100,11 @@ class Column:
         """Weighted mean of the signs."""
         # Signs of regression are all 1, which sums of weights in another order need not give.
         return float(self.counts @ self.y) / self.total if self.offset is None else 1.0
+
+    @kept
+    def balanced(self) -> bool:
+        """Whether the weights of both signs are equal as they are, without rounding of their sums."""
+        return math.fsum((self.counts * self.y).tolist()) == 0.0
 
     @kept
     def caps(self) -> np.ndarray:

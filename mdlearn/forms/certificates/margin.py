@@ -9,6 +9,7 @@ is a lower bound of the objective whatever the engine did (hinge terms shown; ev
 values are rounded: D and the objective are those of a matrix G, while the kernel's own is some G + E, of which only the
 size of E is known. What E can make of them (`mdlearn.forms.certificates.rounding`) is taken from the bound and added to
 the objective: both hold for the kernel's own matrix, and for every other one that rounding could have made of it.
+Where nothing but the mean moves a free bias, what rounding leaves of sum alpha = 0 is taken from the bound, too.
 Without a ridge, sum alpha_i phi(x_i) = 0 is a condition too, and the multipliers are corrected to meet it. Every value
 here costs two passes over the data.
 """
@@ -23,7 +24,14 @@ import numpy as np
 
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.certificates.primal import improved, primal, representer
-from mdlearn.forms.certificates.rounding import certain, doubt_of_bound, doubt_without_ridge, doubtful, rounded
+from mdlearn.forms.certificates.rounding import (
+    certain,
+    doubt_of_balance,
+    doubt_of_bound,
+    doubt_without_ridge,
+    doubtful,
+    rounded,
+)
 from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
@@ -296,7 +304,8 @@ def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> 
     if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED_BOUND * abs(lower):
         return lower
     proof = dual(form, column, point.beta, point.sigma)
-    held = proof.lower - doubt_of_bound(form, proof.alpha, proof.element)
+    doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    held = proof.lower - doubt - doubt_of_balance(form, column, proof.alpha, point.intercept)
     return -math.inf if math.isnan(held) else held
 
 
@@ -316,6 +325,7 @@ def _held(
     objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
     alpha = None if alpha is None else growth * alpha
     doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    doubt += doubt_of_balance(form, column, proof.alpha, intercept)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mdlearn.data.features.kernel_rounding import length
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, length
 from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
 from mdlearn.forms.margin import Column, MarginForm, best_shift
@@ -78,6 +78,23 @@ def rounded(
 def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | None) -> float:
     """What the dual's value at multipliers may be too large by: |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
     return 0.0 if element is None or not alpha.any() else form.features.haze(alpha, element)
+
+
+def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
+    """What a bound may be too large by because sum alpha_i, which is to be 0 for a free bias, is 0 but for rounding.
+
+    What is left of the sum counts as often as the optimum's intercept is long: as that of a point near it, and as the
+    mean's pull at the signs over the curvature of the variance. Where weights balance the classes but for rounding, the
+    latter is all that there is, and as uncertain as the sum. A loss has a scale beside which this is nothing.
+    """
+    if form.bias != "free" or form.ridge == 0 or any(term.weight > 0 for term in column.terms):
+        return 0.0
+    left = abs(float(alpha.sum())) + ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(alpha.shape[0])
+    bend, pull = column.kappa * column.total * (1.0 - column.label_mean**2), abs(float(column.y @ column.pull))
+    reach = abs(intercept)
+    if bend > 0 and not (pull == 0 and column.balanced):
+        reach += (pull + left) / bend
+    return left * reach
 
 
 def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
