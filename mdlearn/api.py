@@ -105,8 +105,8 @@ def fit(
     warm_start : Model, optional
         A model of the same kind of problem, whose solution is where the engine begins: same objective, rows in number
         and order, classes, kernel and bias; hyper-parameters, weights, `tol` and `solver` may differ. What is certified
-        is the same wherever a fit begins. Engines cd, newton, interior, apg and smw (but not its published end) make
-        use of it, unless w = 0 is the better beginning; asgd, sgd, direct and linprog begin as ever.
+        is the same wherever a fit begins. Engines cd, hybrid, newton, interior, apg and smw (but not its published
+        end) make use of it, unless w = 0 is the better beginning; asgd, sgd, direct and linprog begin as ever.
     **params
         Hyper-parameters of the objective and of the kernel.
 

@@ -124,6 +124,8 @@ class Call:
         if engine is None:
             rule = choose(form)
             engine, reason = solver_of(find("solver", rule.solver)), rule.reason
+            if rule.takes:
+                return CheckedEngine(engine, origin(engine)), reason
         runner = CheckedEngine(engine, origin(engine))
         check_taken(runner, form)
         return runner, reason

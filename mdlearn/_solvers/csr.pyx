@@ -50,3 +50,33 @@ def squares(
                 entry = data[j]
                 total += weights[indices[j]] * entry * entry
             out[i] = total
+
+
+def count(const real_t[:, :] X, long long[::1] counts):
+    """Write the number of entries of every row of a dense array that are not 0."""
+    cdef Py_ssize_t i, j
+    if counts.shape[0] != X.shape[0]:
+        raise ValueError("rows and counts differ in number")
+    with nogil:
+        for i in range(X.shape[0]):
+            counts[i] = 0
+            for j in range(X.shape[1]):
+                counts[i] += X[i, j] != 0
+
+
+def gather(const real_t[:, :] X, const long long[::1] indptr, real_t[::1] data, int[::1] indices):
+    """Write the entries of a dense array that are not 0, row by row, where `count` says that they begin."""
+    cdef Py_ssize_t i, j, k = 0
+    if indptr.shape[0] != X.shape[0] + 1 or data.shape[0] != indices.shape[0]:
+        raise ValueError("the arrays of the CSR matrix and the rows do not fit")
+    if indptr[0] != 0 or indptr[X.shape[0]] != data.shape[0]:
+        raise ValueError("the arrays of the CSR matrix and the rows do not fit")
+    with nogil:
+        for i in range(X.shape[0]):
+            for j in range(X.shape[1]):
+                if X[i, j] != 0:
+                    if k < data.shape[0]:
+                        data[k], indices[k] = X[i, j], <int> j
+                    k += 1
+    if k != data.shape[0]:
+        raise ValueError("the rows have another number of entries that are not 0")

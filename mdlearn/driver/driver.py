@@ -104,6 +104,7 @@ class Driver(Run):
         self.prepared, self.relief, self.follower = prepared or Prepared(1), relief, follower
         self.engine, self.options, self.seed, self.starts = engine, options, seed, starts
         self.solver = solver = engine.solver
+        engine.tol = limits.tol
         super().__init__(solver.name, limits)
         self.reason = ""  # why some problem ended early
 
@@ -247,7 +248,7 @@ class Driver(Run):
         if untouched is not None:
             return untouched
         published = self.solver.ends_itself(self.options)
-        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options))
+        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not published)
         if incumbent.begin():
             solution = incumbent.certified()
             yield self._reached(incumbent, 1, j)
@@ -277,6 +278,8 @@ class Driver(Run):
         """Take what an engine reports until it ends, proves enough or may not go on; return how many reports came."""
         published, offer = self.solver.ends_itself(self.options), None
         for report in reports:
+            if isinstance(report, Offer) and report.gap <= self.limits.tol:
+                report = report.make()
             if report is None:
                 yield None
             elif isinstance(report, Offer):
@@ -326,6 +329,7 @@ class Driver(Run):
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
             engine = CheckedEngine(solver, None)
+            engine.tol = self.limits.tol
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
                 yield self._relieved(engine, form, problem, rng, most)

@@ -28,6 +28,9 @@ class Incumbent:
     tol : float
     last : bool
         Whether the last point is the answer, unless w = 0 has a smaller objective: only bounds compete then.
+    certifies : bool
+        Whether a point whose report promises to meet `tol` is certified at once, so that nothing else need be asked
+        of it.
 
     Attributes
     ----------
@@ -39,8 +42,8 @@ class Incumbent:
         Whether rounding lets no later point of the same engine meet `tol`.
     """
 
-    def __init__(self, problem: Problem, tol: float, last: bool) -> None:
-        self.problem, self.tol, self.last = problem, tol, last
+    def __init__(self, problem: Problem, tol: float, last: bool, certifies: bool) -> None:
+        self.problem, self.tol, self.last, self.certifies = problem, tol, last, certifies
         self.zero = problem.values(*problem.known())
         self.objective, self.lower_bound = self.zero
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
@@ -67,6 +70,11 @@ class Incumbent:
             return
         problem = self.problem
         objective, lower = problem.values(report.objective, report.lower_bound)
+        if self.certifies and self._is_promise(objective, lower):
+            self.promised = self.objective = objective
+            self.lower_bound, self.point, self.proof = lower, report.point, report.point
+            self.gap = problem.certificate_of(objective, lower, self.tol).gap
+            return
         if self.last or objective < min(self.objective, self.promised):
             self.promised = objective
             held, _ = problem.values(problem.held(report.point, report.objective), report.lower_bound)
@@ -77,6 +85,11 @@ class Incumbent:
         if lower > self.lower_bound:
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.certificate_of(self.objective, self.lower_bound, self.tol).gap
+
+    def _is_promise(self, objective: float, lower: float) -> bool:
+        """Whether a report alone, better in both ways than all before, meets `tol`."""
+        better = objective < min(self.objective, self.promised) and lower > self.lower_bound
+        return better and self.problem.certificate_of(objective, lower, self.tol).gap <= self.tol
 
     @property
     def promises(self) -> bool:
@@ -101,7 +114,7 @@ class Incumbent:
         at_limit, proof = False, self.proof
         if proof is None and not self.problem.expandable:
             proof = self.point
-        if proof is not None:
+        if proof is not None and not (proof is self.point and self.problem.told_duals(proof)):
             found = self.problem.certify(proof, self.tol)
             told, at_limit = found.certificate, found.at_limit
             most = self.before + LEVEL * abs(self.before)

@@ -24,12 +24,15 @@ class CheckedEngine:
 
     Attributes
     ----------
+    tol : float
+        Gap above which offers that tell theirs go on with the next heartbeat only.
     broke : str
         The error in its arithmetic that ended its work on some problem; empty if there was none.
     """
 
     def __init__(self, solver: Solver, origin: str | None) -> None:
-        self.solver, self.origin, self.broke = solver, origin, ""
+        self.solver, self.origin, self.broke, self.tol = solver, origin, "", 0.0
+        self.offer: Offer | None = None  # the last one that waits for a heartbeat
         self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
 
     def refusal(self, form: Form) -> str | None:
@@ -62,6 +65,8 @@ class CheckedEngine:
             try:
                 report = next(work)
             except StopIteration as done:
+                if self.offer is not None:
+                    yield self._offered(self.offer, problem).make()
                 return done.value
             if isinstance(report, Offer):
                 report = self._offered(report, problem)
@@ -79,7 +84,7 @@ class CheckedEngine:
             self._check(report, problem)
             return report
 
-        return Offer(make)
+        return Offer(make, offer.gap)
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
@@ -90,11 +95,17 @@ class CheckedEngine:
             raise
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
+        self.offer = None
         try:
             while True:
                 # Not held across a yield: what runs between steps is not the engine's.
                 with overflowing():
                     step = next(work)
+                    while isinstance(step, Offer) and self.tol < step.gap < math.inf:
+                        self.offer, step = step, next(work)
+                if step is None:
+                    step = self.offer
+                self.offer = None
                 yield step
         except StopIteration as done:
             return done.value

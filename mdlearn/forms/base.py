@@ -105,6 +105,10 @@ class Problem(ABC):
         """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
         return True
 
+    def told_duals(self, point: Any) -> bool:
+        """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
+        return False
+
     def values(self, objective: float, lower: float) -> tuple[float, float]:
         """Objective and bound of an engine's own estimates, as the certificate states them."""
         return self.unit * objective, self.unit * lower

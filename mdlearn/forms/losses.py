@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mdlearn._solvers import logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.proof import AtZero
 
@@ -104,7 +105,8 @@ class HingeTerm:
         linear = self.side * self.threshold * float(beta.sum())
         if self.power == 1 or self.hard or self.weight == 0:
             return linear
-        return linear - 0.5 * float((self.softness(counts) * beta) @ beta)
+        rows = slice(None) if counts.all() else counts > 0
+        return linear - 0.25 / self.weight * float((beta[rows] / counts[rows]) @ beta[rows])
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""
@@ -161,7 +163,7 @@ class LogisticTerm:
 
     def value(self, z: np.ndarray, counts: np.ndarray) -> float:
         """Sum of the term over all rows."""
-        return self.weight * float(counts @ self.each(z))
+        return self.weight * logistic.loss(np.ascontiguousarray(z), counts, self.alpha, self.threshold)
 
     def each(self, z: np.ndarray) -> np.ndarray:
         """The term at every margin, without weights."""
@@ -177,10 +179,8 @@ class LogisticTerm:
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate, an entropy."""
-        caps = self.caps(counts)
-        p = np.divide(beta, caps, out=np.zeros_like(beta), where=caps > 0)
-        entropy = _plogp(p) + _plogp(1.0 - p)
-        return self.threshold * float(beta.sum()) - float(caps @ entropy) / self.alpha
+        entropy = logistic.entropy(np.ascontiguousarray(beta), self.caps(counts))
+        return self.threshold * float(beta.sum()) - entropy / self.alpha
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
@@ -251,11 +251,6 @@ class Terms:
         value = self.unit * float(sum(one.value(zero, counts) for one in self.loss))
         lower = -np.inf if self.mean > 0 else self.unit * float(sum(one.bound(zero, counts) for one in self.loss))
         return AtZero(value, lower, any(one.hard for one in self.loss))
-
-
-def _plogp(p: np.ndarray) -> np.ndarray:
-    """p ln p, 0 at 0."""
-    return p * np.log(np.where(p > 0, p, 1.0))
 
 
 def _sigmoid(t: np.ndarray) -> np.ndarray:

@@ -12,12 +12,14 @@ import numpy as np
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.forms.base import Form, Problem, Several, array_fault
 from mdlearn.forms.certificates.margin import (
+    Proven,
     certify,
     certify_as_is,
     certify_best,
     dual,
     held_bound,
     held_objective,
+    tells_duals,
 )
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
 from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
@@ -36,6 +38,7 @@ class ColumnProblem(Problem):
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
         self.at_zero = column.at_zero
+        self.latest: tuple[Any, float, Proven] | None = None  # a point may be certified in two ways
 
     def start(self) -> Any:
         """Return the point w = 0, known before any work."""
@@ -52,6 +55,10 @@ class ColumnProblem(Problem):
         features = self.form.features
         wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > FACTORED_COLUMNS
         return not (wide and self.form.ridge > 0)
+
+    def told_duals(self, point: Any) -> bool:
+        """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
+        return tells_duals(self.form, point)
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""
@@ -107,12 +114,15 @@ class ColumnProblem(Problem):
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""
         with overflowing():
-            return certify(self.form, self.part, point, tol)
+            proven = certify(self.form, self.part, point, tol)
+        self.latest = point, tol, proven
+        return proven[1]
 
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
+        known = self.latest[2] if self.latest is not None and self.latest[:2] == (point, tol) else None
         with overflowing():
-            return certify_best(self.form, self.part, point, tol)
+            return certify_best(self.form, self.part, point, tol, known)
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""

@@ -44,6 +44,8 @@ def product_work(rows: int, columns: int) -> float:
 
 
 def _set(library: Any, n: int) -> None:
+    if library.get_num_threads() == n:  # asking takes a tenth of what setting does
+        return
     # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves that
     # purpose here, and the number has to follow whichever fit ends last.
     free = getattr(library, "clear_controlling_thread", None)

@@ -62,6 +62,16 @@ def cholesky_shifted(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     return (yield from cholesky(A))
 
 
+def solution(A: np.ndarray, b: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Solve A x = b, one time, for a C-ordered matrix whose lower triangle is read and overwritten."""
+    if 0 < A.shape[0] <= 3 * PANEL_COLUMNS:
+        x, info = lapack.dposv(A.T, b, lower=0, overwrite_a=1)[1:]
+        if info != 0:
+            raise NotPositiveDefinite(f"pivot {info} of {A.shape[0]}")
+        return finite(x)
+    return finite(solve((yield from cholesky(A)), b))
+
+
 def finite(x: np.ndarray) -> np.ndarray:
     """Return x, or raise NotPositiveDefinite when it overflowed: a direction that large says as much as none."""
     if not np.isfinite(x).all():

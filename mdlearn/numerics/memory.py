@@ -20,6 +20,10 @@ CGROUP_FILES = {
 """By controller as /proc/self/cgroup names it: version 2 has one hierarchy without a name."""
 
 
+NEGLIGIBLE_BYTES = 2e6
+"""Bytes that nobody is asked for: reading what is left takes as long as a fit of that size."""
+
+
 def available_bytes() -> float:
     """Bytes that this process could still take without swapping; infinity when the system does not tell."""
     limits = [_address_space(), _cgroups()]
@@ -85,6 +89,8 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
     Half, because the caller's data, BLAS buffers and other processes need room too. `at_once` is the number of problems
     that `n_bytes` are for.
     """
+    if n_bytes <= NEGLIGIBLE_BYTES:
+        return
     room = 0.5 * available_bytes()
     if n_bytes > room:
         if at_once > 1:

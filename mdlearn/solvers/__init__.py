@@ -8,6 +8,7 @@ def mdlearn_solvers() -> list[type]:
     """Built-in engines, by the same hook that plugins use."""
     from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
     from mdlearn.solvers.fixed_point import SMW
+    from mdlearn.solvers.hybrid.solver import Hybrid
     from mdlearn.solvers.interior_point.solver import Interior
     from mdlearn.solvers.linear_program import LinearProgram
     from mdlearn.solvers.newton.solver import Newton
@@ -15,4 +16,4 @@ def mdlearn_solvers() -> list[type]:
     from mdlearn.solvers.quadratic.solver import Direct
     from mdlearn.solvers.stochastic.solver import ASGD, SGD
 
-    return [APG, ASGD, CoordinateDescent, Direct, Interior, LinearProgram, Newton, SGD, SMW]
+    return [APG, ASGD, CoordinateDescent, Direct, Hybrid, Interior, LinearProgram, Newton, SGD, SMW]

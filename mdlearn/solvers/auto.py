@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows
-from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+from mdlearn.solvers.hybrid.solver import ROWS_PER_COLUMN, Hybrid
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.linear_program import LinearProgram
 from mdlearn.solvers.newton.solver import Newton
@@ -25,6 +27,10 @@ WIDE_COLUMNS = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
 NARROW_COLUMNS = 500
 """Columns of sparse rows, or of blocks of rows, up to which second-order steps are always cheap."""
+MANY_COLUMNS = 400
+"""Dense columns from which hinges leave many rows on a kink."""
+CACHED_ENTRIES = 2e6
+"""Stored entries of wide sparse rows up to which plain sweeps are the fastest."""
 CHEAP = 1e8
 """Rows times columns squared up to which second-order steps are always cheap."""
 STEP_OPERATIONS = 1e10
@@ -41,11 +47,12 @@ STEEP = 1e8
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table: when `fits`, use `solver`, because of `reason`."""
+    """One row of the table: when `fits`, use `solver`, because of `reason`; `takes`: it takes all that fits."""
 
     solver: str
     reason: str
     fits: Callable[[MarginForm], bool]
+    takes: bool = False
 
 
 def _moderate(form: MarginForm) -> bool:
@@ -177,7 +184,26 @@ def _crawling(form: MarginForm) -> bool:
     return steep and _step(form) <= STEP_OPERATIONS
 
 
+def _plain(form: MarginForm) -> bool:
+    return Hybrid().refusal(form) is None and not (_vertices(form) or _text(form))
+
+
+def _vertices(form: MarginForm) -> bool:
+    """Whether hinges over many dense columns end with as many rows on a kink: interior steps find these sooner."""
+    rows, width = form.features.rows, form.features.width
+    kinks = "hinge" in form.kinds and not any(column.kappa > 0 for column in form.columns)
+    many = MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width
+    return kinks and many and isinstance(rows, DenseRows) and not mostly_zeros(rows)
+
+
+def _text(form: MarginForm) -> bool:
+    """Whether rows are sparse, wide and too many for the cache."""
+    rows = form.features.rows
+    return isinstance(rows, CsrRows) and rows.shape[1] > WIDE_COLUMNS and rows.X.nnz > CACHED_ENTRIES and _sparse(form)
+
+
 RULES = (
+    Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _plain, takes=True),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
     Rule("linprog", "hinge without the squared norm: a linear program", _program),
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),

@@ -45,17 +45,22 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A heartbeat at which there is a point: its report is made only if the fit is to end here.
+    """A heartbeat at which there is a point: its report is made only if the fit may end here.
 
     For phases whose points are good ones but whose reports would cost as much as the steps.
 
     Attributes
     ----------
     make : callable
-        make() returns the Report. It is called once at most, after the engine's last step, if no Report came later.
+        make() returns the Report. It is called once at most: at once where `gap` meets the tolerance, else after the
+        engine's last step, if no Report came later.
+    gap : float
+        Relative gap that the point is thought to have; infinity: not known. Where it is known and beyond the
+        tolerance, the offer is no heartbeat: it stands until the next one.
     """
 
     make: Callable[[], Report]
+    gap: float = math.inf
 
 
 Reports = Generator["Report | None", None, None]

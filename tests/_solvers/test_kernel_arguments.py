@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.linalg import cython_blas
+from scipy.linalg import cython_blas, cython_lapack
 
 import mdlearn._solvers as package
 from mdlearn._solvers import (
@@ -23,24 +23,27 @@ from mdlearn._solvers import (
     cd,
     centred,
     csr,
+    dual_descent,
+    envelopes,
     hinges,
     interior,
     lloyd,
+    logistic,
     products,
     sgd,
     smw,
 )
 
-SYRK = cython_blas.__pyx_capi__["dsyrk"]
+SYRK, POSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 M, D, T, K = 9, 5, 2, 3
 VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights", "centred.sweep": "u", "sgd.walk_csr": "u",
-           "products.add_sparse": "M"}  # fmt: skip
+           "products.add_sparse": "M", "dual_descent.sparse": "w", "dual_descent.sparse_passes": "w"}  # fmt: skip
 
 
 SMALLER = {
     "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
-    "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0",
+    "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.count X 1",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
 
@@ -79,6 +82,10 @@ CENTRED = {"records": one(T, M, 8), "norm": 0.5, "label_mean": 0.1, "kappa": 0.3
 WALK = {"y": np.ones(M), "offset": np.zeros(M), "terms": one(6, T), "u": np.zeros(D + 1 + M),
         "total": np.zeros(D + 1 + M),
         "i": integers(20, M), "j": integers(20, M)}  # fmt: skip
+
+ASCENT = {"records": one(M, 8), "order": integers(M, M), "free": integers(M, M)}
+ENVELOPES = {"centre": one(M), "steepness": one(M), "caps": one(M)}
+ROOM = {"square": np.zeros((D, D)), "held": np.zeros((M, D)), "columns": np.zeros((4, M)), "change": np.zeros(M)}
 
 
 def sweep_gram(matrix, kept, order, **column):
@@ -137,6 +144,34 @@ def walk_csr(data, indices, indptr, i, j, **state):
     sgd.walk_csr(data, indices, indptr, *walk(**state), i, j)
 
 
+def visit_dense(X, w, records, order, free):
+    dual_descent.dense(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3), True, 0, M)
+
+
+def visit_csr(data, indices, indptr, w, records, order, free):
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3)
+    dual_descent.sparse(data, indices, indptr, ascent, True, 0, M)
+
+
+def pass_dense(X, w, records, order, free):
+    dual_descent.dense_passes(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3), 2, 0.5, M)
+
+
+def pass_csr(data, indices, indptr, w, records, order, free):
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3)
+    dual_descent.sparse_passes(data, indices, indptr, ascent, 2, 0.5, M)
+
+
+def smooth_step(square, held, columns, **given):
+    room = logistic.Work(square, held, columns, SYRK, POSV)
+    logistic.newton_step(**given, sharpness=1.0, kink=1.0, room=room, full=0.3, close=0.1)
+
+
+def newton_steps(B, A, fixed, w, z, u, alpha, free, centre, steepness, caps, square, held, columns, change):
+    room = envelopes.Work(M, D, square, held, columns, change, SYRK, POSV)
+    envelopes.newton_steps(B, A, fixed, centre, steepness, caps, 1.0, w, z, u, alpha, free, room, 5, 0.0, 1e-3)
+
+
 CASES = {
     "apg.slopes": (apg.slopes, {"F": one(M, K), **TERMS, "rest": one(3, K)}),
     "apg.bends": (apg.bends, {"F": one(M, K), **TERMS}),
@@ -158,7 +193,21 @@ CASES = {
                                             "u": np.zeros(K * D)}),
     "csr.dot": (csr.dot, {**filled(), "w": one(D), "out": one(M), **RANGE}),
     "csr.adjoint": (csr.adjoint, {**filled(np.float32, np.int64), "v": one(M), "out": one(D), **RANGE}),
+    "csr.count": (csr.count, {"X": one(M, D), "counts": integers(M, M)}),
+    "csr.gather": (csr.gather, {"X": one(M, D), "indptr": D * np.arange(M + 1), "data": one(M * D),
+                                "indices": np.zeros(M * D, dtype=np.int32)}),
     "csr.squares": (csr.squares, {**filled(np.float32), "weights": one(D), "out": one(M), **RANGE}),
+    "dual_descent.dense": (visit_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
+    "dual_descent.sparse": (visit_csr, {**filled(), "w": one(D + 1), **ASCENT}),
+    "dual_descent.dense_passes": (pass_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
+    "dual_descent.sparse_passes": (pass_csr, {**filled(), "w": one(D + 1), **ASCENT}),
+    "envelopes.slopes": (envelopes.slopes, {"z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
+                                            "free": integers(M, M)}),
+    "envelopes.minimum": (envelopes.minimum, {"z": one(M), "dz": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
+                                              "start": -1.0, "bend": 1.0, "close": 0.1}),
+    "envelopes.newton_steps": (newton_steps, {"B": one(M, D), "A": np.eye(D), "fixed": one(D), "w": one(D), "z": one(M),
+                                              "u": one(M), "alpha": one(M), "free": integers(M, M), **ENVELOPES,
+                                              **ROOM}),
     "bounded_quadratic.rows": (moving(bounded_quadratic.rows), FACE),
     "bounded_quadratic.system": (moving(bounded_quadratic.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
     "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),
@@ -185,6 +234,17 @@ CASES = {
                                     "lower": one(M), "labels": integers(M, K), "sums": one(K, D)}),
     "lloyd.add": (lloyd.add, {"X": one(M, D), "counts": one(M), "labels": integers(M, K),
                               "wanted": np.ones(K, dtype=np.uint8), "sums": one(K, D), **RANGE}),
+    "logistic.slopes": (logistic.slopes, {"z": one(M), "caps": one(M), "sharpness": 2.0, "kink": 1.0, "u": one(M),
+                                          "bends": one(M)}),
+    "logistic.loss": (logistic.loss, {"z": one(M), "counts": one(M), "sharpness": 2.0, "kink": 1.0}),
+    "logistic.entropy": (logistic.entropy, {"beta": 0.4 * one(M), "caps": one(M)}),
+    "logistic.newton_step": (smooth_step, {"B": one(M, D), "ridge": one(D), "fixed": one(D), "caps": one(M),
+                                           "w": one(D),
+                                           "z": one(M), "u": one(M), "bends": one(M), "alpha": one(M), "beta": one(M),
+                                           "square": np.zeros((D, D)), "held": np.zeros((M, D)),
+                                           "columns": np.zeros((4, M))}),
+    "logistic.minimum": (logistic.minimum, {"z": one(M), "dz": one(M), "caps": one(M), "sharpness": 2.0, "kink": 1.0,
+                                            "u": one(M), "start": -1.0, "bend": 1.0, "close": 0.1}),
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True}),

@@ -150,6 +150,7 @@ def test_features_lie_in_the_block_of_the_nearest_centre(projection, store, dtyp
 
 def test_features_that_do_not_fit_are_refused(monkeypatch):
     X, C, P = problem()
+    monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2 * 80 * 7 * 8.0 - 1)
     rows = DenseRows(X)
     with pytest.raises(InsufficientMemory, match="7 features of 80 rows"):

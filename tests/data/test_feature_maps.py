@@ -178,6 +178,7 @@ def test_features_that_overflow_float32():
 
 def test_memory_is_asked_for_after_the_first_rows(monkeypatch):
     X = sample()[0]
+    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2 * 8.0 * 120 * 6 - 1)
     for A in (X, sp.csr_matrix(np.ones((120, 3)))):
         with pytest.raises(mdlearn.InsufficientMemory, match="6 features of 120 rows"):

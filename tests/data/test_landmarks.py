@@ -167,6 +167,7 @@ def test_given_points_are_copied_in_float64():
 
 
 def test_pca_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2000.0)
     with pytest.raises(InsufficientMemory, match="PCA in 6 columns"):
         chosen("pca", DenseRows(sample()), 2)

@@ -137,7 +137,7 @@ def test_a_class_that_no_plugin_brings_has_no_distribution():
 @pytest.mark.parametrize("body", ["raise KeyError('inside')", "return 1 / 0", "return False", "exit()"])
 def test_a_faulty_refusal_harms_no_other_name(body, fit):
     refusing = f"def refusal(self, form):\n    {body}"
-    told = r"^solver 'linprog' cannot take this problem: .*; use one of asgd, cd, interior, sgd$"
+    told = r"^solver 'linprog' cannot take this problem: .*; use one of asgd, cd, hybrid, interior, sgd$"
     with pytest.raises(ValueError, match=told):
         fit(refusing, solver="linprog")
     assert fit(refusing, solver="auto").certificate.converged

@@ -173,7 +173,7 @@ def fitted(capsys, **given):
 def test_lines_where_there_is_no_terminal(capsys):
     said = fitted(capsys, verbose=1)
     first = said.err.splitlines()[0]
-    assert re.fullmatch(r"interior: iteration 1, objective [-\d.e+]+, gap \d\.\d\de[-+]\d\d, \d+\.\d\d s", first)
+    assert re.fullmatch(r"hybrid: iteration 1, objective [-\d.e+]+, gap \d\.\d\de[-+]\d\d, \d+\.\d\d s", first)
     assert said.out == ""
 
 
@@ -183,7 +183,7 @@ def test_a_line_per_report(capsys):
     model = mdlearn.fit("ldm", X, y, verbose=2)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(model.history)
-    assert {line.partition(",")[0] for line in lines} == {f"interior: problem {j} of 3" for j in (1, 2, 3)}
+    assert {line.partition(",")[0] for line in lines} == {f"hybrid: problem {j} of 3" for j in (1, 2, 3)}
 
 
 def test_nothing_unless_asked_for(capsys):

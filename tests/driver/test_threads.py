@@ -141,6 +141,7 @@ def test_memory_of_columns_at_the_same_time(engine, kernel, monkeypatch):
     (same, alone, together), largest = asked, 4 * asked[1]
     assert same == alone < together <= largest
     monkeypatch.undo()
+    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr(memory, "available_bytes", lambda: alone + together)
     with pytest.raises(mdlearn.InsufficientMemory, match=r"4 problems at once.*n_threads=1"):
         mdlearn.fit("ldm", X, y, kernel=kernel, solver=engine, n_threads=4, tol=1e-2)

@@ -83,7 +83,7 @@ def test_a_form_of_several_names_its_engine():
             return NamedForm(plain.features, plain.columns, plain.bias)
 
     X, y = sample(3)
-    assert mdlearn.fit(Root, X, y).solver == "interior"
+    assert mdlearn.fit(Root, X, y).solver == "hybrid"
     model = mdlearn.fit(Task, X, y)
     assert model.solver == "cd" and "names" in model.solver_reason and len(model.certificate.parts) == 3
 

@@ -155,6 +155,7 @@ def test_a_precomputed_kernel_and_a_lack_of_memory_are_refused(monkeypatch):
     X, y, _, _ = problem()
     with pytest.raises(ValueError, match="'l3svm' needs rows"):
         fit(X @ X.T, y, kernel="precomputed")
+    monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 5000.0)
     with pytest.raises(InsufficientMemory):
         fit(X, y)

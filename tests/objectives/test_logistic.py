@@ -179,8 +179,9 @@ def test_weights_are_repetitions(name, lam):
     X, y = overlapping(60)
     weight = np.random.default_rng(1).integers(0, 4, 60)
     rows = np.repeat(np.arange(60), weight)
-    a = mdlearn.fit(name, X, y, sample_weight=weight, lam=lam, tol=1e-12)
-    b = mdlearn.fit(name, X[rows], y[rows], lam=lam, tol=1e-12)
+    settings = {"lam": lam, "tol": 1e-12, "solver": "newton"}
+    a = mdlearn.fit(name, X, y, sample_weight=weight, **settings)
+    b = mdlearn.fit(name, X[rows], y[rows], **settings)
     assert a.certificate.objective == pytest.approx(b.certificate.objective, rel=1e-13)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
 
@@ -192,10 +193,10 @@ def test_csr_and_float32(lam):
     X = X.astype(np.float32).astype(float)
     dense = mdlearn.fit("l2lr", X, y, lam=lam, tol=1e-12)
     sparse = mdlearn.fit("l2lr", sp.csr_matrix(X), y, lam=lam, tol=1e-12)
-    small = mdlearn.fit("l2lr", X.astype(np.float32), y, lam=lam)
+    small = mdlearn.fit("l2lr", X.astype(np.float32), y, lam=lam)  # to a gap of 1e-6: three digits of coefficients
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-10)
     assert small.coef_.dtype == np.float32 and small.certificate.converged
-    np.testing.assert_allclose(small.coef_, dense.coef_, atol=1e-3)
+    np.testing.assert_allclose(small.coef_, dense.coef_, atol=3e-3)
 
 
 def test_several_classes():

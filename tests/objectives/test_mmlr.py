@@ -72,7 +72,7 @@ def test_optimum(k, alpha, lam, bias):
     assert model.certificate.objective == pytest.approx(held, rel=1e-12)
     if lam > 0:
         assert W.sum(axis=1) == pytest.approx(0.0, abs=1e-9)
-    assert model.solver == ("newton" if k == 2 else "apg")
+    assert model.solver == ("apg" if k > 2 else "hybrid" if lam > 0 else "newton")
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])

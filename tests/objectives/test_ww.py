@@ -207,6 +207,7 @@ def test_products_are_those_of_the_rows_written_out(make, constant):
 def test_the_matrix_is_not_written_out_without_need(monkeypatch):
     """Interior steps read blocks and products only; the sweeps ask for the memory first."""
     X, y, _ = sample(5, m=700, d=6)
+    monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 1e6)
     rows = contrasts(check_rows(X), y, 5, True)
     with pytest.raises(InsufficientMemory, match="writing out 2800 rows of a joint problem"):

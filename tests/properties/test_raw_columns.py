@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
+from two_hinges import TwoHinges
 
 import mdlearn
 import mdlearn.objectives
+from mdlearn.forms.losses import LogisticTerm
+from mdlearn.objectives.base import Parameter, Terms
 
 SCALES = np.array([1e5, 2e4, 500.0, 60.0, 8.0, 1.0, 1.0, 1.0])
 
@@ -78,10 +82,12 @@ def test_auto_leaves_sweeps_where_they_crawl(bias):
     rng = np.random.default_rng(0)
     X, y = raw(640)
     wide = sp.csr_matrix(np.hstack([X, (rng.random((640, 520)) < 0.005) * 1.0]))
-    model = mdlearn.fit("svm", wide, y, bias=bias)
+    model = mdlearn.fit(TwoHinges, wide, y, bias=bias)
     assert model.solver == "interior" and model.certificate.converged
-    short = mdlearn.fit("svm", wide.multiply(1e-6).tocsr(), y, bias="none", max_iter=2, tol=1.0)
+    short = mdlearn.fit(TwoHinges, wide.multiply(1e-6).tocsr(), y, bias="none", max_iter=2, tol=1.0)
     assert short.solver == "cd"
+    one = mdlearn.fit("svm", wide, y, bias=bias)
+    assert one.solver == ("interior" if bias == "free" else "hybrid") and one.certificate.converged
 
 
 def lowest(X, y, ridge, mean=Fraction(1, 8)):
@@ -127,13 +133,27 @@ def test_the_estimator_has_the_defaults_of_fit():
     assert MDLMClassifier().get_params()["ridge"] == MDLM().resolve(10.0)["ridge"] == 1e-6
 
 
+class Spread(mdlearn.Objective):
+    name = "spread"
+    summary = "logistic loss with margin variance"
+    formula = "1/2 |w|^2 + v Var(z) + C sum ln(1 + exp(-z))"
+    parameters: ClassVar = {"v": Parameter(1.0, "weight of the variance"), "C": Parameter(1.0, "weight of the loss")}
+
+    def terms(self, params, total):
+        return Terms(params["v"], 0.0, (LogisticTerm(params["C"]),))
+
+
 def test_auto_takes_no_matrices_for_large_logistic_problems():
-    """Steps of Newton's method would factor a matrix of 2600 columns each; the optimum is that of L-BFGS."""
+    """Steps of Newton's method would factor a matrix of 2600 columns each; the optimum is that of L-BFGS.
+
+    One logistic term goes to an engine with conjugate gradients, a variance beside it to one without matrices at all.
+    """
     rng = np.random.default_rng(0)
     X = sp.random(2700, 2600, density=0.004, format="csr", random_state=0)
     y = np.where(X @ rng.normal(size=2600) + 0.3 * rng.normal(size=2700) > 0, 1, -1)
     model = mdlearn.fit("l2lr", X, y, bias="none")
-    assert model.solver == "apg" and model.certificate.converged
+    assert model.solver == "hybrid" and model.certificate.converged
+    assert mdlearn.fit(Spread, X, y, bias="none", max_iter=2, tol=1.0).solver == "apg"
 
     def value(w):
         z = y * (X @ w)

@@ -76,7 +76,7 @@ def test_several_problems(n_threads):
 
 def test_a_callback_can_stop_a_fit():
     seen = Seen(stop_at=2)
-    clf = ms.LDMClassifier().set_callbacks(seen)
+    clf = ms.LDMClassifier(solver="interior").set_callbacks(seen)
     with pytest.warns(ms.EstimatorConvergenceWarning, match="stopped by the callback"):
         clf.fit(X2, y2)
     assert clf.n_iter_ == 2 and seen.events[-1] == ("teardown", "fit")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from two_hinges import TwoHinges
 
 import mdlearn
 from mdlearn.data.rows.csr_rows import CsrRows
@@ -20,15 +21,23 @@ def rows(m, d, entries, seed=0):
 
 
 @pytest.mark.parametrize(
-    "objective, cheap, dear",
-    [("svm", "interior", "cd"), ("ldm", "interior", "cd"), ("lssvm", "direct", "cd"), ("l2lr", "newton", "newton")],
+    "objective, params, cheap, dear",
+    [
+        (TwoHinges, {}, "interior", "cd"),
+        (TwoHinges, {"v": 2.0}, "interior", "cd"),
+        ("lssvm", {}, "direct", "cd"),
+        ("svm", {}, "hybrid", "hybrid"),
+        ("ldm", {}, "hybrid", "hybrid"),
+        ("lsvm", {}, "hybrid", "hybrid"),
+        ("l2lr", {}, "hybrid", "hybrid"),
+    ],
 )
-def test_entries_decide(objective, cheap, dear):
+def test_entries_decide(objective, params, cheap, dear):
     """With 600 columns sweeps over 30 entries a row are not cheap, those over 600 entries in all are."""
     X, y = rows(6000, 600, 30)
-    assert mdlearn.fit(objective, X, y, tol=1e-6).solver == cheap
+    assert mdlearn.fit(objective, X, y, tol=1e-6, **params).solver == cheap
     X, y = rows(600, 600, 1)
-    model = mdlearn.fit(objective, X, y, tol=1e-6)
+    model = mdlearn.fit(objective, X, y, tol=1e-6, **params)
     assert model.certificate.converged and model.solver == dear
 
 
@@ -38,12 +47,14 @@ def test_clusters_of_columns():
     blocks = [rows(1500, 130, 14, seed)[0] for seed in range(6)]
     X = sparse.block_diag(blocks, format="csr")
     y = np.where(X @ rng.standard_normal(780) + rng.standard_normal(9000) > 0, 1, 0)
-    model = mdlearn.fit("svm", X, y, C=1e3, tol=1e-6)
+    model = mdlearn.fit(TwoHinges, X, y, C=1e3, tol=1e-6)
     assert model.certificate.converged and model.solver == "interior"
     with pytest.warns(mdlearn.ConvergenceWarning):
-        sweeps = mdlearn.fit("svm", X, y, C=1e3, tol=1e-6, solver="cd", max_iter=model.n_iter * 5)
+        sweeps = mdlearn.fit(TwoHinges, X, y, C=1e3, tol=1e-6, solver="cd", max_iter=model.n_iter * 5)
     assert sweeps.certificate.objective >= model.certificate.lower_bound
     assert not sweeps.certificate.converged
+    plain = mdlearn.fit("svm", X, y, C=1e3, tol=1e-6)
+    assert plain.certificate.converged and plain.solver == "hybrid"
 
 
 @pytest.mark.parametrize("density", [0.05, 0.5])

@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import mdlearn._solvers.csr as kernels
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, RowsInMemory, Selection, largest_size, steps
+from mdlearn.data.rows.rows import (
+    BLOCK_ENTRIES,
+    COPY_BYTES,
+    DenseRows,
+    Rows,
+    RowsInMemory,
+    Selection,
+    largest_size,
+    steps,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+INT32 = np.iinfo(np.int32).max
+ZEROS_COLUMNS, ZEROS_ROWS, STORED_SHARE = 40, 256, 0.3
+"""Columns of dense rows from which zeros are looked for, rows that are looked at, and the share of other entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +187,33 @@ class WithoutColumn(CsrRows):
         out = super().column_squares(weights)
         out[self.place] = 0.0
         return out
+
+
+def mostly_zeros(rows: DenseRows) -> bool:
+    """Whether dense rows are worth their copy as a CSR matrix, as some of them tell."""
+    m, d = rows.shape
+    if d < ZEROS_COLUMNS or rows.X.nbytes > COPY_BYTES:
+        return False
+    some = rows.X[:: max(1, m // ZEROS_ROWS)]
+    return bool(np.count_nonzero(some) < STORED_SHARE * some.size)
+
+
+def stored_entries(rows: DenseRows) -> CsrRows:
+    """The entries of dense rows that are not 0, copied; the numbers keep their type."""
+    from scipy.sparse import csr_matrix
+
+    X, (m, d) = rows.X, rows.shape
+    ends = np.zeros(m + 1, dtype=np.int64)
+    kernels.count(X, ends[1:])
+    np.cumsum(ends, out=ends)
+    data, indices = np.empty(int(ends[-1]), X.dtype), np.empty(int(ends[-1]), np.int32)
+    kernels.gather(X, ends, data, indices)
+    out = csr_matrix((m, d), dtype=X.dtype)
+    out.data, out.indices, out.indptr = data, indices, ends.astype(np.int32) if ends[-1] < INT32 else ends
+    if out.indptr.dtype == np.int64:
+        out.indices = indices.astype(np.int64)
+    out.has_canonical_format = True
+    return CsrRows(out)
 
 
 def like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:

@@ -191,7 +191,7 @@ class RowsInMemory(Rows):
     X: Any
     model_dtype: np.dtype[Any] | None = field(default=None, kw_only=True)
 
-    @property
+    @kept
     def shape(self) -> tuple[int, int]:
         """(m, d)."""
         return int(self.X.shape[0]), int(self.X.shape[1])

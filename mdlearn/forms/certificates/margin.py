@@ -151,9 +151,14 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     return beta, sigma
 
 
-def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+Proven = tuple[Dual, Solution]
+"""What multipliers say, and the certificate of their representer."""
+
+
+def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
-    return _certified(form, column, point, dual(form, column, point.beta, point.sigma), tol)
+    proof = dual(form, column, point.beta, point.sigma)
+    return proof, _certified(form, column, point, proof, tol)
 
 
 def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
@@ -213,17 +218,23 @@ def _own_alpha(
     return representer(form, alpha, coef, intercept, expanded)
 
 
-def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
+def certify_best(form: MarginForm, column: Column, point: Point, tol: float, known: Proven | None) -> Solution:
     """Certify the better of the representer and the engine's own primal point, for a fit that ends early.
 
     Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
-    the dual coefficients are then the ones nearest to the multipliers' that give the same function.
+    the dual coefficients are then the ones nearest to the multipliers' that give the same function. `known` is what
+    `certify` made of the point.
     """
     nothing = _nothing(form, column, point, tol)
     if nothing is not None:
         return nothing
-    proof = dual(form, column, point.beta, point.sigma)
-    solution = _certified(form, column, point, proof, tol)
+    if known is None and tells_duals(form, point) and point.alpha is not None:
+        proof = dual(form, column, point.beta, point.sigma)
+        own = _improved(form, column, point, proof, point.alpha, tol)
+        if own.certificate.converged:
+            return _with_duals(form, own, point.alpha, far=False)
+        known = proof, _certified(form, column, point, proof, tol)
+    proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
         return solution
     own = _improved(form, column, point, proof, solution.alpha, tol)
@@ -231,8 +242,20 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float) -> 
     if not own.certificate.objective < (least - ROUNDING_OF_VALUES * abs(least) if math.isfinite(least) else least):
         return solution
     assert solution.alpha is not None
+    near = solution.alpha if point.alpha is None else point.alpha
+    return _with_duals(form, own, near, far=point.alpha is None)
+
+
+def tells_duals(form: MarginForm, point: Point) -> bool:
+    """Whether a point over explicit rows has coefficients of its own, and the numbers that these are made of."""
+    own = point.coef is not None and point.alpha is not None
+    return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
+
+
+def _with_duals(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
+    """A solution with dual coefficients that its coefficients are made of, near to given ones."""
     coef = form.features.recalled(own.coef, own.alpha)
-    alpha = representer(form, solution.alpha, coef, float(own.intercept), far=True)
+    alpha = representer(form, near, coef, float(own.intercept), far=far)
     return replace(own, alpha=form.features.held(coef, alpha)[1])
 
 
@@ -252,7 +275,7 @@ def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solu
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
     if point.coef is None:
-        return certify(form, column, point, tol)
+        return certify(form, column, point, tol)[1]
     proof = dual(form, column, point.beta, point.sigma)
     # Copies: the engine may go on writing into its arrays, for the next column.
     coef, intercept = point.coef.copy(), point.intercept
@@ -279,7 +302,7 @@ def held_objective(form: MarginForm, column: Column, point: Point, objective: fl
         if not doubtful(form, column, objective, near, point.intercept):
             return objective
     if coef is None:
-        return certify(form, column, point, 1.0).certificate.objective / (form.unit * column.unit)
+        return certify(form, column, point, 1.0)[1].certificate.objective / (form.unit * column.unit)
     value, _, factor = primal(form, column, coef, point.intercept)
     if math.isinf(factor):
         return math.inf
@@ -329,11 +352,13 @@ def _held(
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)
     certificate = judge(unit * objective, unit * (proof.lower - doubt), at_zero, column.hard, tol)
-    # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it
-    # costs says nothing of later points.
-    exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
-    rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
-    at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
+    at_limit = False
+    if not certificate.converged:
+        # Without rounding the point would do, and rounding alone costs more than is left; far from the optimum, what it
+        # costs says nothing of later points.
+        exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
+        rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
+        at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
     w, alpha = form.features.held(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())

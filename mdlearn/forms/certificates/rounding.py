@@ -20,6 +20,8 @@ from mdlearn.forms.margin import Column, MarginForm, best_shift
 
 DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
+NO_GROWTH = 1e-14
+"""Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
 TRIED_LENGTHS = 5
@@ -128,7 +130,7 @@ def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray
     if not off.any():
         return Certain(objective, coef, intercept, 1.0)
     z, objective = _seen(form, column, coef, intercept)
-    most = objective + _moved(column, z, _pulls(form, column, coef), off)
+    most = objective + _moved(column, z, _pulls(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth(column, z, off) if dear else 1.0
     here = Certain(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
@@ -144,7 +146,7 @@ def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray
         z, value = _seen(form, column, own, b)
         growth = _growth(column, z, off) if column.hard else 1.0
         if growth == 1.0:
-            there = Certain(value + _moved(column, z, _pulls(form, column, own), off), own, b, total)
+            there = Certain(value + _moved(column, z, _pulls(form, column, own), off, value), own, b, total)
             return there if there.objective < here.objective else here
     return here
 
@@ -200,18 +202,27 @@ def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
     return growth
 
 
-def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray) -> float:
+def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray, objective: float) -> float:
     """What everything but constraints grows by where scores are off by `off`: row by row, the worse of both directions.
 
-    `pulls` are slopes of what else depends on scores.
+    `pulls` are slopes of what else depends on scores, `objective` is its value there.
     """
-    z = column.margins(scores)
+    z, off_squared = column.margins(scores), 0.5 * column.kappa * float(column.counts @ (off * off))
     slopes = pulls - column.mean / column.total * column.counts - column.spread(z)
-    growths = []
-    for move in (off, -off):
-        growth = slopes * move
-        for t in column.terms:
-            if not t.hard and t.weight > 0:
-                growth += t.weight * column.counts * (t.each(z + move) - t.each(z))
-        growths.append(growth)
-    return float(np.maximum(*growths).sum()) + 0.5 * column.kappa * float(column.counts @ (off * off))
+    # What slopes and second derivatives say at most: where that is enough, no loss is evaluated at other scores.
+    curved = [t for t in column.terms if t.kind == "squared"]
+    flat = all(t in curved or not (t.hard or np.isinf(cap).any()) for t, cap in zip(column.terms, column.caps))
+    if flat:
+        steep = np.abs(slopes)
+        for t, cap in zip(column.terms, column.caps):
+            steep += t.slopes(z, column.counts) + t.weight * column.counts * off if t in curved else cap
+        most = float(steep @ off) + off_squared
+        if most <= NO_GROWTH * abs(objective):
+            return most
+    growths = [slopes * off, -slopes * off]
+    for t in column.terms:
+        if not t.hard and t.weight > 0:
+            here = t.each(z)
+            for growth, move in zip(growths, (off, -off)):
+                growth += t.weight * column.counts * (t.each(z + move) - here)
+    return float(np.maximum(*growths).sum()) + off_squared

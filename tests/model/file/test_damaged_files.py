@@ -156,7 +156,7 @@ def changes():
     yield "gap", "linear", header("certificate", "gap", to="small")
     yield "converged", "linear", header("certificate", "converged", to=1)
     yield "parts", "linear", header("certificate", "parts", to=[{}])
-    yield "history", "linear", header("history", "gap", to=[1.0])
+    yield "history", "linear", header("history", "gap", to=[1.0] * 99)
     yield "history types", "linear", header("history", "iteration", to=["1"])
     for name in ("classes", "coef", "dual_coef", "duals", "intercept", "norms", "support", "n_support"):
         yield f"no {name}", "linear", remove(name)

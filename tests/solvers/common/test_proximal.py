@@ -111,7 +111,7 @@ def test_the_end_of_a_step_has_multipliers_whose_coefficients_are_as_good(bias, 
     solver, ends, last, width = start(form, column), [], None, math.inf
     for report in solver.run():
         if last is not None and solver.width < width:
-            own = certify(form, column, last.point, 1e-6).certificate
+            own = certify(form, column, last.point, 1e-6)[1].certificate
             ends.append((last.objective - last.lower_bound, own.objective - own.lower_bound))
         last, width = (last if report is None else report), solver.width
     told = [(gap, own) for gap, own in ends if 1e-9 < gap / last.objective < 1e-4]  # rounding shows in smaller ones

@@ -130,7 +130,7 @@ def proven(form, column):
     """The first certificate with a gap of 1e-9, and the number of reports before."""
     for i, (report, gap) in enumerate(reports(form, column)):
         if gap <= 1e-9:
-            certificate = certify(form, column, report.point, 1e-9).certificate
+            certificate = certify(form, column, report.point, 1e-9)[1].certificate
             if certificate.converged:
                 return certificate, i
     raise AssertionError("no such gap")

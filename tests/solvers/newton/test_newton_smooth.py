@@ -109,7 +109,8 @@ def test_sharp_losses_and_steep_ones(scale, alpha, w):
 def test_the_end_is_quadratic():
     X, y = overlapping()
     gaps = []
-    model = mdlearn.fit("l2lr", X, y, lam=1e-3, tol=1e-13, callback=lambda state: gaps.append(state.gap))
+    settings = {"lam": 1e-3, "tol": 1e-13, "solver": "newton"}
+    model = mdlearn.fit("l2lr", X, y, callback=lambda state: gaps.append(state.gap), **settings)
     assert model.n_iter <= 6 and gaps[-1] <= 1e-13
     assert gaps[-1] <= 10 * gaps[-2] ** 1.5
 

@@ -74,7 +74,7 @@ def test_the_optimum_over_a_gram_matrix(bias, loss, variance):
     form = MarginForm(features, (column,), bias)
     known = KernelSpectrum(done(decompose(G, float(bias == "regularized"), c)))
     assert known.serves(form, column)
-    solution = certify(form, column, known.point(form, column), 1e-10)
+    _, solution = certify(form, column, known.point(form, column), 1e-10)
     # Margins z = S (u, b); derivative of everything but the norm is A z - r.
     Z = y[:, None] * np.column_stack([G, np.ones(40)])
     A = 2 * variance / m * (np.diag(c) - np.outer(c, c) / m) + 2 * loss * np.diag(c)

@@ -54,7 +54,7 @@ def test_every_point_of_a_grid_is_that_of_a_single_fit(name, bias):
         forms.append(MarginForm(features, (column,), bias, terms.ridge, terms.unit))
     spectrum = decomposed(forms[0], [form.columns[0] for form in forms])
     for form, given in zip(forms, grid):
-        solution = certify(form, form.columns[0], spectrum.point(form, form.columns[0]), 1e-10)
+        _, solution = certify(form, form.columns[0], spectrum.point(form, form.columns[0]), 1e-10)
         model = mdlearn.fit(name, X, y, sample_weight=counts, solver="direct", bias=bias, tol=1e-10, **given)
         assert solution.certificate.converged, given
         assert solution.certificate.objective == pytest.approx(model.certificate.objective, rel=1e-9, abs=1e-12)
@@ -74,7 +74,7 @@ def test_a_tiny_ridge_and_unequal_ones(bias):
     form = MarginForm(features, tuple(columns), bias)
     spectrum = decomposed(form, columns)
     for column in columns:
-        assert certify(form, column, spectrum.point(form, column), 1e-10).certificate.gap <= 1e-10
+        assert certify(form, column, spectrum.point(form, column), 1e-10)[1].certificate.gap <= 1e-10
 
 
 def test_what_one_decomposition_cannot_serve():

@@ -1,0 +1,41 @@
+import numpy as np
+
+class Ascent:
+    loss: float
+    gain: float
+    n_free: int
+    n_between: int
+    n_capped: int
+    visits: int
+
+    def __init__(
+        self,
+        records: np.ndarray,
+        w: np.ndarray,
+        order: np.ndarray,
+        free: np.ndarray,
+        kink: float,
+        border: float,
+        seed: int,
+    ) -> None: ...
+
+def dense(X: np.ndarray, p: Ascent, whole: bool, start: int, stop: int) -> None: ...
+def sparse(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    p: Ascent,
+    whole: bool,
+    start: int,
+    stop: int,
+) -> None: ...
+def dense_passes(X: np.ndarray, p: Ascent, most: int, share: float, visits: int) -> None: ...
+def sparse_passes(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    p: Ascent,
+    most: int,
+    share: float,
+    visits: int,
+) -> None: ...

@@ -1,0 +1,256 @@
+"""The generalised logistic loss of every row, c_i / s log(1 + exp(s (kink - z_i))), in single passes over margins."""
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
+
+from mdlearn._solvers.rows cimport add, inner
+
+ctypedef void (*syrk_t)(
+    char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c, int* ldc,
+) noexcept nogil
+ctypedef void (*posv_t)(
+    char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info,
+) noexcept nogil
+
+cdef enum:
+    TRIALS = 40
+    PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
+
+
+cdef class Total:
+    """A sum of c_i log(1 + e_i): logarithms are taken of products, as long as weights stay the same from row to row."""
+
+    cdef double sum, product, weight
+    cdef Py_ssize_t n
+
+    cdef inline void add(self, double weight, double small) noexcept nogil:
+        if weight != self.weight or self.n == PRODUCT:
+            self.close()
+            self.weight = weight
+        self.product *= 1.0 + small
+        self.n += 1
+
+    cdef inline void close(self) noexcept nogil:
+        if self.n:
+            self.sum += self.weight * log(self.product)
+        self.product, self.n = 1.0, 0
+
+
+cdef inline double share(double t, double* small) noexcept nogil:
+    """1 / (1 + exp(-t)); `small` is exp(-|t|)."""
+    small[0] = exp(-fabs(t))
+    return (1.0 if t >= 0.0 else small[0]) / (1.0 + small[0])
+
+
+cdef double look(
+    const double[::1] z, const double[::1] caps, double sharpness, double kink, double[::1] u, double[::1] bends,
+    Total total,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double t, small, p, linear = 0.0
+    total.sum = 0.0
+    total.n = 0
+    total.close()
+    for i in range(z.shape[0]):
+        t = sharpness * (kink - z[i])
+        p = share(t, &small)
+        u[i] = caps[i] * p
+        bends[i] = sharpness * u[i] / (1.0 + small) * (small if t >= 0.0 else 1.0)
+        if t > 0.0:
+            linear += caps[i] * t
+        total.add(caps[i], small)
+    total.close()
+    return (linear + total.sum) / sharpness
+
+
+def slopes(
+    const double[::1] z, const double[::1] caps, double sharpness, double kink, double[::1] u, double[::1] bends,
+):
+    """Write multipliers c_i p_i and second derivatives s c_i p_i (1 - p_i) at margins z; return the loss."""
+    cdef Py_ssize_t m = z.shape[0]
+    cdef double value
+    cdef Total total = Total()
+    if caps.shape[0] != m or u.shape[0] != m or bends.shape[0] != m:
+        raise ValueError("margins, caps, multipliers and second derivatives differ in length")
+    with nogil:
+        value = look(z, caps, sharpness, kink, u, bends, total)
+    return value
+
+
+def loss(const double[::1] z, const double[::1] counts, double sharpness, double kink):
+    """Return the sum of c_i / s log(1 + exp(s (kink - z_i)))."""
+    cdef Py_ssize_t i, m = z.shape[0]
+    cdef double t, linear = 0.0
+    cdef Total total = Total()
+    if counts.shape[0] != m:
+        raise ValueError("margins and counts differ in length")
+    with nogil:
+        total.close()
+        for i in range(m):
+            t = sharpness * (kink - z[i])
+            if t > 0.0:
+                linear += counts[i] * t
+            total.add(counts[i], exp(-fabs(t)))
+        total.close()
+    return (linear + total.sum) / sharpness
+
+
+def entropy(const double[::1] beta, const double[::1] caps):
+    """Return sum_i c_i (p_i ln p_i + (1 - p_i) ln(1 - p_i)) with p_i = beta_i / c_i, of rows with c_i > 0."""
+    cdef Py_ssize_t i, m = beta.shape[0]
+    cdef double p, total = 0.0
+    if caps.shape[0] != m:
+        raise ValueError("multipliers and caps differ in length")
+    with nogil:
+        for i in range(m):
+            if caps[i] > 0.0:
+                p = beta[i] / caps[i]
+                if p > 0.0:
+                    total += caps[i] * p * log(p)
+                if p < 1.0:
+                    total += caps[i] * (1.0 - p) * log(1.0 - p)
+    return total
+
+
+cdef double length(
+    const double[::1] z, const double[::1] dz, const double[::1] caps, double sharpness, double kink,
+    const double[::1] u, double start, double bend, double close,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int trial
+    cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve, small, p
+    if not start < 0.0:
+        return INFINITY
+    for trial in range(TRIALS):
+        value, curve = start + t * bend, bend
+        for i in range(z.shape[0]):
+            p = share(sharpness * (kink - z[i] - t * dz[i]), &small)
+            value += (u[i] - caps[i] * p) * dz[i]
+            curve += sharpness * caps[i] * p * (1.0 - p) * dz[i] * dz[i]
+        if not fabs(value) > close * fabs(start):
+            break
+        if value < 0.0:
+            low = t
+        else:
+            high = t
+        t = min(t - value / curve, 8.0 * t) if curve > 0.0 else 8.0 * t
+        if not low < t < high:
+            t = 0.5 * (low + high) if high < INFINITY else 8.0 * low
+        if t == low or t == high:
+            break
+    return t if isfinite(t) else INFINITY
+
+
+def minimum(
+    const double[::1] z, const double[::1] dz, const double[::1] caps, double sharpness, double kink,
+    const double[::1] u, double start, double bend, double close,
+):
+    """Length of the step dz from margins z with multipliers u that takes the slope `start` to a share `close` of it.
+
+    `bend` is the second derivative of all but the loss. Infinite where there is no minimum.
+    """
+    cdef Py_ssize_t m = z.shape[0]
+    cdef double t
+    if dz.shape[0] != m or caps.shape[0] != m or u.shape[0] != m:
+        raise ValueError("margins, steps, caps and multipliers differ in length")
+    with nogil:
+        t = length(z, dz, caps, sharpness, kink, u, start, bend, close)
+    return t
+
+
+cdef class Work:
+    """Room for Newton steps on k dense rows of n columns, and BLAS as SciPy publishes it for Cython."""
+
+    cdef double[:, ::1] M, held, rows
+    cdef syrk_t syrk
+    cdef posv_t posv
+
+    def __init__(self, double[:, ::1] M, double[:, ::1] held, double[:, ::1] rows, dsyrk, dposv):
+        cdef Py_ssize_t k = held.shape[0], n = held.shape[1]
+        if M.shape[0] != n or M.shape[1] != n or rows.shape[0] != 4 or rows.shape[1] != max(k, n):
+            raise ValueError("the room does not fit the rows")
+        self.M, self.held, self.rows = M, held, rows
+        self.syrk = <syrk_t> PyCapsule_GetPointer(dsyrk, PyCapsule_GetName(dsyrk))
+        self.posv = <posv_t> PyCapsule_GetPointer(dposv, PyCapsule_GetName(dposv))
+
+
+cdef int direction(
+    const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] w,
+    const double[::1] u, const double[::1] bends, double* slope, double* step, Work r,
+) noexcept nogil:
+    """Write the slope and the Newton step against it, by the matrix of second derivatives."""
+    cdef int n = B.shape[1], k = B.shape[0], one_side = 1, info = 0
+    cdef double one = 1.0, zero = 0.0, root
+    cdef char upper = b"U", by_columns = b"N"
+    cdef Py_ssize_t i, j
+    for j in range(n):
+        slope[j] = ridge[j] * w[j] - fixed[j]
+    for i in range(k):
+        add(&B[i, 0], 1, slope, n, -u[i])
+        root = sqrt(bends[i])
+        for j in range(n):
+            r.held[i, j] = root * B[i, j]
+    r.syrk(&upper, &by_columns, &n, &k, &one, &r.held[0, 0], &n, &zero, &r.M[0, 0], &n)
+    for j in range(n):
+        r.M[j, j] += ridge[j]
+        step[j] = -slope[j]
+    r.posv(&upper, &n, &one_side, &r.M[0, 0], &n, step, &n, &info)
+    return info
+
+
+def newton_step(
+    const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] caps, double sharpness,
+    double kink, double[::1] w, double[::1] z, double[::1] u, double[::1] bends, double[::1] alpha, double[::1] beta,
+    Work room, double full, double close,
+):
+    """Make a Newton step on 1/2 w' diag(ridge) w - fixed'w + the loss of rows B w = z.
+
+    Parameters
+    ----------
+    B : (k, n) signed rows; ridge, fixed, w : (n,); caps, z, u, bends, alpha : (k,); w, z, u, bends and alpha, which w is
+    made of, are changed in place, and u and bends belong to z; beta : (k,) written: multipliers, perhaps beyond their
+    bounds, that stand for where a step of length 1 leads; full : share of its slope that such a step may leave,
+    close : that another length may.
+
+    Returns
+    -------
+    float
+        The loss at its end; infinite, and nothing but beta changed, where there is no step.
+    """
+    cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0]
+    cdef double t = 1.0, start, bend = 0.0, left, value = INFINITY
+    cdef Total total = Total()
+    if ridge.shape[0] != n or fixed.shape[0] != n or w.shape[0] != n or room.M.shape[0] != n or n == 0 or k == 0:
+        raise ValueError("rows and coefficients do not fit each other")
+    if caps.shape[0] != k or z.shape[0] != k or u.shape[0] != k or bends.shape[0] != k or alpha.shape[0] != k:
+        raise ValueError("rows, caps, margins and multipliers differ in length")
+    if beta.shape[0] != k or room.held.shape[0] != k:
+        raise ValueError("rows and room differ in length")
+    cdef double* slope = &room.rows[0, 0]
+    cdef double* step = &room.rows[1, 0]
+    cdef double[::1] dz = room.rows[2, :k], before = room.rows[3, :k]
+    with nogil:
+        if direction(B, ridge, fixed, w, u, bends, slope, step, room) == 0:
+            start = inner(slope, step, n)
+            for j in range(n):
+                bend += ridge[j] * step[j] * step[j]
+            for i in range(k):
+                dz[i] = inner(&B[i, 0], step, n)
+                beta[i], before[i] = u[i] - bends[i] * dz[i], u[i]
+                z[i] += dz[i]
+            value, left = look(z, caps, sharpness, kink, u, bends, total), start + bend
+            for i in range(k):
+                left += (before[i] - u[i]) * dz[i]
+            if not fabs(left) <= full * fabs(start):
+                for i in range(k):
+                    z[i] -= dz[i]
+                t = length(z, dz, caps, sharpness, kink, before, start, bend, close)
+                t = t if t < INFINITY else 0.0
+                for i in range(k):
+                    z[i] += t * dz[i]
+                value = look(z, caps, sharpness, kink, u, bends, total)
+            for j in range(n):
+                w[j] += t * step[j]
+            for i in range(k):
+                alpha[i] += t * (beta[i] - alpha[i])
+    return value if t > 0.0 else INFINITY

@@ -1,0 +1,226 @@
+"""One column as this engine works on it: a loss per row, and a quadratic part with an explicit matrix or none.
+
+In the coefficients w of rows (x, 1), with R the signed rows and e what the mean term pulls with::
+
+    P(w) = 1/2 w'Aw - e'w + sum_i loss_i((R w)_i)        D(u) = sum_i bound_i(u_i) - 1/2 (R'u + e)' A^-1 (R'u + e)
+
+A = I + kappa sum_i c_i (r_i - v)(r_i - v)', v the mean signed row. With g = A w - e - R'u, the slope at multipliers u,
+R'u + e is A w - g: the dual value takes no pass over the rows beyond that of the slope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import mostly_zeros, stored_entries
+from mdlearn.data.rows.rows import DenseRows, Rows, copied
+from mdlearn.forms.margin import Column
+from mdlearn.numerics import cholesky
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.systems.weighted_gram import add_outer, mirror
+
+DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
+WHOLE_BLOCK_ENTRIES = 1 << 16
+"""Entries up to which steps in compiled code go over all rows as one dense block."""
+OPERATION_ON_MATRIX = 0.25
+"""Time of an operation on dense matrices, in that of one on entries of rows."""
+
+
+def beating(work: Generator[None, None, np.ndarray]) -> Generator[bool, None, np.ndarray]:
+    """The same work, False as its heartbeat."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: np.ndarray = done.value
+            return found
+        yield False
+
+
+class QuadraticPart:
+    """A and its Cholesky factor; None and None for the identity, without its last entry where a bias is free.
+
+    Attributes
+    ----------
+    A, L : ndarray of shape (n, n) or None
+    free : bool
+    """
+
+    def __init__(self, A: np.ndarray | None, L: np.ndarray | None, free: bool) -> None:
+        self.A, self.L, self.free = A, L, free
+
+    def times(self, w: np.ndarray) -> np.ndarray:
+        """A w."""
+        if self.free:
+            return np.append(w[:-1], 0.0)
+        return w if self.A is None else self.A @ w
+
+    def squared_length(self, g: np.ndarray) -> float:
+        """g' A^-1 g."""
+        return float(g @ (g if self.L is None else cholesky.solve(self.L, g)))
+
+    def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
+        """M + factor A, written into M."""
+        if self.A is None:
+            M[np.diag_indices_from(M)] += factor
+        else:
+            M += factor * self.A
+        return M
+
+
+class SharedParts:
+    """What columns over the same rows share: squared lengths of rows, and how they vary about their mean.
+
+    With r_i = y_i x_i, x = m + d and v = l m + s, where l is the mean of the signs and s that of y_i d_i::
+
+        sum c_i (r_i - v)(r_i - v)' = sum c_i d_i d_i' - C s s' + C ((1 - l^2) m m' - l (m s' + s m'))
+
+    so that all classes share the first sum, and no digits are lost where m is large beside d.
+    """
+
+    def __init__(self, rows: AffineRows, bias: str) -> None:
+        self.rows, self.bias, self.squares = rows, bias, rows.rows.squares()
+        # Sums over single rows skip the zeros of dense ones, where these are many.
+        self.stored = rows.rows
+        if isinstance(rows.rows, DenseRows):
+            X = rows.rows.X
+            if mostly_zeros(rows.rows):
+                self.stored = stored_entries(rows.rows)
+            elif X.strides[1] != X.itemsize:
+                self.stored = DenseRows(copied(X))
+        self.counts: np.ndarray | None = None
+
+    def vary(self, counts: np.ndarray) -> Generator[None, None, None]:
+        """Sum up the squares about the mean, of rows that weigh `counts`."""
+        self.mean = self.rows.adjoint(counts) / counts.sum()
+        n = self.mean.shape[0]
+        self.about = np.zeros((n, n))
+        shift = np.append(np.ones(counts.shape[0]), self.mean)
+        yield from add_outer(self.rows.rows, self.rows.constant, counts, self.about, shift)
+        mirror(self.about)
+        self.counts = counts
+
+    def quadratic(self, column: Column) -> Generator[None, None, QuadraticPart]:
+        """The quadratic part of a column."""
+        if column.kappa == 0:
+            return QuadraticPart(None, None, self.bias == "free")
+        other = self
+        if self.counts is None or not (column.counts is self.counts or np.array_equal(column.counts, self.counts)):
+            other = SharedParts.__new__(SharedParts)
+            vars(other).update(vars(self))
+            yield from other.vary(column.counts)
+        m, C, weights = other.mean, column.total, column.counts * column.y
+        label = float(weights.sum()) / C
+        s = self.rows.adjoint(weights - label * column.counts) / C
+        s -= (float(weights.sum()) / C - label) * m
+        cross = np.multiply.outer(m, s)
+        A = other.about - C * np.multiply.outer(s, s)
+        A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
+        A *= column.kappa
+        A[np.diag_indices_from(A)] += 1.0
+        return QuadraticPart(A, (yield from cholesky.cholesky(A.copy())), False)
+
+
+class HingeColumn:
+    """A column with one hinge term over explicit rows: all of them, or a sample.
+
+    Attributes
+    ----------
+    column : Column
+    rows : AffineRows
+    quadratic : QuadraticPart
+    caps, softness : ndarray of shape (m,)
+    squares : ndarray of shape (m,)
+        Squared length of every row, without its constant.
+    stored : Rows
+        The rows without the zeros of dense ones, where these are many.
+    kink : float
+    """
+
+    def __init__(
+        self, column: Column, rows: AffineRows, quadratic: QuadraticPart, squares: np.ndarray, stored: Rows
+    ) -> None:
+        self.column, self.rows, self.quadratic, self.squares, self.stored = column, rows, quadratic, squares, stored
+        self.y = column.y
+        self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
+
+    @kept
+    def soft(self) -> bool:
+        """Whether the hinges are squared."""
+        return self.column.terms[0].kind == "squared"
+
+    @kept
+    def pulled(self) -> np.ndarray | None:
+        """e, what the mean term pulls with; None where there is none."""
+        column = self.column
+        return self.rows.adjoint(column.y * column.pull) if column.mean > 0 else None
+
+    @kept
+    def mean_pull(self) -> float:
+        """What the mean term pulls a free bias with."""
+        return float(self.column.y @ self.column.pull) if self.column.mean > 0 else 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.caps.shape[0]
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """R w."""
+        return np.asarray(self.y * self.rows.dot(w)) if w.any() else np.zeros(self.n_rows)
+
+    def adjoint(self, u: np.ndarray) -> np.ndarray:
+        """R'u."""
+        return self.rows.adjoint(self.y * u)
+
+    def block(self) -> np.ndarray:
+        """Signed rows as one dense array."""
+        B, y = self.rows.rows.block(slice(None)), self.y
+        signed = np.empty((B.shape[0], self.rows.width))
+        np.multiply(B, y[:, None], out=signed[:, : B.shape[1]])
+        signed[:, B.shape[1] :] = y[:, None]
+        return signed
+
+    def loss(self, z: np.ndarray) -> float:
+        """Sum of the loss at margins z."""
+        return self.column.terms[0].value(z, self.column.counts)
+
+    def gain(self, u: np.ndarray) -> float:
+        """What multipliers add to the dual value."""
+        return self.column.terms[0].bound(u, self.column.counts)
+
+    @kept
+    def nothing(self) -> np.ndarray:
+        """Numbers that w = 0 is made of."""
+        return -self.column.pull
+
+    def from_sample(
+        self, before: np.ndarray, some: HingeColumn, alpha: np.ndarray, kept: float, step: int
+    ) -> np.ndarray:
+        """Numbers over all rows that coefficients are made of after steps over every so many-th row.
+
+        They were made of `before`, of which a share is kept; the steps added alpha on the rows of the sample.
+        """
+        whole = kept * (before + self.column.pull)
+        whole[::step] += alpha + (1.0 - kept) * some.column.pull
+        return whole - self.column.pull
+
+    @property
+    def small(self) -> bool:
+        """Whether all rows are one dense block for steps in compiled code."""
+        return self.n_rows * self.rows.width <= WHOLE_BLOCK_ENTRIES
+
+    def sample(self, step: int) -> HingeColumn:
+        """Every so many rows, that many times as heavy."""
+        column, chosen = self.column, np.arange(0, self.n_rows, step)
+        weight = float(column.counts[chosen].sum())
+        share = column.total / weight if weight > 0 else 1.0
+        some = replace(column, y=column.y[chosen], counts=share * column.counts[chosen], start=None)
+        rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
+        stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
+        return HingeColumn(some, rows, self.quadratic, self.squares[chosen], stored)

@@ -1,0 +1,103 @@
+"""Dual coordinate ascent: sweeps in compiled code, and what tells that Newton steps would be cheaper from here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from functools import partial
+
+import numpy as np
+
+from mdlearn._solvers import dual_descent as kernels
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.solvers.hybrid.column import HingeColumn
+
+MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
+"""Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""
+PASSES = 5
+"""Such passes where one takes so long that it goes by pieces."""
+PASS_PRICE = 1.5
+"""What a visit of a pass counts: it gains less than one of a sweep."""
+FIRST_SWEEPS = 2
+VISIT_OPERATIONS = 24.0
+"""What a visit costs beside its entries, in operations on entries."""
+VISIT_ENTRIES = 1 << 23
+"""Entries, visits included, between two heartbeats."""
+
+
+class DualDescent:
+    """Multipliers of one column and the coefficients that they stand for, without a variance term.
+
+    Attributes
+    ----------
+    objective, lower_bound : float
+        Estimates, from the margins at the visits of the last sweep.
+    operations : float
+        Operations so far.
+    """
+
+    def __init__(self, problem: HingeColumn, rng: np.random.Generator) -> None:
+        self.problem = problem
+        rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
+        border = float(problem.rows.constant)
+        self.records = np.zeros((m, 8))
+        self.records[:, 0] = problem.column.y
+        self.records[:, 1] = problem.squares + border + problem.softness
+        self.records[:, 2], self.records[:, 3] = problem.caps, problem.softness
+        self.w = np.zeros(d + 1)
+        if problem.pulled is not None:
+            self.w[: problem.rows.width] = problem.pulled
+        seed = int(rng.integers(1 << 63))
+        spare = np.empty(m, dtype=np.int64)
+        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, seed)
+        self.entries = (rows.X.nnz if isinstance(rows, CsrRows) else m * d) / m
+        self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
+        self.sweeps, self.operations = 0, 0.0
+        self.objective, self.lower_bound = math.inf, -math.inf
+        self.visit, self.passes = self._kernels(rows)
+
+    def _kernels(self, rows: Rows) -> tuple[Callable[[bool, int, int], None], Callable[[int, float, int], None]]:
+        if isinstance(rows, CsrRows):
+            A = rows.X.data, rows.X.indices, rows.X.indptr, self.ascent
+            return partial(kernels.sparse, *A), partial(kernels.sparse_passes, *A)
+        assert isinstance(rows, DenseRows)
+        return partial(kernels.dense, rows.X, self.ascent), partial(kernels.dense_passes, rows.X, self.ascent)
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Multipliers, copied."""
+        return self.records[:, 4].copy()
+
+    @property
+    def element(self) -> np.ndarray:
+        """Coefficients that the multipliers stand for, the intercept last; copied."""
+        return self.w[: self.problem.rows.width].copy()
+
+    def sweep(self) -> Generator[None, None, None]:
+        """Passes over free rows, then all rows once."""
+        m, ascent = self.problem.n_rows, self.ascent
+        free, before = ascent.n_free, ascent.visits
+        if self.sweeps >= FIRST_SWEEPS and free:
+            if free <= self.piece:
+                self.passes(MOST_PASSES, PASSES_SHARE, min(VISITS_PER_ROW * m, self.piece))
+            else:
+                for _ in range(PASSES):
+                    yield from self._go(False, free)
+        inner = ascent.visits - before
+        if m <= self.piece:
+            self.visit(True, 0, m)
+        else:
+            yield from self._go(True, m)
+        self.operations += (PASS_PRICE * inner + m) * (2.0 * self.entries + VISIT_OPERATIONS)
+        self.sweeps += 1
+        w, e = self.w[: self.problem.rows.width], self.problem.pulled
+        squares = float(w @ w)
+        pull = 0.0 if e is None else float(w @ e)
+        self.objective = 0.5 * squares - pull + self.ascent.loss
+        self.lower_bound = self.ascent.gain - 0.5 * squares
+
+    def _go(self, whole: bool, n: int) -> Generator[None, None, None]:
+        for start in range(0, n, self.piece):
+            self.visit(whole, start, min(start + self.piece, n))
+            yield

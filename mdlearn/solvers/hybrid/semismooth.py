@@ -1,0 +1,340 @@
+"""Semismooth Newton: a method of multipliers on hinges, finite Newton steps on squared ones.
+
+Every hinge is replaced by its envelope around the multipliers so far, quadratic where these are between their bounds.
+Newton's matrix is A + sigma R_F' R_F over the free rows F, or one of the size of F where these are fewer than columns.
+Once the slope is small beside the gap, the multipliers move on, and the envelopes become steeper (Li, Sun and Toh,
+"A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", 2018, on the same idea).
+Far rows keep their multipliers: several steps go over the rows next to a kink, then one line search over all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn._solvers import envelopes
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.numerics import cholesky
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, HingeColumn, beating
+from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower
+
+NO_MATRIX = np.empty((0, 0))
+STEEPNESS_GROWTH = 5.0
+"""Growth of the steepness when multipliers move on."""
+SOLVED = 0.05
+"""Share of the gap that the squared slope may have by then."""
+MOST_MOVES = 8
+FREE_ROWS_PER_COLUMN = 0.5
+"""Free rows per column below which the matrix is one of their size."""
+LARGEST_MATRIX = 2001
+"""Rows of the largest matrix that is factored: beyond, another engine is the better one."""
+NEAR_ROWS, NEAR_ROWS_LEAST, NEAR_SHARE = 4, 64, 0.05
+"""Rows next to a kink: so many times the free ones, and some more, or a share of all."""
+WORTHWHILE_SHARE = 1 / 3
+"""Share of all rows up to which steps over those next to a kink are worth their choice."""
+NEAR_STEPS = 20
+"""Most Newton steps over such rows."""
+SOLVED_NEAR, SOLVED_SOFT = 0.01, 1e-4
+"""Squared slope at their end: as a share of the gap; of squared hinges, of what it was at their beginning."""
+NEAR_BLOCK_ENTRIES = 1 << 20
+"""Entries of rows that are copied to one dense block, for steps in compiled code."""
+CALL_OPERATIONS = 3e7
+"""Operations of such steps between two heartbeats."""
+HINGE_LINE, SQUARED_LINE = 1e-3, 1e-12
+"""Share of a slope along a line that may be left: hinges, whose envelopes will change; squared ones."""
+
+
+class RowEnvelopes:
+    """Hinges of some rows around their centres, and a Newton method on them with the rest of the objective linear.
+
+    Attributes
+    ----------
+    z, u : ndarray of shape (m,)
+        Margins and multipliers; `u` belongs to `z` after `look`.
+    alpha : ndarray of shape (m,)
+        Numbers that w is made of: A w = R'alpha + e. They need not be within the bounds.
+    kept : float
+        Share of the first ones, or of what other rows pushed with, that is still in it.
+    free : ndarray of int64
+        Rows between their bounds.
+    """
+
+    def __init__(
+        self, problem: HingeColumn, centre: np.ndarray, steepness: np.ndarray, z: np.ndarray, alpha: np.ndarray
+    ) -> None:
+        self.problem, self.centre, self.steepness, self.z, self.alpha = problem, centre, steepness, z, alpha
+        self.kept = 1.0
+        self.u, self.room = np.empty_like(z), np.empty(z.shape[0], dtype=np.int64)
+        self.free = self.room[:0]
+        self.close = SQUARED_LINE if problem.soft else HINGE_LINE
+
+    @kept
+    def sum(self) -> RunningSum:
+        """The matrix of the free rows, kept from step to step."""
+        p = self.problem
+        return RunningSum(p.stored, p.rows.constant, np.zeros(p.rows.width), None)
+
+    def look(self) -> None:
+        """Multipliers at the present margins."""
+        p = self.problem
+        n = envelopes.slopes(self.z, self.centre, self.steepness, p.caps, p.kink, self.u, self.room)
+        self.free = self.room[:n]
+
+    def direction(self, g: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Newton step against the slope g."""
+        p, free = self.problem, self.free
+        s = self.steepness[free]
+        if not free.shape[0] and p.quadratic.A is None:
+            return -g
+        if min(free.shape[0], p.rows.width) > LARGEST_MATRIX:
+            raise NotPositiveDefinite(f"a matrix of {LARGEST_MATRIX} rows is the largest one")
+        if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.rows.width:
+            some = AffineRows(p.rows.rows.take(free), p.rows.constant)
+            M = some.rows.inner(some.rows) + float(p.rows.constant)
+            M[np.diag_indices_from(M)] += 1.0 / s
+            x = yield from cholesky.solution(M, some.dot(g))
+            return some.adjoint(x) - g
+        # In units of the steepest: the sum over free rows stays when all become steeper.
+        unit = float(s.max(initial=0.0)) or 1.0
+        weights = np.zeros(p.n_rows)
+        weights[free] = s / unit
+        yield from self.sum.to(weights)
+        M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
+        return (yield from cholesky.solution(M, g / -unit))
+
+    def follow(self, dz: np.ndarray, t: float) -> None:
+        """Go along a Newton step with the change dz of the margins, for a length t."""
+        towards = self.u.copy()
+        towards[self.free] -= self.steepness[self.free] * dz[self.free]
+        self.alpha = self.alpha + t * (towards - self.alpha)
+        self.z, self.kept = self.z + t * dz, (1.0 - t) * self.kept
+
+    def length(self, dz: np.ndarray, start: float, bend: float) -> float:
+        """Minimiser along a step; `start` is the slope there, `bend` the second derivative of all but the loss."""
+        p = self.problem
+        return envelopes.minimum(
+            self.z, dz, self.centre, self.steepness, p.caps, p.kink, self.u, start, bend, self.close
+        )
+
+
+class SemismoothNewton(RowEnvelopes):
+    """One column at a place: coefficients w, margins, multipliers, objective and bound.
+
+    Parameters
+    ----------
+    problem : HingeColumn
+    w : ndarray
+        Where to begin.
+    centre : ndarray of shape (m,)
+        Multipliers that the envelopes are around; of squared hinges nothing.
+    steepness : float
+        Of rows of weight 1; of squared hinges nothing.
+    alpha : ndarray of shape (m,)
+        Numbers that w is made of.
+    """
+
+    def __init__(
+        self, problem: HingeColumn, w: np.ndarray, centre: np.ndarray, steepness: float, alpha: np.ndarray
+    ) -> None:
+        counts = problem.column.counts
+        if problem.soft:
+            centre = np.zeros(problem.n_rows)
+            s = np.divide(1.0, problem.softness, out=np.zeros_like(counts), where=problem.softness > 0)
+        else:
+            s = steepness * counts
+        super().__init__(problem, centre, s, problem.margins(w), alpha)
+        self.w, self.block = w, None
+        if problem.small:
+            self.block = DenseBlock(problem.block())
+        self.look()
+
+    def look(self) -> None:
+        """Multipliers, slope, objective and bound at the present place: one pass over the rows."""
+        super().look()
+        p, w = self.problem, self.w
+        self.Aw = p.quadratic.times(w)
+        self.pushed = p.adjoint(self.u)
+        if p.pulled is not None:
+            self.pushed += p.pulled
+        self.slope = self.Aw - self.pushed
+        self.objective = 0.5 * float(w @ self.Aw) + p.loss(self.z)
+        if p.pulled is not None:
+            self.objective -= float(p.pulled @ w)
+        self.lower_bound = p.gain(self.u) - 0.5 * p.quadratic.squared_length(self.pushed)
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound."""
+        return self.objective - self.lower_bound
+
+    def steps(self) -> Generator[bool, None, None]:
+        """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on."""
+        while True:
+            if not self.problem.soft:
+                self._move_on()
+            if self.block is not None:
+                w, inner = yield from self._block_steps(self.block)
+                if np.array_equal(w, self.w):
+                    return
+                self.w, self.z, self.alpha, self.kept = w, inner.z, inner.alpha, inner.kept * self.kept
+            else:
+                near = self._near()
+                if near is None:
+                    step = yield from beating(self.direction(self.slope))
+                    dz = self.problem.margins(step)
+                else:
+                    w, made_of, kept = yield from self._near_steps(near)
+                    yield False
+                    step, dz = w - self.w, self.problem.margins(w) - self.z
+                bend = float(step @ self.problem.quadratic.times(step))
+                t = self.length(dz, float(self.slope @ step), bend)
+                if not math.isfinite(t):
+                    return
+                self.w = self.w + t * step
+                if near is None:
+                    self.follow(dz, t)
+                else:
+                    self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
+                    self.kept *= 1.0 - t + t * kept
+                yield False
+            self.look()
+            yield True
+
+    @property
+    def made_of(self) -> np.ndarray:
+        """Numbers that w is made of."""
+        return self.alpha
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Multipliers of the bound."""
+        return self.u
+
+    def _move_on(self) -> None:
+        """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""
+        for _ in range(MOST_MOVES):
+            if not self.quadratic_slope() <= SOLVED * self.gap:
+                return
+            self.centre, self.u = self.u, np.empty_like(self.u)
+            self.steepness = STEEPNESS_GROWTH * self.steepness
+            self.look()
+
+    def quadratic_slope(self) -> float:
+        """1/2 g'A^-1 g: what the smooth problem could still fall by, at most."""
+        return 0.5 * self.problem.quadratic.squared_length(self.slope)
+
+    def _near(self) -> np.ndarray | None:
+        """Rows next to a kink; None where they are too many for their choice to be worth it."""
+        p, m = self.problem, self.problem.n_rows
+        n = max(NEAR_ROWS * self.free.shape[0] + NEAR_ROWS_LEAST, int(NEAR_SHARE * m))
+        if p.soft or n > WORTHWHILE_SHARE * m:
+            return None
+        x = self.centre + self.steepness * (p.kink - self.z)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distance = np.minimum(np.abs(x), np.abs(x - p.caps)) / self.steepness
+        return np.sort(np.argpartition(distance, n)[:n])
+
+    def _near_steps(self, near: np.ndarray) -> Generator[bool, None, tuple[np.ndarray, np.ndarray, float]]:
+        """Newton steps with the other rows' multipliers as they are.
+
+        Return coefficients, what these are made of, and the share of what they were made of before.
+        """
+        p, target = self.problem, SOLVED_NEAR * self.gap
+        some = _Part(p, near)
+        inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
+        if near.shape[0] * p.rows.width <= NEAR_BLOCK_ENTRIES:
+            block = DenseBlock(some.block())
+            w = yield from block.steps(inner, self.w.copy(), self.pushed - self.u[near] @ block.B, target)
+        else:
+            w = yield from _dear_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
+        alpha = self.u + inner.kept * (self.alpha - self.u)
+        alpha[near] = inner.alpha
+        return w, alpha, inner.kept
+
+    def _block_steps(self, block: DenseBlock) -> Generator[bool, None, tuple[np.ndarray, RowEnvelopes]]:
+        """Newton steps over all rows; return coefficients, with margins and what they are made of."""
+        p = self.problem
+        target = SOLVED_SOFT * float(self.slope @ self.slope) if p.soft else SOLVED_NEAR * self.gap
+        fixed = np.zeros_like(self.w) if p.pulled is None else p.pulled
+        inner = RowEnvelopes(p, self.centre, self.steepness, self.z.copy(), self.alpha.copy())
+        w = yield from block.steps(inner, self.w.copy(), fixed, target)
+        return w, inner
+
+
+def _dear_steps(
+    inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
+) -> Generator[bool, None, np.ndarray]:
+    """`DenseBlock.steps` over rows that are too many, or too long, to be one dense block."""
+    p = inner.problem
+    for _ in range(NEAR_STEPS):
+        inner.look()
+        g = p.quadratic.times(w) - fixed - p.adjoint(inner.u)
+        if float(g @ g) <= target:
+            break
+        step = yield from beating(inner.direction(g))
+        dz = p.margins(step)
+        t = inner.length(dz, float(g @ step), float(step @ p.quadratic.times(step)))
+        if not math.isfinite(t):
+            break
+        w = w + t * step
+        inner.follow(dz, t)
+        yield False
+    return w
+
+
+class DenseBlock:
+    """Signed rows as one dense array, with room for Newton steps over them."""
+
+    def __init__(self, B: np.ndarray) -> None:
+        k, n = B.shape
+        self.B, self.change = B, np.empty(k)
+        M, held, columns = np.empty((n, n)), np.empty((k, n)), np.empty((4, max(n, k)))
+        self.room = envelopes.Work(k, n, M, held, columns, self.change, DSYRK, DPOSV)
+
+    def steps(
+        self, inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
+    ) -> Generator[bool, None, np.ndarray]:
+        """Change w and `inner` by Newton steps to a squared slope of `target`; `fixed` is what other rows push with."""
+        p, (k, n) = inner.problem, self.B.shape
+        A = NO_MATRIX if p.quadratic.A is None else p.quadratic.A
+        most = int(np.clip(CALL_OPERATIONS / (k * n * (4.0 + 0.25 * n) + n**3 / 3.0), 1, NEAR_STEPS))
+        for _ in range(0, NEAR_STEPS, most):
+            ended, share = envelopes.newton_steps(
+                self.B,
+                A,
+                fixed,
+                inner.centre,
+                inner.steepness,
+                p.caps,
+                p.kink,
+                w,
+                inner.z,
+                inner.u,
+                inner.alpha,
+                inner.room,
+                self.room,
+                most,
+                target,
+                inner.close,
+            )
+            inner.kept *= share
+            if ended:
+                break
+            if most < NEAR_STEPS:
+                yield False
+        return w
+
+
+class _Part(HingeColumn):
+    """Some rows of a column, at their weights."""
+
+    def __init__(self, whole: HingeColumn, chosen: np.ndarray) -> None:
+        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
+        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
+        self.stored = self.rows.rows
+        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
+        self.y, self.soft = whole.column.y[chosen], whole.soft

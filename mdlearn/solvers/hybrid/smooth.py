@@ -1,0 +1,262 @@
+"""Newton's method for logistic terms: exact second derivatives while these are cheap, else conjugate gradients.
+
+Slopes moved along the model of a step, u - D dz, are multipliers that stand for the point which the full step leads to,
+so that the bound takes no pass over the rows. Conjugate gradients are preconditioned by the second derivative of a
+sample of the rows; over very many columns by its diagonal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn._solvers import logistic
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.numerics import cholesky
+from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, HingeColumn, beating
+from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower, outer_operations
+
+EXACT_PASSES = 16.0
+"""Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
+PRECONDITIONER_COLUMNS = 1500
+"""Columns up to which the preconditioner is a matrix."""
+PRECONDITIONER_ROWS = 4
+"""Rows per column in the preconditioner's sample."""
+FULL_STEP = 0.3
+"""Share of its first slope that a step of length 1 may leave."""
+OTHER_STEP = 0.1
+"""Share that another length may leave."""
+RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
+"""Residual of conjugate gradients, as a share of the slope: at most, and at least."""
+GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
+"""Most iterations; with a diagonal where a matrix is to be had; those from which a better preconditioner is made."""
+BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
+"""Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
+
+
+class SmoothBlock:
+    """Signed rows as one dense array, with room for a Newton step over them."""
+
+    def __init__(self, B: np.ndarray) -> None:
+        k, n = B.shape
+        self.B = B
+        self.room = logistic.Work(np.empty((n, n)), np.empty((k, n)), np.empty((4, max(n, k))), DSYRK, DPOSV)
+
+
+class SmoothNewton:
+    """One column at a place: coefficients w, margins, objective, and the bound of the last step's multipliers.
+
+    Parameters
+    ----------
+    problem : HingeColumn
+    ridge : ndarray of shape (n,)
+        Weights of the squared norm: 0 for a free bias.
+    w : ndarray of shape (n,)
+    alpha : ndarray of shape (m,)
+        Numbers that w is made of, nearly where conjugate gradients were: w = R'alpha + e.
+    kept : float
+        Share of the first ones that is still in it.
+    """
+
+    def __init__(self, problem: HingeColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
+        self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
+        self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
+        self.z = problem.margins(w)
+        self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
+        self.beta, self.lower_bound = self.u, -math.inf
+        self.first, self.exact = 0.0, self._cheap()
+        self.inverse: Map | None = None
+        self.used, self.factored = 0, False
+        self.block = None
+        if problem.small:
+            self.block = SmoothBlock(problem.block())
+        self.look()
+
+    @kept
+    def sum(self) -> RunningSum:
+        """The matrix of second derivatives."""
+        return RunningSum(self.problem.stored, self.problem.rows.constant, self.ridge, None)
+
+    def _cheap(self) -> bool:
+        """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
+        rows, (m, d) = self.problem.stored, self.problem.stored.shape
+        entries = float(rows.X.nnz) if isinstance(rows, CsrRows) else float(m) * d
+        outer = OPERATION_ON_MATRIX * float(m) * d * d
+        if isinstance(rows, CsrRows):
+            outer = min(outer, outer_operations(rows))
+        if d > PRECONDITIONER_COLUMNS:
+            return outer + OPERATION_ON_MATRIX * d**3 / 3.0 <= EXACT_PASSES * entries
+        # The preconditioner is factored, too, and made of some of the rows.
+        return outer * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= EXACT_PASSES * entries
+
+    def look(self) -> None:
+        """Multipliers, second derivatives and objective at the present margins."""
+        p = self.problem
+        loss = logistic.slopes(self.z, p.caps, self.sharpness, p.kink, self.u, self.bends)
+        self.objective = 0.5 * float((self.ridge * self.w) @ self.w) + loss
+        if p.pulled is not None:
+            self.objective -= float(p.pulled @ self.w)
+
+    @property
+    def made_of(self) -> np.ndarray | None:
+        """Numbers that w is made of; None where conjugate gradients leave that open."""
+        return self.alpha if self.exact else None
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound."""
+        return self.objective - self.lower_bound
+
+    def steps(self) -> Generator[bool, None, None]:
+        """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on."""
+        p = self.problem
+        while True:
+            if self.block is not None:
+                if not self._block_step(self.block):
+                    return
+                yield True
+                continue
+            slope = self.ridge * self.w - p.adjoint(self.u)
+            if p.pulled is not None:
+                slope -= p.pulled
+            yield False
+            step = yield from self._direction(slope)
+            dz = p.margins(step)
+            yield False
+            step, dz = self._bound(step, dz)
+            start, bend = float(slope @ step), float((self.ridge * step) @ step)
+            z, w, before = self.z, self.w, self.u
+            towards = before - self.bends * dz
+            self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
+            self.look()
+            t = 1.0
+            left = start + bend + float((before - self.u) @ dz)
+            if not abs(left) <= FULL_STEP * abs(start):
+                t = logistic.minimum(z, dz, p.caps, self.sharpness, p.kink, before, start, bend, OTHER_STEP)
+                if not math.isfinite(t):
+                    return
+                self.z, self.w = z + t * dz, w + t * step
+                self.look()
+            self.alpha, self.kept = self.alpha + t * (towards - self.alpha), (1.0 - t) * self.kept
+            yield True
+
+    def _block_step(self, block: SmoothBlock) -> bool:
+        """A step over rows in one dense block; say whether there was one."""
+        p = self.problem
+        fixed = np.zeros_like(self.w) if p.pulled is None else p.pulled
+        # Places that were offered keep their arrays.
+        self.w, self.z, self.u, self.bends = self.w.copy(), self.z.copy(), self.u.copy(), self.bends.copy()
+        self.alpha, beta = self.alpha.copy(), np.empty_like(self.u)
+        loss = logistic.newton_step(
+            block.B,
+            self.ridge,
+            fixed,
+            p.caps,
+            self.sharpness,
+            p.kink,
+            self.w,
+            self.z,
+            self.u,
+            self.bends,
+            self.alpha,
+            beta,
+            block.room,
+            FULL_STEP,
+            OTHER_STEP,
+        )
+        if not math.isfinite(loss):
+            return False
+        self.objective = 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
+        self._raise_bound(beta, None)
+        return True
+
+    def _bound(self, step: np.ndarray, dz: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the multipliers of a full step say; return the step and its margins with the best intercept."""
+        p, y = self.problem, self.problem.column.y
+        beta = self.u - self.bends * dz
+        free = p.rows.constant and self.ridge[-1] == 0
+        bend = float(self.bends.sum())
+        if free and bend > 0:
+            miss = (float(y @ beta) + p.mean_pull) / bend
+            step[-1] += miss
+            dz = dz + miss * y
+            beta = self.u - self.bends * dz
+        self._raise_bound(beta, self.w + step if self.exact else None)
+        return step, dz
+
+    def _raise_bound(self, beta: np.ndarray, stand_for: np.ndarray | None) -> None:
+        """Take multipliers, once they are within their bounds, where they say more; `stand_for` is what they make."""
+        p = self.problem
+        free = p.rows.constant and self.ridge[-1] == 0
+        if stand_for is None or (beta < 0).any() or (beta > p.caps).any():
+            beta = np.minimum(np.maximum(beta, 0.0), p.caps)
+            balanced = _balanced(beta, p.caps, p.column.y, -p.mean_pull) if free else beta
+            if balanced is None:
+                return
+            beta, stand_for = balanced, p.adjoint(balanced)
+            stand_for = stand_for if p.pulled is None else stand_for + p.pulled
+        if free:
+            stand_for[-1] = 0.0
+        value = p.gain(beta) - 0.5 * float(stand_for @ stand_for)
+        if value > self.lower_bound:
+            self.lower_bound, self.beta = value, beta
+
+    def _direction(self, slope: np.ndarray) -> Generator[bool, None, np.ndarray]:
+        """Newton step against a slope."""
+        if self.exact:
+            for _ in self.sum.to(self.bends):
+                yield False
+            M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
+            return (yield from beating(cholesky.solution(M, -slope)))
+        p, bends, ridge = self.problem, self.bends, self.ridge
+
+        used = 0
+
+        def times(v: np.ndarray) -> np.ndarray:
+            nonlocal used
+            used += 1
+            return ridge * v + p.rows.adjoint(bends * p.rows.dot(v))
+
+        if self.inverse is None or self.used > DEAR_ITERATIONS:
+            self.inverse = yield from self._preconditioner()
+        size = float(np.linalg.norm(slope))
+        self.first = max(self.first, size)
+        residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
+        most = GRADIENT_ITERATIONS if self.factored or slope.shape[0] > PRECONDITIONER_COLUMNS else FEW_ITERATIONS
+        work = conjugate_gradients(times, self.inverse, -slope, residual, 0.0, most)
+        step = yield from beating(work)
+        self.used = used
+        return step
+
+    def _preconditioner(self) -> Generator[bool, None, Map]:
+        """An approximate inverse of the second derivatives: of those of a sample of the rows, or of the diagonal."""
+        p, n, m = self.problem, self.w.shape[0], self.problem.n_rows
+        if n > PRECONDITIONER_COLUMNS or not self.used > DEAR_ITERATIONS:
+            diagonal = self.ridge + p.rows.column_squares(self.bends)
+            return lambda v: v / diagonal
+        self.factored = True
+        chosen = np.arange(0, m, max(1, m // (PRECONDITIONER_ROWS * n)))
+        weights = np.zeros(m)
+        weights[chosen] = self.bends[chosen] * (float(self.bends.sum()) / float(self.bends[chosen].sum()))
+        for _ in self.sum.to(weights):
+            yield False
+        L = yield from beating(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))))
+        return lambda v: cholesky.solve(L, v)
+
+
+def _balanced(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
+    """Multipliers within their bounds whose signed sum is `total`; None where those near these cannot have it."""
+    for _ in range(BALANCING_TURNS):
+        excess = float(y @ beta) - total
+        if abs(excess) <= BALANCED_SUM * float(beta.sum()):
+            return beta
+        room = np.minimum(beta, caps - beta)
+        share = excess / float(room.sum())
+        if not abs(share) < 1.0:
+            return None
+        beta = beta - share * (y * room)
+    return beta

@@ -1,0 +1,338 @@
+"""Dual coordinate ascent while it is cheapest, then semismooth Newton steps to the end.
+
+Coordinate ascent reaches two or three digits in a few sweeps, and crawls afterwards; Newton steps cost the more the
+farther they begin. Counted operations say when to change, never a clock: the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.proof import SMALLEST_NORMAL
+from mdlearn.numerics import memory
+from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.common.warm_start import guesses
+from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, HingeColumn, SharedParts
+from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
+from mdlearn.solvers.hybrid.smooth import SmoothNewton
+
+VARIANCE_COLUMNS = 2000
+"""Columns up to which a variance term is taken: its matrix is explicit."""
+ROWS_PER_COLUMN, SAMPLE = 40, 8
+"""Rows per column from which every so many-th row tells where to begin."""
+SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP = 12, 1e-2, 1e-3
+"""Most steps on a sample, and the gap at which they end."""
+STEEPNESS, FLAT_STEEPNESS = 2.0, 8.0
+"""Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are small."""
+SAMPLED_ROWS = 4
+"""Rows per column of the smallest sample that Newton steps begin on."""
+DESCENT_STEEPNESS = 2.0
+"""Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample."""
+SMALL_COLUMNS = 40
+"""Columns of small problems up to which steps on squared hinges are cheaper than sweeps."""
+DESCENT_PASSES = 10.0
+"""Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
+AT_CAP = 0.02
+"""Share of the sample's rows at their cap below which classes are nearly separable, and ascent is the better start."""
+SPANNED, MOST_STEEPNESS = 2, 1000.0
+"""Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
+STEPS_AHEAD = 8
+"""Newton steps, and passes over the rows, that the end is taken to cost."""
+SWEEPS_BEFORE, SWEEPS_COMPARED = 4, 4
+OVERHEAD_OPERATIONS = 1e5
+"""What a step costs beside its work on rows and matrices: the interpreter, in operations on entries."""
+HEARTBEAT_OPERATIONS = 1e7
+"""Operations of sweeps between two heartbeats."""
+OFFERS_PER_REPORT = 10
+"""Places from one to the next that are reported whatever their gap."""
+STALLED, PROGRESS = 12, 1e-14
+"""Places without a smaller objective or a larger bound after which rounding is reached, and what counts as such."""
+
+
+class Hybrid(Solver):
+    """Coordinate descent, then semismooth Newton (``solver="hybrid"``)."""
+
+    name: ClassVar[str] = "hybrid"
+    purpose: ClassVar[str] = (
+        "one hinge, squared hinge or logistic loss a row, explicit rows; a free bias with logistic losses alone"
+    )
+    kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
+
+    def refusal(self, form: Any) -> str | None:
+        """What it takes are explicit rows as arrays, and one term that falls with the margin."""
+        general = super().refusal(form)
+        if general is not None:
+            return general
+        features = form.features
+        if not isinstance(features, LinearFeatures) or type(features.rows) not in (DenseRows, CsrRows) or form.scaled:
+            return "it needs the rows themselves, dense or CSR, under a ridge of ones"
+        smooth = "logistic" in form.kinds
+        if form.bias == "free" and not smooth:
+            return "it cannot keep the equality constraint of bias='free'"
+        if any(len(one.terms) != 1 or one.terms[0].side < 0 or one.terms[0].weight == 0 for one in form.columns):
+            return "it needs one loss a row, of margins that are too small"
+        if smooth and any(one.kappa > 0 for one in form.columns):
+            return "it takes no variance term beside a logistic loss"
+        if features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
+            return f"it takes a variance term over at most {VARIANCE_COLUMNS} columns"
+        return None
+
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for the matrices of a variance term, those of Newton steps, and some numbers a row."""
+        m, d = form.features.n_rows, form.features.width
+        order = min(m, d + 1, LARGEST_MATRIX)
+        copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
+        size = copies + at_once * (16.0 * order * order + 200.0 * m)
+        memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the squared lengths of the rows, and where there is a variance term how they vary."""
+        assert isinstance(form.features, LinearFeatures)
+        shared = SharedParts(AffineRows(form.features.rows, form.bias != "none"), form.bias)
+        if form.columns[0].kappa > 0:
+            yield from shared.vary(form.columns[0].counts)
+        return shared
+
+    def prepare_next(
+        self, form: MarginForm, options: dict[str, Any], before: Any, left: int
+    ) -> Generator[None, None, Any]:
+        """Return what the form before had, with how the rows vary where that was not asked for yet."""
+        if not isinstance(before, SharedParts) or before.bias != form.bias:
+            return (yield from self.prepare(form, options))
+        if form.columns[0].kappa > 0 and before.counts is None:
+            yield from before.vary(form.columns[0].counts)
+        return before
+
+    def iterate(
+        self, form: MarginForm, column: Column, shared: SharedParts, options: dict[str, Any], rng: np.random.Generator
+    ) -> Steps:
+        """Offer a place per sweep and Newton step, and report some of them."""
+        try:
+            quadratic = yield from shared.quadratic(column)
+            problem = HingeColumn(column, shared.rows, quadratic, shared.squares, shared.stored)
+            places = OfferedPlaces(problem)
+            if column.terms[0].kind == "logistic":
+                yield from _smooth(problem, places)
+                return
+            begun = yield from self._begin(problem, places, rng)
+            yield from _finish(begun, places)
+        except NotPositiveDefinite:
+            return
+
+    def _begin(
+        self, problem: HingeColumn, places: OfferedPlaces, rng: np.random.Generator
+    ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
+        """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
+        if problem.column.start is not None:
+            return _started(problem)
+        begun = yield from _of_samples(problem) if problem.soft else _of_a_sample(problem)
+        if begun is not None:
+            return begun
+        descent = DualDescent(problem, rng)
+        yield from _descend(descent, places)
+        beta, w = descent.beta, descent.element
+        steepness = 0.0 if problem.soft else _steepness(problem, w, descent.ascent.n_between)
+        return SemismoothNewton(problem, w, beta, steepness, beta)
+
+
+def _of_samples(problem: HingeColumn) -> Generator[None, None, SemismoothNewton | None]:
+    """Newton steps on squared hinges of samples of growing size; None where sweeps are the better beginning."""
+    m, n = problem.n_rows, problem.rows.width
+    dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * _entries(problem)
+    if dear and not (problem.small and n <= SMALL_COLUMNS):
+        return None
+    w, alpha = np.zeros(n), problem.nothing
+    step = 1 if problem.small else m // (SAMPLED_ROWS * n)
+    while step > 2:
+        sample = problem.sample(step)
+        some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
+        yield from _some_steps(some, SAMPLE_GAP)
+        alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
+        w, step = some.w, step // SAMPLE
+    return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
+
+
+def _of_a_sample(problem: HingeColumn) -> Generator[None, None, SemismoothNewton | None]:
+    """Newton steps from a sample's solution, or from 0 with a variance term; None where sweeps are better."""
+    column, n = problem.column, problem.rows.width
+    cap, alpha, varied = float(problem.caps.max()), problem.nothing, column.kappa > 0
+    steep = cap * float(problem.squares @ column.counts) / column.total > DESCENT_STEEPNESS
+    if problem.n_rows >= ROWS_PER_COLUMN * n and (steep or varied):
+        sample = problem.sample(SAMPLE)
+        some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
+        yield from _some_steps(some, HINGE_SAMPLE_GAP)
+        if varied or float(np.mean(some.u >= sample.caps)) > AT_CAP:
+            alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
+            return SemismoothNewton(problem, some.w, 0.5 * problem.caps, STEEPNESS * cap, alpha)
+    if not varied:
+        return None
+    steepness = STEEPNESS if steep else FLAT_STEEPNESS
+    return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
+
+
+def _steepness(problem: HingeColumn, w: np.ndarray, between: int) -> float:
+    """Steepness of envelopes around multipliers that are nearly right: their slopes span the rows next to the kink."""
+    cap = float(problem.caps.max())
+    rows = min(SPANNED * (between + problem.rows.width), problem.n_rows - 1)
+    distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
+    return float(np.clip(0.5 / distance if distance > 0 else np.inf, STEEPNESS, MOST_STEEPNESS)) * cap
+
+
+class OfferedPlaces:
+    """Offers of the places that an engine comes through; every so many-th is a report."""
+
+    def __init__(self, problem: HingeColumn) -> None:
+        self.problem, self.count = problem, 0
+
+    def offered(
+        self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
+    ) -> Report | Offer:
+        """A place with estimates of its objective and bound."""
+        self.count += 1
+        if due or self.count % OFFERS_PER_REPORT == 0:
+            return make()
+        return Offer(make, self.problem.column.relative_gap(objective, lower_bound))
+
+
+def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
+    """Report a place: coefficients with their margins, multipliers, and what the coefficients are made of."""
+    problem, w = newton.problem, newton.w
+    column = problem.column
+    sigma, alpha = column.spread(newton.z), newton.made_of
+    split = (w[:-1], float(w[-1])) if problem.rows.constant else (w, 0.0)
+    duals = None if alpha is None else column.y * (alpha + sigma + column.pull)
+    point = Point(newton.beta.copy()[None], sigma, *split, alpha=duals)
+    return Report.estimated(newton.objective, newton.lower_bound, point)
+
+
+def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
+    """Sweeps, until Newton steps would be cheaper than what is left, or than what there was."""
+    problem, column, gaps, beat = descent.problem, descent.problem.column, [], 0.0
+
+    def make() -> Report:
+        w, beta = descent.element, descent.beta
+        z = problem.margins(w)
+        pull = 0.0 if problem.pulled is None else float(w @ problem.pulled)
+        value = 0.5 * float(w @ w) - pull + problem.loss(z)
+        return Report.estimated(value, descent.lower_bound, Point(beta[None], column.spread(z)))
+
+    while True:
+        yield from descent.sweep()
+        yield places.offered(descent.objective, descent.lower_bound, make)
+        if descent.operations - beat > HEARTBEAT_OPERATIONS:
+            beat = descent.operations
+            yield None
+        gaps.append(max(descent.objective - descent.lower_bound, 0.0) / max(abs(descent.objective), SMALLEST_NORMAL))
+        if len(gaps) < SWEEPS_BEFORE:
+            continue
+        steps = STEPS_AHEAD * _newton_operations(descent.problem, descent.ascent.n_between)
+        if descent.operations > steps or gaps[-1] > gaps[-SWEEPS_COMPARED]:
+            return
+        rate = math.log(gaps[-SWEEPS_COMPARED] / gaps[-1]) / (SWEEPS_COMPARED - 1) if gaps[-1] > 0 else math.inf
+        # One more digit at that rate.
+        if rate * steps < math.log(10.0) * descent.operations / len(gaps):
+            return
+
+
+def _entries(problem: HingeColumn) -> float:
+    """Stored entries of the rows."""
+    rows = problem.stored
+    return float(rows.X.nnz) if isinstance(rows, CsrRows) else float(problem.n_rows) * rows.shape[1]
+
+
+def _newton_operations(problem: HingeColumn, free: int) -> float:
+    """Operations of a Newton step with so many free rows, and of two passes."""
+    rows, n, entries = problem.stored, problem.rows.width, _entries(problem)
+    order = min(free, n)
+    if isinstance(rows, CsrRows):
+        per_row = entries / problem.n_rows
+        outer = 0.5 * free * per_row * min(float(free), per_row)
+    else:
+        outer = OPERATION_ON_MATRIX * float(order) * order * max(free, n)
+    return OVERHEAD_OPERATIONS + 4.0 * entries + outer + OPERATION_ON_MATRIX * order**3 / 3.0
+
+
+def _started(problem: HingeColumn) -> SemismoothNewton:
+    """Newton steps from a start."""
+    column, start = problem.column, problem.column.start
+    assert start is not None
+    w = _element(problem)
+    _, guess = guesses(column, start, problem.margins(w))
+    if problem.soft:
+        return SemismoothNewton(problem, w, guess[0], 0.0, _made_of(problem))
+    between = int(np.count_nonzero((guess[0] > 0) & (guess[0] < problem.caps)))
+    return SemismoothNewton(problem, w, guess[0], _steepness(problem, w, between), _made_of(problem))
+
+
+def _made_of(problem: HingeColumn) -> np.ndarray:
+    """Numbers that the coefficients of a start are made of; those of 0 where nobody knows them."""
+    column, start = problem.column, problem.column.start
+    if start is None or start.alpha is None:
+        return problem.nothing
+    made: np.ndarray = column.y * start.alpha - column.pull
+    return made - column.spread(problem.margins(_element(problem))) if column.kappa > 0 else made
+
+
+def _element(problem: HingeColumn) -> np.ndarray:
+    """Coefficients of a start with its intercept; zeros without one."""
+    start = problem.column.start
+    if start is None:
+        return np.zeros(problem.rows.width)
+    return np.append(start.coef, start.intercept) if problem.rows.constant else start.coef.copy()
+
+
+def _some_steps(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:
+    """At most SAMPLE_STEPS steps, to a relative gap."""
+    taken = 0
+    for new in newton.steps():
+        taken += new
+        if taken >= SAMPLE_STEPS or (new and newton.gap <= gap * abs(newton.objective)):
+            return
+        yield None
+
+
+def _smooth(problem: HingeColumn, places: OfferedPlaces) -> Steps:
+    """Newton steps on samples of growing size, then on all rows."""
+    ridge = problem.quadratic.times(np.ones(problem.rows.width))
+    w, alpha = _element(problem), _made_of(problem)
+    afresh = problem.column.start is None and not problem.small
+    step = problem.n_rows // (SAMPLED_ROWS * w.shape[0]) if afresh else 0
+    while step > 2:
+        sample = problem.sample(step)
+        some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows))
+        yield from _some_steps(some, SAMPLE_GAP)
+        alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
+        w, step = some.w, step // SAMPLE
+    yield from _finish(SmoothNewton(problem, ridge, w, alpha), places)
+
+
+def _finish(newton: SemismoothNewton | SmoothNewton, places: OfferedPlaces) -> Steps:
+    """Offer every place; end where steps lead on no more."""
+    lowest, highest, stalled = math.inf, -math.inf, 0
+    make = partial(_reported, newton)
+    yield places.offered(newton.objective, newton.lower_bound, make)
+    for new in newton.steps():
+        if not new:
+            yield None
+            continue
+        yield places.offered(newton.objective, newton.lower_bound, make)
+        # Bounds fall when multipliers move on, and rise again: the gap alone says nothing.
+        level = PROGRESS * abs(newton.objective)
+        progress = newton.objective < lowest - level or newton.lower_bound > highest + level
+        stalled = 0 if progress else stalled + 1
+        lowest, highest = min(lowest, newton.objective), max(highest, newton.lower_bound)
+        if stalled >= STALLED:
+            break
+    yield places.offered(newton.objective, newton.lower_bound, make, due=True)

@@ -1,0 +1,48 @@
+"""The hybrid engine on problems that are hard for it: rows that are nearly separable, steep losses, strong means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hybrid_cases import OBJECTIVES, Logistic, sample
+
+import mdlearn
+
+
+def noise(m, d, seed=0):
+    """As many columns as tell nearly all rows apart, and labels that are half noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    return X, np.where(X @ rng.standard_normal(d) / np.sqrt(d) + rng.standard_normal(m) > 0, 1, -1)
+
+
+@pytest.mark.parametrize("m, d, C", [(200, 600, 100.0), (600, 300, 1.0), (600, 300, 100.0), (600, 1500, 100.0)])
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_many_steps_before_the_gap_falls(loss, m, d, C):
+    X, y = noise(m, d)
+    model = mdlearn.fit(OBJECTIVES[loss], X, y, C=C, solver="hybrid", tol=1e-8)
+    other = mdlearn.fit(OBJECTIVES[loss], X, y, C=C, solver="interior", tol=1e-9)
+    assert model.certificate.converged
+    top = max(other.certificate.objective, 0.01 * C * m)
+    assert abs(model.certificate.objective - other.certificate.objective) <= 2e-8 * top
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+def test_coefficients_of_steep_losses_are_those_of_their_dual_coefficients(loss, tol):
+    for seed in range(4):
+        X, y = sample(120, 200, seed, 1.0)
+        X = X + 2.0
+        model = mdlearn.fit(OBJECTIVES[loss], X, y, C=1e3, bias="none", solver="hybrid", tol=tol)
+        alpha = model.dual_coef_[0]
+        assert (np.abs(X.T @ alpha - model.coef_[0]) <= 1e-9 * (np.abs(alpha) @ np.abs(X))).all(), seed
+
+
+def test_a_mean_that_pulls_harder_than_the_loss():
+    """Multipliers of the first steps are all at their bounds."""
+    X, y = sample(60, 3, 2, 0.3)
+    given = {"C": 1e-3, "a": 1.0, "bias": "free", "tol": 1e-8}
+    model = mdlearn.fit(Logistic, X + 3.0, y, solver="hybrid", **given)
+    other = mdlearn.fit(Logistic, X + 3.0, y, solver="newton", **given)
+    assert model.certificate.converged and other.certificate.converged
+    assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-7)

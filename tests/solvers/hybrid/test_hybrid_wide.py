@@ -1,0 +1,39 @@
+"""The hybrid engine over far more columns than rows: memory is that of the entries and of the rows, not of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hybrid_cases import LOSSES, OBJECTIVES
+
+import mdlearn
+from mdlearn.numerics import memory
+
+
+def wide(m, d, entries, seed=0):
+    """CSR rows with a few entries each, and labels of a plane with noise."""
+    rng = np.random.default_rng(seed)
+    columns = np.sort((d * rng.random((m, entries)) ** 3).astype(np.int64), axis=1)
+    X = sp.csr_matrix((rng.random(m * entries), (np.repeat(np.arange(m), entries), columns.ravel())), shape=(m, d))
+    f = X @ rng.standard_normal(d)
+    return X, np.where(f / f.std() + 0.5 * rng.standard_normal(m) > 0, 1, -1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_matrix_over_columns(loss):
+    """A matrix of 200,000 columns would take 320 GB."""
+    X, y = wide(300, 200_000, 20)
+    model = mdlearn.fit(OBJECTIVES[loss], X, y, tol=1e-8)
+    assert model.certificate.converged
+    warm = mdlearn.fit(OBJECTIVES[loss], X, y, C=3.0, tol=1e-8, warm_start=model)
+    assert warm.certificate.converged
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_many_sparse_rows_and_columns_need_no_matrix_of_either(loss, monkeypatch):
+    """Sweeps go over entries: a fit that they can make is not refused for matrices that it may not need."""
+    X, y = wide(6000, 8000, 10)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2e8)
+    assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05, solver="cd").certificate.converged
+    assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05).certificate.converged
