@@ -81,7 +81,7 @@ def test_it_reaches_the_optimum_from_nothing(loss, variance, bias):
     form, column = problem(loss, bias, variance)
     reports = [r for r in start(form, column).run() if r is not None]
     best = min(reports, key=lambda r: abs(r.objective - r.lower_bound))
-    certificate = certify_best(form, column, best.point, 1e-10).certificate
+    certificate = certify_best(form, column, best.point, 1e-10, None).certificate
     dense = MarginForm(LinearFeatures(DenseRows(form.features.rows.block(slice(None)))), (column,), bias)
     steps = (r for r in Interior().iterate(dense, column, None, {}, np.random.default_rng(0)) if isinstance(r, Report))
     exact = min(r.objective for r in itertools.islice(steps, 60))
@@ -142,8 +142,8 @@ def nearly_repeated(seed):
 def test_rows_that_nearly_repeat(C, lambda1, bias):
     rows, y = nearly_repeated(0)
     settings = {"C": C, "lambda1": lambda1, "lambda2": 0.0 if lambda1 == 0 else 0.5, "bias": bias}
-    model = mdlearn.fit("ldm", rows, y, tol=1e-7, **settings)
-    assert model.solver == "cd" and model.certificate.converged
+    model = mdlearn.fit("ldm", rows, y, solver="cd", tol=1e-7, **settings)
+    assert model.certificate.converged
     exact = mdlearn.fit("ldm", rows.toarray(), y, solver="interior", tol=1e-7, **settings).certificate
     assert model.certificate.objective <= exact.objective + 2e-7 * abs(exact.objective)
     assert exact.objective <= model.certificate.objective + 2e-7 * abs(exact.objective)
