@@ -52,7 +52,7 @@ class QuadraticGrid:
         columns = [replace(column, variance=0.5 / C, mean=1.0 / C) for C in WEIGHTS]
         decomposed = finish(spectrum.spectrum_of(form, columns))
         if certified:
-            return [certify(form, one, decomposed.point(form, one), 1e-6) for one in columns]
+            return [certify(form, one, decomposed.point(form, one), 1e-6)[1] for one in columns]
         return [decomposed.coefficients(one) for one in columns]
 
     def grid(self):

@@ -37,7 +37,7 @@ axes = gap_history({"interior": models["interior"]}, against="iterations", value
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    early = mdlearn.fit("ldm", X, y, C=1.0, callback=lambda state: state.gap < 1e-2)
+    early = mdlearn.fit("ldm", X, y, solver="interior", C=1.0, callback=lambda state: state.gap < 1e-2)
 print(early.certificate)
 print(caught[0].message)
 

@@ -255,7 +255,8 @@ def _balanced(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -
         if abs(excess) <= BALANCED_SUM * float(beta.sum()):
             return beta
         room = np.minimum(beta, caps - beta)
-        share = excess / float(room.sum())
+        space = float(room.sum())
+        share = excess / space if space > 0 else math.inf
         if not abs(share) < 1.0:
             return None
         beta = beta - share * (y * room)
