@@ -224,6 +224,7 @@ def test_memory_is_asked_for(monkeypatch):
     X, y, _ = sample(1000, 50)
     needed = 8 * 51 * 1000 * 8
     monkeypatch.setattr(memory, "available_bytes", lambda: 2.0 * needed - 1)
+    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0.0)
     for A, told in ((X, "8 x 51 features of 1000 rows needs"), (sp.csr_matrix(X), "1020 features of 1000 rows needs")):
         with pytest.raises(mdlearn.InsufficientMemory, match=told):
             mdlearn.fit(LLSVM, A, y, n_anchors=20)

@@ -248,6 +248,7 @@ def test_arguments():
 
 def test_values_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 10000.0)
+    monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     X, y, _ = sample()
     with pytest.raises(mdlearn.InsufficientMemory, match="values of 15 latent functions of 40 rows"):
         mdlearn.fit("ml3", X, y)

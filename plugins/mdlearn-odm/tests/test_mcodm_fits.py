@@ -162,6 +162,7 @@ def test_from_anywhere_downwards():
 def test_it_asks_for_memory_first(monkeypatch):
     X, y = sample()
     monkeypatch.setattr(memory, "available_bytes", lambda: 2e4)
+    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0.0)
     for kernel in ("linear", "rbf"):
         with pytest.raises(mdlearn.InsufficientMemory, match="solver 'ccp' on 90 rows and 3 classes needs"):
             mdlearn.fit("mcodm", X, y, kernel=kernel)

@@ -173,6 +173,7 @@ def test_sizes_of_clusters():
 
 def test_sizes_without_room_are_noted(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1e6)
+    monkeypatch.setattr(memory, "NEGLIGIBLE_BYTES", 0.0)
     unit, (record,) = _done(("lsvm-ndc", Unit(0, "ndc_0020000", "raw"), None, QUICK))
     assert unit.data == "ndc_0020000" and not record.values and "20000 x 32 needs" in record.note
 
