@@ -88,6 +88,11 @@ class CoordinateDescentDense(_Visits):
     params = [["ldm"], ["dense 2500 x 21"], TYPES]
 
 
+class Hybrid(_Fits):
+    engine = "hybrid"
+    params = [["svm", "ldm", "lsvm", "l2lr"], ["dense 2000 x 51", "dense 50000 x 51"], TYPES]
+
+
 class Newton(_Fits):
     engine = "newton"
     params = [["lsvm", "lssvm", "l2lr"], ["dense 2000 x 51", "dense 50000 x 51", "dense 2000 x 401"], TYPES]

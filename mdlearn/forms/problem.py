@@ -56,9 +56,14 @@ class ColumnProblem(Problem):
         wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > FACTORED_COLUMNS
         return not (wide and self.form.ridge > 0)
 
-    def told_duals(self, point: Any) -> bool:
+    def told_duals(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
-        return tells_duals(self.form, point)
+        return tells_duals(self.form, point, tol)
+
+    @property
+    def sharp(self) -> bool:
+        """Whether that is so: over a Gram matrix rounding can take a promise back."""
+        return isinstance(self.form.features, LinearFeatures)
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""

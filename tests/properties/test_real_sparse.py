@@ -27,7 +27,8 @@ def judge(name, C, lambda1, bias):
     if bound is None or (value - bound) / scale > 1.001e-6:
         # Objective and bound may come from two points; the multipliers are those nearest to what the first one stands
         # for. Another fit's prove the same.
-        tight = mdlearn.fit("ldm", X, labels, C=C, lambda1=lambda1, lambda2=lambda2, bias=bias, tol=1e-10)
+        given = {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": bias}
+        tight = mdlearn.fit("ldm", X, labels, solver="interior" if X.shape[1] < 500 else "cd", tol=1e-10, **given)
         bound = bound_of(tight, X, y, C, lambda1, lambda2, bias)
         assert certificate.lower_bound <= tight.certificate.objective * (1 + 1e-12)
     assert certificate.converged and (value - bound) / scale <= 1.001e-6

@@ -151,6 +151,8 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     return beta, sigma
 
 
+OWN_FIRST = 1e-8
+"""Gap down to which coefficients of an engine's own are certified before those that multipliers stand for."""
 Proven = tuple[Dual, Solution]
 """What multipliers say, and the certificate of their representer."""
 
@@ -228,7 +230,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     nothing = _nothing(form, column, point, tol)
     if nothing is not None:
         return nothing
-    if known is None and tells_duals(form, point) and point.alpha is not None:
+    if known is None and tells_duals(form, point, tol) and point.alpha is not None:
         proof = dual(form, column, point.beta, point.sigma)
         own = _improved(form, column, point, proof, point.alpha, tol)
         if own.certificate.converged:
@@ -246,9 +248,12 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     return _with_duals(form, own, near, far=point.alpha is None)
 
 
-def tells_duals(form: MarginForm, point: Point) -> bool:
-    """Whether a point over explicit rows has coefficients of its own, and the numbers that these are made of."""
-    own = point.coef is not None and point.alpha is not None
+def tells_duals(form: MarginForm, point: Point, tol: float) -> bool:
+    """Whether a point over explicit rows has coefficients of its own, and the numbers that these are made of.
+
+    That is what is certified first. For a small gap it is the representer of the multipliers: it says what they do.
+    """
+    own = point.coef is not None and point.alpha is not None and tol >= OWN_FIRST
     return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
 
 
