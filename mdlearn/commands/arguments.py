@@ -81,6 +81,7 @@ def delimiter(text: str) -> str:
 
 
 def yes_or_no(text: str) -> bool:
+    """An argument that is yes or no, as a boolean."""
     if text not in ("yes", "no"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return text == "yes"

@@ -70,7 +70,7 @@ class Incumbent:
             return
         problem = self.problem
         objective, lower = problem.values(report.objective, report.lower_bound)
-        if self.certifies and problem.sharp and self._is_promise(objective, lower):
+        if self.certifies and problem.estimates_hold and self._is_promise(objective, lower):
             self.promised = self.objective = objective
             self.lower_bound, self.point, self.proof = lower, report.point, report.point
             self.gap = problem.certificate_of(objective, lower, self.tol).gap
@@ -114,7 +114,7 @@ class Incumbent:
         at_limit, proof = False, self.proof
         if proof is None and not self.problem.expandable:
             proof = self.point
-        if proof is not None and not (proof is self.point and self.problem.told_duals(proof, self.tol)):
+        if proof is not None and not (proof is self.point and self.problem.has_dual_coefficients(proof, self.tol)):
             found = self.problem.certify(proof, self.tol)
             told, at_limit = found.certificate, found.at_limit
             most = self.before + LEVEL * abs(self.before)

@@ -32,7 +32,6 @@ class CheckedEngine:
 
     def __init__(self, solver: Solver, origin: str | None) -> None:
         self.solver, self.origin, self.broke, self.tol = solver, origin, "", 0.0
-        self.offer: Offer | None = None  # the last one that waits for a heartbeat
         self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
 
     def refusal(self, form: Form) -> str | None:
@@ -65,8 +64,6 @@ class CheckedEngine:
             try:
                 report = next(work)
             except StopIteration as done:
-                if self.offer is not None:
-                    yield self._offered(self.offer, problem).make()
                 return done.value
             if isinstance(report, Offer):
                 report = self._offered(report, problem)
@@ -95,19 +92,22 @@ class CheckedEngine:
             raise
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
-        self.offer = None
+        waiting: Offer | None = None
         try:
             while True:
                 # Not held across a yield: what runs between steps is not the engine's.
                 with overflowing():
                     step = next(work)
                     while isinstance(step, Offer) and self.tol < step.gap < math.inf:
-                        self.offer, step = step, next(work)
+                        waiting = step  # before the engine goes on: that may be its end
+                        step = next(work)
                 if step is None:
-                    step = self.offer
-                self.offer = None
+                    step = waiting
+                waiting = None
                 yield step
         except StopIteration as done:
+            if waiting is not None:  # the engine's last word
+                yield waiting.make()
             return done.value
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             told = f"ended by {type(error).__name__}: {error}"

@@ -105,12 +105,12 @@ class Problem(ABC):
         """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
         return True
 
-    def told_duals(self, point: Any, tol: float) -> bool:
+    def has_dual_coefficients(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
         return False
 
     @property
-    def sharp(self) -> bool:
+    def estimates_hold(self) -> bool:
         """Whether an engine's estimates that promise a gap need not be looked at before they are certified."""
         return False
 

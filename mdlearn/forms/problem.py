@@ -17,9 +17,9 @@ from mdlearn.forms.certificates.margin import (
     certify_as_is,
     certify_best,
     dual,
+    has_dual_coefficients,
     held_bound,
     held_objective,
-    tells_duals,
 )
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
 from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
@@ -56,12 +56,12 @@ class ColumnProblem(Problem):
         wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > FACTORED_COLUMNS
         return not (wide and self.form.ridge > 0)
 
-    def told_duals(self, point: Any, tol: float) -> bool:
+    def has_dual_coefficients(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
-        return tells_duals(self.form, point, tol)
+        return has_dual_coefficients(self.form, point, tol)
 
     @property
-    def sharp(self) -> bool:
+    def estimates_hold(self) -> bool:
         """Whether that is so: over a Gram matrix rounding can take a promise back."""
         return isinstance(self.form.features, LinearFeatures)
 

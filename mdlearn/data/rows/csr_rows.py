@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-INT32 = np.iinfo(np.int32).max
 ZEROS_COLUMNS, ZEROS_ROWS, STORED_SHARE = 40, 256, 0.3
 """Columns of dense rows from which zeros are looked for, rows that are looked at, and the share of other entries."""
 
@@ -208,12 +207,8 @@ def stored_entries(rows: DenseRows) -> CsrRows:
     np.cumsum(ends, out=ends)
     data, indices = np.empty(int(ends[-1]), X.dtype), np.empty(int(ends[-1]), np.int32)
     kernels.gather(X, ends, data, indices)
-    out = csr_matrix((m, d), dtype=X.dtype)
-    out.data, out.indices, out.indptr = data, indices, ends.astype(np.int32) if ends[-1] < INT32 else ends
-    if out.indptr.dtype == np.int64:
-        out.indices = indices.astype(np.int64)
-    out.has_canonical_format = True
-    return CsrRows(out)
+    # Rows that `mostly_zeros` accepts have fewer entries than int32 counts.
+    return CsrRows(like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
 
 
 def like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:

@@ -230,11 +230,11 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     nothing = _nothing(form, column, point, tol)
     if nothing is not None:
         return nothing
-    if known is None and tells_duals(form, point, tol) and point.alpha is not None:
+    if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
         proof = dual(form, column, point.beta, point.sigma)
         own = _improved(form, column, point, proof, point.alpha, tol)
         if own.certificate.converged:
-            return _with_duals(form, own, point.alpha, far=False)
+            return _with_dual_coefficients(form, own, point.alpha, far=False)
         known = proof, _certified(form, column, point, proof, tol)
     proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
@@ -245,10 +245,10 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
         return solution
     assert solution.alpha is not None
     near = solution.alpha if point.alpha is None else point.alpha
-    return _with_duals(form, own, near, far=point.alpha is None)
+    return _with_dual_coefficients(form, own, near, far=point.alpha is None)
 
 
-def tells_duals(form: MarginForm, point: Point, tol: float) -> bool:
+def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
     """Whether a point over explicit rows has coefficients of its own, and the numbers that these are made of.
 
     That is what is certified first. For a small gap it is the representer of the multipliers: it says what they do.
@@ -257,7 +257,7 @@ def tells_duals(form: MarginForm, point: Point, tol: float) -> bool:
     return own and form.ridge > 0 and isinstance(form.features, LinearFeatures)
 
 
-def _with_duals(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
+def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
     """A solution with dual coefficients that its coefficients are made of, near to given ones."""
     coef = form.features.recalled(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far)

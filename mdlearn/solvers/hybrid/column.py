@@ -11,6 +11,7 @@ R'u + e is A w - g: the dual value takes no pass over the rows beyond that of th
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -83,15 +84,15 @@ class SharedParts:
     so that all classes share the first sum, and no digits are lost where m is large beside d.
     """
 
-    def __init__(self, rows: AffineRows, bias: str) -> None:
-        self.rows, self.bias, self.squares = rows, bias, rows.rows.squares()
+    def __init__(self, rows: AffineRows, bias: str, sweeps: bool) -> None:
+        self.rows, self.bias, self.sweeps, self.squares = rows, bias, sweeps, rows.rows.squares()
         # Sums over single rows skip the zeros of dense ones, where these are many.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
             X = rows.rows.X
             if mostly_zeros(rows.rows):
                 self.stored = stored_entries(rows.rows)
-            elif X.strides[1] != X.itemsize:
+            elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied(X))
         self.counts: np.ndarray | None = None
 
@@ -111,8 +112,7 @@ class SharedParts:
             return QuadraticPart(None, None, self.bias == "free")
         other = self
         if self.counts is None or not (column.counts is self.counts or np.array_equal(column.counts, self.counts)):
-            other = SharedParts.__new__(SharedParts)
-            vars(other).update(vars(self))
+            other = copy(self)
             yield from other.vary(column.counts)
         m, C, weights = other.mean, column.total, column.counts * column.y
         label = float(weights.sum()) / C
@@ -126,8 +126,8 @@ class SharedParts:
         return QuadraticPart(A, (yield from cholesky.cholesky(A.copy())), False)
 
 
-class HingeColumn:
-    """A column with one hinge term over explicit rows: all of them, or a sample.
+class LossColumn:
+    """A column with one hinge or logistic term over explicit rows: all of them, or a sample.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class HingeColumn:
         return -self.column.pull
 
     def from_sample(
-        self, before: np.ndarray, some: HingeColumn, alpha: np.ndarray, kept: float, step: int
+        self, before: np.ndarray, some: LossColumn, alpha: np.ndarray, kept: float, step: int
     ) -> np.ndarray:
         """Numbers over all rows that coefficients are made of after steps over every so many-th row.
 
@@ -215,7 +215,7 @@ class HingeColumn:
         """Whether all rows are one dense block for steps in compiled code."""
         return self.n_rows * self.rows.width <= WHOLE_BLOCK_ENTRIES
 
-    def sample(self, step: int) -> HingeColumn:
+    def sample(self, step: int) -> LossColumn:
         """Every so many rows, that many times as heavy."""
         column, chosen = self.column, np.arange(0, self.n_rows, step)
         weight = float(column.counts[chosen].sum())
@@ -223,4 +223,4 @@ class HingeColumn:
         some = replace(column, y=column.y[chosen], counts=share * column.counts[chosen], start=None)
         rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
         stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
-        return HingeColumn(some, rows, self.quadratic, self.squares[chosen], stored)
+        return LossColumn(some, rows, self.quadratic, self.squares[chosen], stored)

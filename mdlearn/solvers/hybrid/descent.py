@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.solvers.hybrid.column import HingeColumn
+from mdlearn.solvers.hybrid.column import LossColumn
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""
@@ -37,7 +37,7 @@ class DualDescent:
         Operations so far.
     """
 
-    def __init__(self, problem: HingeColumn, rng: np.random.Generator) -> None:
+    def __init__(self, problem: LossColumn, rng: np.random.Generator) -> None:
         self.problem = problem
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
         border = float(problem.rows.constant)

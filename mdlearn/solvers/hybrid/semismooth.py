@@ -19,7 +19,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, HingeColumn, beating
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, LossColumn, beating
 from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower
 
 NO_MATRIX = np.empty((0, 0))
@@ -64,7 +64,7 @@ class RowEnvelopes:
     """
 
     def __init__(
-        self, problem: HingeColumn, centre: np.ndarray, steepness: np.ndarray, z: np.ndarray, alpha: np.ndarray
+        self, problem: LossColumn, centre: np.ndarray, steepness: np.ndarray, z: np.ndarray, alpha: np.ndarray
     ) -> None:
         self.problem, self.centre, self.steepness, self.z, self.alpha = problem, centre, steepness, z, alpha
         self.kept = 1.0
@@ -126,7 +126,7 @@ class SemismoothNewton(RowEnvelopes):
 
     Parameters
     ----------
-    problem : HingeColumn
+    problem : LossColumn
     w : ndarray
         Where to begin.
     centre : ndarray of shape (m,)
@@ -138,7 +138,7 @@ class SemismoothNewton(RowEnvelopes):
     """
 
     def __init__(
-        self, problem: HingeColumn, w: np.ndarray, centre: np.ndarray, steepness: float, alpha: np.ndarray
+        self, problem: LossColumn, w: np.ndarray, centre: np.ndarray, steepness: float, alpha: np.ndarray
     ) -> None:
         counts = problem.column.counts
         if problem.soft:
@@ -329,10 +329,10 @@ class DenseBlock:
         return w
 
 
-class _Part(HingeColumn):
+class _Part(LossColumn):
     """Some rows of a column, at their weights."""
 
-    def __init__(self, whole: HingeColumn, chosen: np.ndarray) -> None:
+    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
         self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
         self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
         self.stored = self.rows.rows

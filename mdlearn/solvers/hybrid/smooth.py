@@ -17,7 +17,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, HingeColumn, beating
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, beating
 from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower, outer_operations
 
 EXACT_PASSES = 16.0
@@ -52,7 +52,7 @@ class SmoothNewton:
 
     Parameters
     ----------
-    problem : HingeColumn
+    problem : LossColumn
     ridge : ndarray of shape (n,)
         Weights of the squared norm: 0 for a free bias.
     w : ndarray of shape (n,)
@@ -62,7 +62,7 @@ class SmoothNewton:
         Share of the first ones that is still in it.
     """
 
-    def __init__(self, problem: HingeColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
+    def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
         self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
         self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
         self.z = problem.margins(w)

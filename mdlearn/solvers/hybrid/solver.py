@@ -23,7 +23,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.common.warm_start import guesses
-from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, HingeColumn, SharedParts
+from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, LossColumn, SharedParts
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
@@ -105,7 +105,7 @@ class Hybrid(Solver):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the squared lengths of the rows, and where there is a variance term how they vary."""
         assert isinstance(form.features, LinearFeatures)
-        shared = SharedParts(AffineRows(form.features.rows, form.bias != "none"), form.bias)
+        shared = SharedParts(AffineRows(form.features.rows, form.bias != "none"), form.bias, _sweeps(form))
         if form.columns[0].kappa > 0:
             yield from shared.vary(form.columns[0].counts)
         return shared
@@ -114,7 +114,7 @@ class Hybrid(Solver):
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
         """Return what the form before had, with how the rows vary where that was not asked for yet."""
-        if not isinstance(before, SharedParts) or before.bias != form.bias:
+        if not isinstance(before, SharedParts) or before.bias != form.bias or before.sweeps < _sweeps(form):
             return (yield from self.prepare(form, options))
         if form.columns[0].kappa > 0 and before.counts is None:
             yield from before.vary(form.columns[0].counts)
@@ -126,7 +126,7 @@ class Hybrid(Solver):
         """Offer a place per sweep and Newton step, and report some of them."""
         try:
             quadratic = yield from shared.quadratic(column)
-            problem = HingeColumn(column, shared.rows, quadratic, shared.squares, shared.stored)
+            problem = LossColumn(column, shared.rows, quadratic, shared.squares, shared.stored)
             places = OfferedPlaces(problem)
             if column.terms[0].kind == "logistic":
                 yield from _smooth(problem, places)
@@ -137,7 +137,7 @@ class Hybrid(Solver):
             return
 
     def _begin(
-        self, problem: HingeColumn, places: OfferedPlaces, rng: np.random.Generator
+        self, problem: LossColumn, places: OfferedPlaces, rng: np.random.Generator
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         if problem.column.start is not None:
@@ -152,7 +152,12 @@ class Hybrid(Solver):
         return SemismoothNewton(problem, w, beta, steepness, beta)
 
 
-def _of_samples(problem: HingeColumn) -> Generator[None, None, SemismoothNewton | None]:
+def _sweeps(form: MarginForm) -> bool:
+    """Whether coordinate ascent may go over the rows."""
+    return "logistic" not in form.kinds and any(column.kappa == 0 for column in form.columns)
+
+
+def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps on squared hinges of samples of growing size; None where sweeps are the better beginning."""
     m, n = problem.n_rows, problem.rows.width
     dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * _entries(problem)
@@ -169,7 +174,7 @@ def _of_samples(problem: HingeColumn) -> Generator[None, None, SemismoothNewton 
     return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
 
 
-def _of_a_sample(problem: HingeColumn) -> Generator[None, None, SemismoothNewton | None]:
+def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps from a sample's solution, or from 0 with a variance term; None where sweeps are better."""
     column, n = problem.column, problem.rows.width
     cap, alpha, varied = float(problem.caps.max()), problem.nothing, column.kappa > 0
@@ -187,7 +192,7 @@ def _of_a_sample(problem: HingeColumn) -> Generator[None, None, SemismoothNewton
     return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
 
 
-def _steepness(problem: HingeColumn, w: np.ndarray, between: int) -> float:
+def _steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
     """Steepness of envelopes around multipliers that are nearly right: their slopes span the rows next to the kink."""
     cap = float(problem.caps.max())
     rows = min(SPANNED * (between + problem.rows.width), problem.n_rows - 1)
@@ -198,7 +203,7 @@ def _steepness(problem: HingeColumn, w: np.ndarray, between: int) -> float:
 class OfferedPlaces:
     """Offers of the places that an engine comes through; every so many-th is a report."""
 
-    def __init__(self, problem: HingeColumn) -> None:
+    def __init__(self, problem: LossColumn) -> None:
         self.problem, self.count = problem, 0
 
     def offered(
@@ -251,13 +256,13 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             return
 
 
-def _entries(problem: HingeColumn) -> float:
+def _entries(problem: LossColumn) -> float:
     """Stored entries of the rows."""
     rows = problem.stored
     return float(rows.X.nnz) if isinstance(rows, CsrRows) else float(problem.n_rows) * rows.shape[1]
 
 
-def _newton_operations(problem: HingeColumn, free: int) -> float:
+def _newton_operations(problem: LossColumn, free: int) -> float:
     """Operations of a Newton step with so many free rows, and of two passes."""
     rows, n, entries = problem.stored, problem.rows.width, _entries(problem)
     order = min(free, n)
@@ -269,7 +274,7 @@ def _newton_operations(problem: HingeColumn, free: int) -> float:
     return OVERHEAD_OPERATIONS + 4.0 * entries + outer + OPERATION_ON_MATRIX * order**3 / 3.0
 
 
-def _started(problem: HingeColumn) -> SemismoothNewton:
+def _started(problem: LossColumn) -> SemismoothNewton:
     """Newton steps from a start."""
     column, start = problem.column, problem.column.start
     assert start is not None
@@ -281,7 +286,7 @@ def _started(problem: HingeColumn) -> SemismoothNewton:
     return SemismoothNewton(problem, w, guess[0], _steepness(problem, w, between), _made_of(problem))
 
 
-def _made_of(problem: HingeColumn) -> np.ndarray:
+def _made_of(problem: LossColumn) -> np.ndarray:
     """Numbers that the coefficients of a start are made of; those of 0 where nobody knows them."""
     column, start = problem.column, problem.column.start
     if start is None or start.alpha is None:
@@ -290,7 +295,7 @@ def _made_of(problem: HingeColumn) -> np.ndarray:
     return made - column.spread(problem.margins(_element(problem))) if column.kappa > 0 else made
 
 
-def _element(problem: HingeColumn) -> np.ndarray:
+def _element(problem: LossColumn) -> np.ndarray:
     """Coefficients of a start with its intercept; zeros without one."""
     start = problem.column.start
     if start is None:
@@ -308,7 +313,7 @@ def _some_steps(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generato
         yield None
 
 
-def _smooth(problem: HingeColumn, places: OfferedPlaces) -> Steps:
+def _smooth(problem: LossColumn, places: OfferedPlaces) -> Steps:
     """Newton steps on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.rows.width))
     w, alpha = _element(problem), _made_of(problem)

@@ -1,0 +1,72 @@
+"""Offers with a gap wait for a heartbeat of their own problem, also where several problems share an engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mdlearn
+from mdlearn.driver.validation import CheckedEngine
+from mdlearn.forms.margin import Point
+from mdlearn.solvers.base import Offer, Report
+
+
+class Problem:
+    """What the engine's checks ask of a problem."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def fault(self, point):
+        return None
+
+
+class Waiting:
+    """An engine that offers a place, goes on, and ends with another one."""
+
+    name = "waiting"
+
+    def iterate(self, form, column, shared, options, rng):
+        def place(value):
+            return lambda: Report(value, 0.0, Point(np.zeros((1, 2)), np.zeros(2)))
+
+        yield Offer(place(10.0 * column), 0.5)
+        yield None
+        yield None
+        yield Offer(place(10.0 * column + 1.0), 0.4)
+
+
+def reports(engine, part):
+    return engine.reports(None, Problem(part), None, {}, np.random.default_rng(0))
+
+
+def test_problems_side_by_side_keep_their_own():
+    engine = CheckedEngine(Waiting(), None)
+    engine.tol = 1e-3
+    first, second = reports(engine, 1), reports(engine, 2)
+    pairs = [(next(first), next(second)) for _ in range(3)]
+    assert [one.make().objective for one in pairs[0]] == [10.0, 20.0]
+    assert pairs[1] == (None, None)
+    assert [one.objective for one in pairs[2]] == [11.0, 21.0], "the last word of an engine is a report"
+
+
+@pytest.mark.parametrize(
+    "tol, kinds", [(1e-3, [Offer, type(None), Report]), (0.6, [Offer, type(None), type(None), Offer])]
+)
+def test_an_offer_that_meets_the_tolerance_does_not_wait(tol, kinds):
+    engine = CheckedEngine(Waiting(), None)
+    engine.tol = tol
+    assert [type(one) for one in reports(engine, 1)] == kinds
+
+
+@pytest.mark.parametrize("objective", ["svm", "lsvm", "l2lr", "ldm"])
+def test_classes_in_threads_are_the_classes_one_after_the_other(objective):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 12))
+    y = np.argmax(X[:, :5] + 0.5 * rng.standard_normal((4000, 5)), axis=1)
+    one, two = (mdlearn.fit(objective, X, y, n_threads=n, tol=1e-7) for n in (1, 2))
+    assert one.certificate.converged and two.certificate.converged
+    np.testing.assert_allclose(two.coef_, one.coef_, rtol=0, atol=1e-3)
+    for model in (one, two):
+        again = mdlearn.fit(objective, X, y, solver=model.solver, n_threads=1, tol=1e-7)
+        assert model.certificate.lower_bound <= again.certificate.objective * (1 + 1e-12)
