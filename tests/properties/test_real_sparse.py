@@ -28,7 +28,7 @@ def judge(name, C, lambda1, bias):
         # Objective and bound may come from two points; the multipliers are those nearest to what the first one stands
         # for. Another fit's prove the same.
         given = {"C": C, "lambda1": lambda1, "lambda2": lambda2, "bias": bias}
-        tight = mdlearn.fit("ldm", X, labels, solver="interior" if X.shape[1] < 500 else "cd", tol=1e-10, **given)
+        tight = mdlearn.fit("ldm", X, labels, solver="interior" if X.shape[1] < 500 else "cd", tol=1e-9, **given)
         bound = bound_of(tight, X, y, C, lambda1, lambda2, bias)
         assert certificate.lower_bound <= tight.certificate.objective * (1 + 1e-12)
     assert certificate.converged and (value - bound) / scale <= 1.001e-6
