@@ -1,6 +1,6 @@
-"""The loss of squared hinges along a line of margins, z + t dz, in one pass over the rows.
+"""Hinges and squared hinges of all rows in one pass: their sum, their conjugate, squared ones along a line z + t dz.
 
-Per row and term the excess over the threshold is e = s (q + offset - z), the loss nu/2 c e_+^2. Arrays::
+Along a line: per row and term the excess over the threshold is e = s (q + offset - z), the loss nu/2 c e_+^2. Arrays::
 
     z, dz, counts   (m,)    margins, their change per unit of t, counts
     offset          (m,)    or (0,) where there is none
@@ -35,3 +35,61 @@ def along(
                 elif excess > 0.0:
                     rise -= terms[2, j] * counts[i] * rate * excess
     return rise, curvature
+
+
+cdef enum:
+    SUMS = 8, TURNS = 128  # beside each other, and one after the other before they are added to the total: few roundings
+
+
+def loss(const double[::1] z, const double[::1] counts, double side, double threshold, bint squared):
+    """Return the sum of c_i e_i, or of c_i e_i^2, with e_i = max(0, side (threshold - z_i))."""
+    cdef Py_ssize_t i, j, k, m = z.shape[0]
+    cdef double excess, total = 0.0
+    cdef double[SUMS] sums
+    if counts.shape[0] != m:
+        raise ValueError("margins and counts differ in length")
+    with nogil:
+        i = 0
+        while i < m:
+            for j in range(SUMS):
+                sums[j] = 0.0
+            k = min(i + SUMS * TURNS, m)
+            while i + SUMS <= k:
+                for j in range(SUMS):
+                    excess = max(0.0, side * (threshold - z[i + j]))
+                    sums[j] += counts[i + j] * (excess * excess if squared else excess)
+                i += SUMS
+            for j in range(k - i):
+                excess = max(0.0, side * (threshold - z[i + j]))
+                sums[j] += counts[i + j] * (excess * excess if squared else excess)
+            i = k
+            for j in range(1, SUMS):
+                sums[0] += sums[j]
+            total += sums[0]
+    return total
+
+
+def squares(const double[::1] beta, const double[::1] counts):
+    """Return the sum of beta_i^2 / c_i over the rows with c_i > 0."""
+    cdef Py_ssize_t i, j, k, m = beta.shape[0]
+    cdef double total = 0.0
+    cdef double[SUMS] sums
+    if counts.shape[0] != m:
+        raise ValueError("multipliers and counts differ in length")
+    with nogil:
+        i = 0
+        while i < m:
+            for j in range(SUMS):
+                sums[j] = 0.0
+            k = min(i + SUMS * TURNS, m)
+            while i + SUMS <= k:
+                for j in range(SUMS):
+                    sums[j] += beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
+                i += SUMS
+            for j in range(k - i):
+                sums[j] += beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
+            i = k
+            for j in range(1, SUMS):
+                sums[0] += sums[j]
+            total += sums[0]
+    return total

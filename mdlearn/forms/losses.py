@@ -17,9 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mdlearn._solvers import logistic
+from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.proof import AtZero
+from mdlearn.numerics.lazy_property import kept
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,12 @@ class HingeTerm:
         if self.side not in (-1, 1) or self.power not in (1, 2) or not math.isfinite(self.threshold):
             raise ValueError(f"a hinge term needs side +1 or -1, power 1 or 2 and a finite threshold; got {self!r}")
 
-    @property
+    @kept
     def hard(self) -> bool:
         """True when the term is a constraint side * (z - threshold) >= 0."""
         return math.isinf(self.weight)
 
-    @property
+    @kept
     def kind(self) -> str:
         """ "constraint", "hinge" (a kink) or "squared" (a continuous slope)."""
         if self.hard:
@@ -79,7 +80,8 @@ class HingeTerm:
         """Sum of the term over all rows; a constraint counts 0 (feasibility is the certificate's business)."""
         if self.hard or self.weight == 0:
             return 0.0
-        return self.weight * float(counts @ self.each(z))
+        z, squared = np.ascontiguousarray(z), self.power == 2
+        return self.weight * hinges.loss(z, counts, self.side, self.threshold, squared)
 
     def each(self, z: np.ndarray) -> np.ndarray:
         """The term at every margin, without weights."""
@@ -105,8 +107,7 @@ class HingeTerm:
         linear = self.side * self.threshold * float(beta.sum())
         if self.power == 1 or self.hard or self.weight == 0:
             return linear
-        rows = slice(None) if counts.all() else counts > 0
-        return linear - 0.25 / self.weight * float((beta[rows] / counts[rows]) @ beta[rows])
+        return linear - 0.25 / self.weight * hinges.squares(np.ascontiguousarray(beta), counts)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""
