@@ -73,7 +73,7 @@ class Incumbent:
         if self.certifies and problem.estimates_hold and self._is_promise(objective, lower):
             self.promised = self.objective = objective
             self.lower_bound, self.point, self.proof = lower, report.point, report.point
-            self.gap = problem.certificate_of(objective, lower, self.tol).gap
+            self.gap = problem.gap_of(objective, lower)
             return
         if self.last or objective < min(self.objective, self.promised):
             self.promised = objective
@@ -84,18 +84,18 @@ class Incumbent:
             _, lower = problem.values(report.objective, problem.held_bound(report.point, report.lower_bound))
         if lower > self.lower_bound:
             self.lower_bound, self.proof = lower, report.point
-        self.gap = problem.certificate_of(self.objective, self.lower_bound, self.tol).gap
+        self.gap = problem.gap_of(self.objective, self.lower_bound)
 
     def _is_promise(self, objective: float, lower: float) -> bool:
         """Whether a report alone, better in both ways than all before, meets `tol`."""
         better = objective < min(self.objective, self.promised) and lower > self.lower_bound
-        return better and self.problem.certificate_of(objective, lower, self.tol).gap <= self.tol
+        return better and self.problem.gap_of(objective, lower) <= self.tol
 
     @property
     def promises(self) -> bool:
         """Whether the best point and the best bound meet `tol`, or rest, but for what rounding to a type costs."""
         least = min(self.objective, self.promised)
-        gap = min(self.gap, self.problem.certificate_of(least, self.lower_bound, self.tol).gap)
+        gap = min(self.gap, self.problem.gap_of(least, self.lower_bound))
         return gap <= max(self.tol, AT_REST)
 
     def _take_residual(self, report: Report, residual: float) -> None:

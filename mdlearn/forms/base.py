@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.forms.proof import Certificate, Solution, Start, judge
+from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 
 class Problem(ABC):
@@ -126,6 +126,10 @@ class Problem(ABC):
     def certificate_of(self, objective: float, lower: float, tol: float) -> Certificate:
         """Return the certificate of two values, which may come from two points."""
         return judge(objective, lower, self.reference, self.hard, tol)
+
+    def gap_of(self, objective: float, lower: float) -> float:
+        """Return the gap of that certificate; not a number is no proof."""
+        return gap_between(objective, lower, self.reference, self.hard)
 
     def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
         """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""

@@ -90,6 +90,11 @@ class Column:
         return locked(pull if self.offset is None else pull - self.spread(self.deviations))
 
     @kept
+    def pulled(self) -> bool:
+        """Whether that is anything."""
+        return bool(self.pull.any())
+
+    @kept
     def deviations(self) -> np.ndarray:
         """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
         assert self.offset is not None
@@ -110,6 +115,17 @@ class Column:
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
         return locked(np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0]))
+
+    @kept
+    def steepest_slopes(self) -> float:
+        """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
+        return sum(float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared")
+
+    @kept
+    def bends(self) -> float:
+        """Sum of the second derivatives of variance and squared terms at most."""
+        squared = sum(t.steepest for t in self.terms if t.kind == "squared")
+        return (self.kappa + squared) * self.total
 
     @kept
     def softness(self) -> np.ndarray:
@@ -155,7 +171,19 @@ class Column:
 
     def spread(self, z: np.ndarray) -> np.ndarray:
         """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
+        if self.kappa == 0:
+            return np.zeros(z.shape)
         return -self.kappa * self.counts * self.centre(z)
+
+    def alpha(self, beta: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        """Signed coefficients y (sum_t side_t beta_t + sigma + a c / m) that multipliers stand for."""
+        alpha = self.sides @ beta
+        if self.kappa > 0:
+            alpha += sigma
+        if self.pulled:
+            alpha += self.pull
+        alpha *= self.y
+        return alpha
 
     def distribution_value(self, scores: np.ndarray) -> float:
         """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
@@ -200,7 +228,7 @@ class Column:
     @kept
     def bound_at_zero(self) -> float:
         """What multipliers 0 say about the objective from below without the rows; -inf where a mean pulls at these."""
-        return -np.inf if self.mean > 0 else self.bound(self.no_multipliers, np.zeros_like(self.counts))
+        return -np.inf if self.mean > 0 else self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
 
     @kept
     def no_multipliers(self) -> np.ndarray:
@@ -235,7 +263,8 @@ class Column:
 
 
 SIGNLESS = (
-    "total whole kappa pull caps softness sides thresholds kinks hard at_zero bound_at_zero no_multipliers".split()
+    "total whole kappa pull pulled caps softness sides thresholds kinks hard at_zero bound_at_zero no_multipliers "
+    "steepest_slopes bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

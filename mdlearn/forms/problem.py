@@ -72,14 +72,17 @@ class ColumnProblem(Problem):
     def known(self) -> tuple[float, float]:
         """Return the value at w = 0, and what multipliers of 0 say; a pull on the margins makes that a pass."""
         form, column = self.form, self.part
-        zero = zero_point(form, column)
         with overflowing():
-            objective = math.inf if self.hard else column.distribution_value(zero.intercept * column.y)
-            pulled = column.pull.any()
-            dear = not corrects_at_once(form) if form.ridge == 0 else not form.features.ready
-            if pulled and dear:
-                return objective, -math.inf
-            lower = dual(form, column, zero.beta, zero.sigma)[0] if pulled else column.bound(zero.beta, zero.sigma)
+            shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
+            value = column.distribution_value(shift * column.y) if shift else column.at_zero
+            objective = math.inf if self.hard else value
+            if not column.pulled:
+                lower = column.bound_at_zero
+            elif not corrects_at_once(form) if form.ridge == 0 else not form.features.ready:
+                lower = -math.inf
+            else:
+                zero = np.zeros(column.caps.shape), np.zeros(column.counts.shape)
+                lower = dual(form, column, *zero).lower
         return objective, -math.inf if math.isnan(lower) else lower
 
     def held(self, point: Any, objective: float) -> float:
@@ -139,18 +142,20 @@ class ColumnProblem(Problem):
         if not isinstance(point, Point):
             return f"it yielded {type(point).__name__} as a point, a Point is needed"
         m = self.part.y.shape[0]
-        shapes = {"beta": (len(self.part.terms), m), "sigma": (m,), "coef": (self.form.features.width,), "alpha": (m,)}
-        arrays = {name: getattr(point, name) for name in shapes}
-        faults = [
-            array_fault(name, value, shapes[name])
-            for name, value in arrays.items()
-            if value is not None or name in ("beta", "sigma")
-        ]
+        shapes = (
+            ("beta", (len(self.part.terms), m)),
+            ("sigma", (m,)),
+            ("coef", (self.form.features.width,)),
+            ("alpha", (m,)),
+        )
+        for name, shape in shapes:
+            value = getattr(point, name)
+            fault = array_fault(name, value, shape) if value is not None or name in ("beta", "sigma") else None
+            if fault:
+                return fault
         if not isinstance(point.intercept, (int, float, np.floating)):
-            faults.append(f"its point has as intercept {type(point.intercept).__name__}, a number is needed")
-        elif not np.isfinite(point.intercept):
-            faults.append("its point has NaN or infinity in intercept")
-        return next((fault for fault in faults if fault), None)
+            return f"its point has as intercept {type(point.intercept).__name__}, a number is needed"
+        return None if math.isfinite(point.intercept) else "its point has NaN or infinity in intercept"
 
     def examine(self, point: Any) -> None:
         """Raise ValueError once multipliers prove that constraints cannot be met."""

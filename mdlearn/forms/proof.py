@@ -95,12 +95,12 @@ class Solution:
 
 def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> float:
     """Relative gap of two values, as `Certificate` defines it; infinite unless both are finite."""
-    if math.isinf(objective) or math.isinf(lower):
+    gap = objective - lower
+    if not -math.inf < gap < math.inf:
         return math.inf
-    scale = abs(lower) if hard else 0.01 * abs(at_zero)
-    return max(
-        (objective - lower) / max(abs(objective), scale, SMALLEST_NORMAL), 0.0
-    )  # rounding alone makes it negative
+    if gap <= 0.0:  # rounding alone makes it negative
+        return 0.0
+    return gap / max(abs(objective), abs(lower) if hard else 0.01 * abs(at_zero), SMALLEST_NORMAL)
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
@@ -266,7 +266,8 @@ def settled(
                 gap = state.gap
             elif values != same:
                 gap = gap_between(*values, *scales[state.problem])
-        found[i] = replace(state, objective=values[0], lower_bound=values[1], gap=gap)
+        if (*values, gap) != (state.objective, state.lower_bound, state.gap):
+            found[i] = replace(state, objective=values[0], lower_bound=values[1], gap=gap)
     return found
 
 

@@ -219,6 +219,7 @@ def test_doubts_of_an_objective_are_seen_without_a_pass_over_the_rows(kernel, lo
             seen += 1
             assert doubtful(form, column, value, factor * coef, factor * 0.5), trial
         if np.isfinite(told.objective):
-            again = certain(form, column, told.objective, told.coef, told.intercept)
+            value = primal(form, column, told.coef, told.intercept)[0]
+            again = certain(form, column, value, told.coef, told.intercept)
             assert again.objective <= told.objective + 1e-14 * abs(told.objective)
     assert seen > 0 or kernel == "linear" or loss == "constraint"

@@ -201,6 +201,14 @@ class BasisFeatures(LinearFeatures):
             return np.inf if self._folds else super().haze(alpha, element)
         return super().haze(alpha, element) + float(np.abs(alpha) @ self._beside(element))
 
+    def most_blur(self, coef: np.ndarray) -> float:
+        """Infinity where predictions are off by more than the rows say."""
+        return np.inf if self._folds else super().most_blur(coef)
+
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """Infinity where predictions are off by more than the rows say."""
+        return np.inf if self._folds else super().most_haze(alpha, element)
+
     @property
     def _folds(self) -> bool:
         """Whether models predict by w in float32, and not by the coefficients of basis rows."""

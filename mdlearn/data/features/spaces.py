@@ -7,6 +7,7 @@ rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in interrupt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -98,7 +99,7 @@ class LinearFeatures:
     @kept
     def row_lengths(self) -> np.ndarray:
         """Length of every row."""
-        return np.sqrt(self.rows.squares())
+        return np.sqrt(self.squares() if self.ridge is None else self.rows.squares())
 
     def blur(self, coef: np.ndarray) -> np.ndarray:
         """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
@@ -106,9 +107,18 @@ class LinearFeatures:
             return np.zeros(self.n_rows)
         return ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
 
+    @kept
+    def longest_row(self) -> float:
+        """Length of the longest row."""
+        return float(self.row_lengths.max())
+
     def longest(self, coef: np.ndarray) -> float:
         """What no decision value is larger than."""
-        return float(self.row_lengths.max()) * length(coef)
+        return self.longest_row * length(coef)
+
+    def most_blur(self, coef: np.ndarray) -> float:
+        """What no value of `blur` is larger than, from lengths of rows alone; infinity: that says nothing."""
+        return ROUNDINGS_HERE * UNIT * self.longest(coef) if coef.any() else 0.0
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by.
@@ -119,6 +129,15 @@ class LinearFeatures:
         off = ROUNDINGS_HERE * UNIT * most
         longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
+
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """What `haze` is at most, from lengths of rows alone; infinity: these say nothing."""
+        if self.ridge is not None:
+            return np.inf
+        if not alpha.any():
+            return 0.0
+        off = ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(float(self.squares().sum()))
+        return (length(element) + 0.5 * off) * off
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
@@ -135,7 +154,11 @@ class LinearFeatures:
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
-        return self.rows.squares(self.ridge)
+        return self._squares
+
+    @kept
+    def _squares(self) -> np.ndarray:
+        return locked(self.rows.squares(self.ridge))
 
     def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
@@ -347,6 +370,10 @@ class KernelFeatures:
         off = UNIT * (self.roundings * sizes.sum() + float(self.roundings @ sizes))
         return self.lengths * (off + self._known.deficit * sizes)
 
+    def most_blur(self, coef: np.ndarray) -> float:
+        """Infinity: what kernel values are off by differs from row to row."""
+        return np.inf
+
     @kept
     def lengths(self) -> np.ndarray:
         """Length of every row in feature space."""
@@ -359,6 +386,10 @@ class KernelFeatures:
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
         return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
+
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """Infinity, as for `most_blur`."""
+        return np.inf
 
     @kept
     def roundings(self) -> np.ndarray:

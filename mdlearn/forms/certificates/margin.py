@@ -82,7 +82,7 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
         if balanced is None:
             return _no_bound(column, beta)
         beta = balanced
-    alpha = column.y * (column.sides @ beta + sigma + column.pull)
+    alpha = column.alpha(beta, sigma)
     value, element = column.bound(beta, sigma), None
     if not form.features.ready:
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
@@ -103,7 +103,7 @@ def _no_bound(column: Column, beta: np.ndarray) -> Dual:
 def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Sum zero, nothing where the variance has no weight; the shift along the counts costs the bound least."""
     if column.kappa == 0:
-        return np.zeros_like(sigma)
+        return np.zeros(sigma.shape)
     centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
     for _ in range(MOST_CORRECTIONS):
         excess = float(centred.sum())
@@ -171,7 +171,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     expanded = form.features.expand(alpha) if proof.element is None else proof.element
     own = None
     if not column.terms and point.coef is not None:
-        own = improved(form, column, point.coef, point.intercept)
+        own = improved(form, column, point.coef.copy(), point.intercept)
         if own[0] - proof.lower <= ROUNDING_OF_VALUES * abs(own[0]):  # nothing is better
             return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
     f = form.features.decision(expanded)
@@ -180,22 +180,25 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
     found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
-    alpha = _grown(alpha, expanded, found[1])
+    same = found[1] is expanded
+    alpha = alpha if same else _grown(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + ROUNDING_OF_VALUES * abs(found[0]):
-        found, alpha = own, _own_alpha(form, alpha, expanded, own)
-    return _held(form, column, found, proof, alpha, tol)
+        found, same, alpha = own, False, _own_alpha(form, alpha, expanded, own)
+    return _held(form, column, found, proof, alpha, tol, f if same else None)
 
 
 def _improved(
     form: MarginForm, column: Column, point: Point, proof: Dual, alpha: np.ndarray | None, tol: float
 ) -> Solution:
     """Certify an engine's own coefficients, improved unless that is better as computed alone, and not for certain."""
-    coef = point.coef
-    assert coef is not None
-    found = improved(form, column, coef, point.intercept)
-    better = _held(form, column, found, proof, alpha, tol)
-    if found[2] == point.intercept and np.array_equal(found[1], coef):
+    assert point.coef is not None
+    coef = point.coef.copy()  # the engine may go on writing into its arrays, for the next column
+    f = form.features.decision(coef)
+    found = improved(form, column, coef, point.intercept, f)
+    same = found[1] is coef
+    better = _held(form, column, found, proof, alpha, tol, f if same else None)
+    if found[2] == point.intercept and (same or np.array_equal(found[1], coef)):
         return better
     value, _, factor = primal(form, column, coef, point.intercept)
     if factor != 1.0:  # constraints that are missed: the improved ones meet them
@@ -231,10 +234,10 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     if nothing is not None:
         return nothing
     if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
-        proof = dual(form, column, point.beta, point.sigma)
-        own = _improved(form, column, point, proof, point.alpha, tol)
+        proof, made_of = dual(form, column, point.beta, point.sigma), point.alpha.copy()
+        own = _improved(form, column, point, proof, made_of, tol)
         if own.certificate.converged:
-            return _with_dual_coefficients(form, own, point.alpha, far=False)
+            return _with_dual_coefficients(form, own, made_of, far=False)
         known = proof, _certified(form, column, point, proof, tol)
     proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
@@ -244,7 +247,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     if not own.certificate.objective < (least - ROUNDING_OF_VALUES * abs(least) if math.isfinite(least) else least):
         return solution
     assert solution.alpha is not None
-    near = solution.alpha if point.alpha is None else point.alpha
+    near = solution.alpha if point.alpha is None else point.alpha.copy()
     return _with_dual_coefficients(form, own, near, far=point.alpha is None)
 
 
@@ -282,8 +285,7 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
     if point.coef is None:
         return certify(form, column, point, tol)[1]
     proof = dual(form, column, point.beta, point.sigma)
-    # Copies: the engine may go on writing into its arrays, for the next column.
-    coef, intercept = point.coef.copy(), point.intercept
+    coef, intercept = point.coef.copy(), point.intercept  # as in `_improved`
     held = None if point.alpha is None else point.alpha.copy()
     objective, _, factor = primal(form, column, coef, intercept)
     if 1.0 < factor < math.inf:
@@ -317,7 +319,7 @@ def held_objective(form: MarginForm, column: Column, point: Point, objective: fl
 def _multiplied(column: Column, point: Point) -> np.ndarray:
     """Signed coefficients that multipliers stand for, within their boxes."""
     beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
-    return np.asarray(column.y * (column.sides @ beta + _feasible_sigma(column, point.sigma) + column.pull))
+    return column.alpha(beta, _feasible_sigma(column, point.sigma))
 
 
 def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
@@ -332,7 +334,7 @@ def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> 
     if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED_BOUND * abs(lower):
         return lower
     proof = dual(form, column, point.beta, point.sigma)
-    doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
     held = proof.lower - doubt - doubt_of_balance(form, column, proof.alpha, point.intercept)
     return -math.inf if math.isnan(held) else held
 
@@ -344,15 +346,22 @@ def _held(
     proof: Dual,
     alpha: np.ndarray | None,
     tol: float,
+    f: np.ndarray | None = None,
 ) -> Solution:
-    """Solution of a point (objective, coefficients, intercept) as the model will hold it."""
+    """Solution of a point (objective, coefficients, intercept) as the model will hold it.
+
+    `f` are the decision values of these coefficients, where they are known.
+    """
     objective, coef, intercept = rounded(form, column, *found)
+    if coef is not found[1]:
+        f = None
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
-    objective, coef, intercept, growth = certain(form, column, objective, coef, intercept)
-    alpha = None if alpha is None else growth * alpha
-    doubt = doubt_of_bound(form, proof.alpha, proof.element)
+    objective, coef, intercept, growth = certain(form, column, objective, coef, intercept, f)
+    if alpha is not None and growth != 1.0:
+        alpha = growth * alpha
+    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
     doubt += doubt_of_balance(form, column, proof.alpha, intercept)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)

@@ -78,7 +78,8 @@ def improved(
     objective, z, factor = _at(form, column, coef, intercept, f)
     if math.isinf(objective):
         return objective, coef, intercept
-    coef, intercept = factor * coef, factor * intercept
+    if factor != 1.0:
+        coef, intercept = factor * coef, factor * intercept
     grown = _without_rounding_losses(form, column, coef, intercept, z, objective)
     if grown is not None:
         objective, growth = grown
@@ -154,12 +155,14 @@ def representer(
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
-    scale = _scale(features, bias)
     if expanded is None:
         start = expand(alpha)
     else:
         start = np.append(expanded, alpha.sum()) if bias else expanded
     rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
+    if (np.abs(rest) <= SAME_ELEMENT * largest).all():
+        return alpha
+    scale = _scale(features, bias)
     # A sum of alpha_i x_ij is known to eps |alpha| times the length of column j.
     enough = max(
         SAME_ELEMENT**2 * float(scale @ np.square(largest)),

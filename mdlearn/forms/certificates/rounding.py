@@ -22,6 +22,8 @@ DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
+UNSEEN = 2e-14
+"""The same for a bound that takes no pass over the rows: below any gap that can be asked for."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
 TRIED_LENGTHS = 5
@@ -77,9 +79,14 @@ def rounded(
     return value, held[:-1], float(held[-1])
 
 
-def doubt_of_bound(form: MarginForm, alpha: np.ndarray, element: np.ndarray | None) -> float:
+def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None) -> float:
     """What the dual's value at multipliers may be too large by: |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
-    return 0.0 if element is None or not alpha.any() else form.features.haze(alpha, element)
+    if element is None:
+        return 0.0
+    most = form.features.most_haze(alpha, element)
+    if most <= UNSEEN * abs(lower):
+        return most
+    return form.features.haze(alpha, element) if alpha.any() else 0.0
 
 
 def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
@@ -119,17 +126,29 @@ class Certain(NamedTuple):
     growth: float
 
 
-def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> Certain:
+def certain(
+    form: MarginForm,
+    column: Column,
+    objective: float,
+    coef: np.ndarray,
+    intercept: float,
+    f: np.ndarray | None = None,
+) -> Certain:
     """Return a point of the type of the rows with what its objective is at most.
+
+    `objective` is what `primal` computes at the point, `f` are its decision values, where they are known.
 
     Margins that meet a steep loss by nothing may miss it by rounding. Where that is dear, coefficients a trace longer
     can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
     the one that this returns would be returned as it is, with the same objective or a smaller one.
     """
+    most = _most_moved(form, column, objective, coef, intercept)
+    if most <= UNSEEN * abs(objective):
+        return Certain(objective + most, coef, intercept, 1.0)
     off = form.features.blur(coef)
     if not off.any():
         return Certain(objective, coef, intercept, 1.0)
-    z, objective = _seen(form, column, coef, intercept)
+    z, objective = _seen(form, column, coef, intercept, form.features.decision(coef) if f is None else f)
     most = objective + _moved(column, z, _pulls(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth(column, z, off) if dear else 1.0
@@ -143,7 +162,7 @@ def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray
         longer = to_type(total * np.append(coef, intercept), dtype).astype(np.float64)
         own, b = longer[:-1], float(longer[-1])
         off = form.features.blur(own)
-        z, value = _seen(form, column, own, b)
+        z, value = _seen(form, column, own, b, form.features.decision(own))
         growth = _growth(column, z, off) if column.hard else 1.0
         if growth == 1.0:
             there = Certain(value + _moved(column, z, _pulls(form, column, own), off, value), own, b, total)
@@ -151,9 +170,10 @@ def certain(form: MarginForm, column: Column, objective: float, coef: np.ndarray
     return here
 
 
-def _seen(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
-    """Scores y f of coefficients, and their objective but for constraints."""
-    f = form.features.decision(coef)
+def _seen(
+    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Scores of coefficients with decision values f before their intercept, and their objective but for constraints."""
     z = column.y * (f + intercept)
     return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
 
@@ -200,6 +220,24 @@ def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
                 return math.inf
             growth = max(growth, float((need / reached[short]).max(initial=1.0)))
     return growth
+
+
+def _most_moved(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> float:
+    """What an objective grows by at most: slopes of squares add up to what the objective and second derivatives allow.
+
+    The sum of b_i |e_i| is at most the root of sum b_i times that of sum b_i e_i^2. Infinity: that says nothing.
+    """
+    off = form.features.most_blur(coef)
+    if off == 0:
+        return 0.0
+    if column.hard or not math.isfinite(off):
+        return math.inf
+    size = abs(objective)
+    if column.mean > 0:
+        reach = form.features.longest(coef) + abs(intercept)
+        size += column.mean * (reach if column.offset is None else reach + float(np.abs(column.offset).max()))
+    slopes = column.steepest_slopes + column.mean + math.sqrt(2.0 * column.bends * size)
+    return off * (slopes + 0.5 * column.bends * off)
 
 
 def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray, objective: float) -> float:

@@ -68,7 +68,7 @@ class QuadraticPart:
     def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
         """M + factor A, written into M."""
         if self.A is None:
-            M[np.diag_indices_from(M)] += factor
+            M.flat[:: M.shape[0] + 1] += factor
         else:
             M += factor * self.A
         return M
@@ -84,8 +84,8 @@ class SharedParts:
     so that all classes share the first sum, and no digits are lost where m is large beside d.
     """
 
-    def __init__(self, rows: AffineRows, bias: str, sweeps: bool) -> None:
-        self.rows, self.bias, self.sweeps, self.squares = rows, bias, sweeps, rows.rows.squares()
+    def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
+        self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
         # Sums over single rows skip the zeros of dense ones, where these are many.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
@@ -122,7 +122,7 @@ class SharedParts:
         A = other.about - C * np.multiply.outer(s, s)
         A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
         A *= column.kappa
-        A[np.diag_indices_from(A)] += 1.0
+        A.flat[:: A.shape[0] + 1] += 1.0
         return QuadraticPart(A, (yield from cholesky.cholesky(A.copy())), False)
 
 

@@ -105,7 +105,9 @@ class Hybrid(Solver):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the squared lengths of the rows, and where there is a variance term how they vary."""
         assert isinstance(form.features, LinearFeatures)
-        shared = SharedParts(AffineRows(form.features.rows, form.bias != "none"), form.bias, _sweeps(form))
+        features = form.features
+        rows = AffineRows(features.rows, form.bias != "none")
+        shared = SharedParts(rows, features.squares(), form.bias, _sweeps(form))
         if form.columns[0].kappa > 0:
             yield from shared.vary(form.columns[0].counts)
         return shared
@@ -197,7 +199,7 @@ def _steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
     cap = float(problem.caps.max())
     rows = min(SPANNED * (between + problem.rows.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
-    return float(np.clip(0.5 / distance if distance > 0 else np.inf, STEEPNESS, MOST_STEEPNESS)) * cap
+    return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
 
 
 class OfferedPlaces:
