@@ -10,8 +10,6 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from mdlearn.data.class_pairs import Pieces
 from mdlearn.data.features.feature_map import MappedFeatures
 from mdlearn.data.features.kernels import Kernel
@@ -22,7 +20,8 @@ from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.forms.problem import Form, as_one
 from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.errstate import without_warnings
-from mdlearn.objectives.base import Objective
+from mdlearn.numerics.seeds import generator
+from mdlearn.objectives.base import Objective, plain_features
 
 
 @dataclass(eq=False)
@@ -106,8 +105,8 @@ class Turns:
     def _form(self, j: int) -> Generator[None, Any, Form]:
         task, params, kernel = self.task, self.params, self.kernel
         piece = self.handed.piece_of(j, self.pieces)
-        rng = np.random.default_rng([self.seed, j, 1])
-        features = yield from self.handed.features_of(j, lambda: _featured(task, piece, kernel, params, rng))
+        seeds = self.seed, j, 1
+        features = yield from self.handed.features_of(j, lambda: _featured(task, piece, kernel, params, seeds))
         inner = kernel if kernel.explicit is None else Kernel("linear")
         form = yield from task.problem(piece, features, inner, self.bias, params, self.solve)
         form = as_one(form) if self.multiclass == "joint" else form
@@ -126,10 +125,13 @@ class Turns:
 
 
 def _featured(
-    task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], rng: np.random.Generator
+    task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], seeds: tuple[int, ...]
 ) -> Generator[None, Any, Features]:
     """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
     place = kernel.explicit
+    if place is None and type(task).features is Objective.features:
+        return plain_features(data, kernel)  # nothing is drawn
+    rng = generator(*seeds)
     if place is None:
         made = yield from task.features(data, kernel, params, rng)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:

@@ -253,8 +253,10 @@ class CheckedCall:
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
         """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
-        data, call = self.data, replace(self.call, limits=replace(self.call.limits, callback=None))
-        builder = Builder(call, data, self.pieces.places)  # outlives the call, not its callback
+        data, call = self.data, self.call
+        if call.limits.callback is not None:  # a builder outlives the call, not its callback
+            call = replace(call, limits=replace(call.limits, callback=None))
+        builder = Builder(call, data, self.pieces.places)
         if not fits:
             return builder
         if self.call.square or any(one.solutions[0].coef is not None for one in fits):

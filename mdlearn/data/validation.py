@@ -145,8 +145,15 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct labels and the place of each row's label among them, in pieces."""
+    if labels.dtype.kind in "buif" and labels.shape[0]:
+        # Two numbers need no sorting.
+        low, high = labels.min(), labels.max()
+        upper = labels == high
+        if (upper | (labels == low)).all() and low != high:
+            return np.array([low, high], dtype=labels.dtype), upper.astype(np.intp)
     parts = list(steps(labels.shape[0], SORTED_LABELS))
-    classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts] or [labels]))
+    found = [np.unique(labels[part]) for part in parts] or [labels]
+    classes = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
     codes = np.empty(labels.shape[0], dtype=np.intp)
     for part in parts:
         codes[part] = np.searchsorted(classes, labels[part])
@@ -166,13 +173,11 @@ def places_of_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray)
 
 def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
     """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
+    if classes.dtype.kind != "f" or 2 * classes.shape[0] <= FEWEST_ROWS_OF_REGRESSION:
+        return
     named = classes[totals > 0]
     size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
-    if (
-        named.dtype.kind == "f"
-        and 2 * named.shape[0] > max(size, FEWEST_ROWS_OF_REGRESSION)
-        and (named != np.rint(named)).any()
-    ):
+    if 2 * named.shape[0] > max(size, FEWEST_ROWS_OF_REGRESSION) and (named != np.rint(named)).any():
         raise ValueError(
             f"y holds {named.shape[0]} different numbers in {n_rows} rows, which are targets of regression rather than "
             "labels of classes; give one label per class"
@@ -248,6 +253,11 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     names, A = _input(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
+    if sample_weight is None and class_weight is None:
+        check_classes(classes, np.bincount(codes), m)
+        _check_several(classes)
+        rows = np.arange(m)
+        return Data(_kept(A, rows, square), codes, np.ones(m), classes, rows, m, names)
     weights = check_weights(sample_weight, m)
     check_classes(classes, np.bincount(codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
@@ -255,11 +265,16 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     present = np.flatnonzero(np.bincount(codes[rows]))
     if not rows.shape[0]:
         raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
-    if present.shape[0] < 2:
-        found = ", ".join(repr(c) for c in classes[present].tolist())
-        raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
+    _check_several(classes[present])
     codes = np.searchsorted(present, codes[rows])
     return Data(_kept(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
+
+
+def _check_several(classes: np.ndarray) -> None:
+    """Raise ValueError unless there are two classes whose rows count."""
+    if classes.shape[0] < 2:
+        found = ", ".join(repr(c) for c in classes.tolist())
+        raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
 
 
 def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
@@ -333,19 +348,25 @@ def check_number(
     TypeError, ValueError
         One sentence that names the parameter, its bounds and the value.
     """
-    bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
-    if high < math.inf:
-        bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    wanted = f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"
     accepted = numbers.Integral if integer else numbers.Real
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted):
-        raise TypeError(f"{wanted}; got {value!r}")
+    plain = type(value) is int or (type(value) is float and not integer)  # the usual ones, without a look at classes
+    if not plain and (isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted)):
+        raise TypeError(f"{_wanted(name, low, high, strict, integer)}; got {value!r}")
     try:
         number = float(value)
     except OverflowError:
+        wanted = _wanted(name, low, high, strict, integer)
         raise ValueError(f"{wanted}; got a number too large for float64") from None
     if math.isnan(number) or number < low or number > high or (strict and number == low):
-        raise ValueError(f"{wanted}; got {value!r}")
+        raise ValueError(f"{_wanted(name, low, high, strict, integer)}; got {value!r}")
     return int(number) if integer else number
+
+
+def _wanted(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
+    """What a number needs to be, as errors say it."""
+    bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
+    if high < math.inf:
+        bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"
+    return f"{name} needs to be {'an integer' if integer else 'a number'}{bound}"

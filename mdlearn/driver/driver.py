@@ -21,6 +21,7 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, State, combine, settled
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
+from mdlearn.numerics.seeds import generator
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]
@@ -255,7 +256,7 @@ class Driver(Run):
             return solution
         if self.stopped:
             return incumbent.certified()
-        rng = np.random.default_rng([self.seed, j])
+        rng = generator(self.seed, j)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
         for reports in self._attempts(form, problem, shared, incumbent, rng):
             count = yield from self._followed(reports, problem, incumbent, j, count, most)

@@ -41,7 +41,8 @@ def build_model(
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = held_values(solutions, places, data.n_given, dtype)
     used = used_rows(solutions, places, data.n_given)
-    mine = np.flatnonzero(used[data.rows])
+    support = np.flatnonzero(used)
+    mine = support if data.rows.shape[0] == data.n_given else np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
     return kind(
         objective=objective,
@@ -59,7 +60,7 @@ def build_model(
         n_features_in_=data.n_given if kernel.name == "precomputed" else data.X.shape[1],
         intercept_=held.intercept,
         duals=duals[:, 0] if duals.shape[1] == 1 else duals,
-        support_=np.flatnonzero(used),
+        support_=support,
         n_support_=np.bincount(data.codes[mine], minlength=max(data.classes.shape[0], 1)),
         _names=data.names,
         _coef=held.coef,
@@ -135,13 +136,19 @@ def used_rows(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.
     alike = all(s.alpha is not None for s in solutions)
     values = [solution.alpha if alike else solution.beta for solution in solutions]
     for i in filled(values):
-        at = places[i]
-        used[at[(values[i].reshape(-1, at.shape[0]) != 0).any(axis=0)]] = True
+        there, at = values[i].reshape(-1, places[i].shape[0]) != 0, places[i]
+        some = there[0] if there.shape[0] == 1 else there.any(axis=0)
+        if at.shape[0] == n:
+            used |= some
+        else:
+            used[at[some]] = True
     return used
 
 
 def filled(values: list[np.ndarray]) -> list[int]:
-    """Which arrays are not all 0; one that stands for thousands of problems is asked once."""
+    """Which arrays may be other than 0; one that stands for thousands of problems is asked once."""
+    if len(values) == 1:
+        return [0] if values[0].size else []
     known: dict[int, bool] = {}
     for one in values:
         if id(one) not in known:
@@ -174,6 +181,6 @@ def _spread(
         at = places[i]
         whole = slice(None) if at.shape[0] == n else at
         for j, part in enumerate(values[i].reshape(each, terms, values[i].shape[-1])):
-            if not empty(part):
+            if each == 1 or not empty(part):
                 out[i * each + j][:, whole] = to_type(part, dtype, towards_zero)
     return out

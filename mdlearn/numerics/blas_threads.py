@@ -75,16 +75,23 @@ def _per_thread(library: Any) -> bool:
         _set(library, found)
 
 
+Token = tuple[int, object]
+"""A request of a thread, by its identifier."""
+
+
 @dataclass(eq=False)
 class _Scope:
     """Libraries with what they were set to when found, and the requests for them."""
 
     found: list[tuple[Any, int]]
-    requests: dict[object, int] = field(default_factory=dict)
+    requests: dict[Token, int] = field(default_factory=dict)
+    changed: bool = False
 
     def apply(self) -> None:
         smallest = min(self.requests.values(), default=None)
-        for library, number in self.found:
+        # Asking takes as long as much of a small fit: not where nothing was changed, and nothing is to be.
+        self.changed = self.changed or any(number != smallest for _, number in self.found if smallest is not None)
+        for library, number in self.found if self.changed else ():
             _set(library, number if smallest is None else smallest)
 
 
@@ -121,30 +128,30 @@ class BlasGuard:
         """
         self.lock, self.forks = threading.Lock(), 0
         me = threading.get_ident()
-        mine = self.scopes[me].requests if me in self.scopes else {}
         for key, scope in list(self.scopes.items()):
             if key == PROCESS:
-                scope.requests = {token: n for token, n in scope.requests.items() if token in mine}
+                scope.requests = {token: n for token, n in scope.requests.items() if token[0] == me}
             elif key != me:
                 del self.scopes[key]
 
-    def enter(self, token: object, n: int) -> None:
+    def enter(self, token: Token, n: int) -> None:
         """Add a request of the calling thread."""
-        keys = (PROCESS, threading.get_ident())
         with self.lock:
             if PROCESS not in self.scopes:
                 self._look()
-            for key in keys:
+            for key in (PROCESS, token[0]):
                 if key not in self.scopes:
                     mine = [library for library in self.libraries if self.kinds[library.filepath] == (key != PROCESS)]
+                    if not mine and key != PROCESS:
+                        continue
                     self.scopes[key] = _Scope([(library, library.get_num_threads()) for library in mine])
                 self.scopes[key].requests[token] = n
                 self.scopes[key].apply()
 
-    def leave(self, token: object) -> None:
+    def leave(self, token: Token) -> None:
         """Take a request of the calling thread back; a second call changes nothing."""
         with self.lock:
-            for key in (PROCESS, threading.get_ident()):
+            for key in (PROCESS, token[0]):
                 if key in self.scopes:
                     self.scopes[key].requests.pop(token, None)
                     self.scopes[key].apply()
@@ -182,7 +189,7 @@ def blas_threads(n: int | None) -> Iterator[None]:
     if n is None:
         yield
         return
-    token = object()
+    token = threading.get_ident(), object()
     try:
         GUARD.enter(token, n)
         yield

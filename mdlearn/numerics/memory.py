@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mdlearn.errors import InsufficientMemory
 
@@ -101,16 +101,19 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
         )
 
 
-@contextlib.contextmanager
-def worded(what: str) -> Iterator[None]:
+class worded(contextlib.ContextDecorator):
     """Turn a MemoryError, which may come from anywhere and without a word, into a sentence."""
-    try:
-        yield
-    except InsufficientMemory:
-        raise
-    except MemoryError as error:
-        found = f" ({error})" if str(error) else ""
-        raise InsufficientMemory(
-            f"{what} ran out of memory{found}; use fewer rows or columns, float32 rows or n_threads=1, or end other "
-            "programs"
-        ) from error
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, MemoryError) and not isinstance(error, InsufficientMemory):
+            found = f" ({error})" if str(error) else ""
+            raise InsufficientMemory(
+                f"{self.what} ran out of memory{found}; use fewer rows or columns, float32 rows or n_threads=1, or end "
+                "other programs"
+            ) from error

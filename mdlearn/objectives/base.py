@@ -164,7 +164,7 @@ class Objective:
         generator
             Yields None about every 20 ms, and returns Features.
         """
-        return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)
+        return plain_features(data, kernel)
         yield  # what makes this a generator
 
     def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -393,3 +393,8 @@ class Objective:
         Solution
         """
         return solution
+
+
+def plain_features(data: Data, kernel: Kernel) -> Features:
+    """Features of training rows as they are under a kernel."""
+    return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)

@@ -35,7 +35,11 @@ class AffineRows:
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         """Sum of rows times V of shape (m,) or (m, k)."""
         G = self.rows.adjoint(V)
-        return np.concatenate([G, V.sum(axis=0, keepdims=True)]) if self.constant else G
+        if not self.constant:
+            return G
+        out = np.empty((G.shape[0] + 1, *G.shape[1:]))
+        out[:-1], out[-1] = G, V.sum(axis=0)
+        return out
 
     def block(self, rows: Selection) -> np.ndarray:
         """Some rows as a dense float64 array; possibly a view, so never written to."""

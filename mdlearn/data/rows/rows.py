@@ -40,7 +40,7 @@ def locked(A: np.ndarray) -> np.ndarray:
 
 
 def steps(n: int, step: int) -> Iterable[slice]:
-    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1.
+    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1: a tuple where one will do.
 
     Small work has one range, and a generator that gives it costs as much as the work.
     """
@@ -132,11 +132,13 @@ class Rows(ABC):
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
-        w = np.asarray(w, dtype=np.float64)
+        w, spans = np.asarray(w, dtype=np.float64), self.spans()
         m, d = self.shape
+        if w.ndim == 1 and isinstance(spans, tuple):
+            return np.asarray(self._piece(*spans) @ w)
         out = np.empty((m, *w.shape[1:]))
         wide = w.ndim == 2 and d >= TRANSPOSED_COLUMNS and not self.sparse
-        for rows in self.spans():
+        for rows in spans:
             piece = self._piece(rows)
             # As in `adjoint`, for rows that are not too short.
             out[rows] = (w.T @ piece.T).T if wide else piece @ w
@@ -144,8 +146,11 @@ class Rows(ABC):
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """X' v in float64, for v of shape (m,) or (m, k)."""
+        spans = self.spans()
+        if v.ndim == 1 and isinstance(spans, tuple):
+            return np.asarray(self._piece(*spans).T @ v)
         out = np.zeros((*v.shape[1:], self.shape[1]))
-        for rows in self.spans():
+        for rows in spans:
             piece = self._piece(rows)
             # BLAS is twice as fast with the long side last.
             out += piece.T @ v[rows] if v.ndim == 1 else v[rows].T @ piece

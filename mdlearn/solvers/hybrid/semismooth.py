@@ -95,7 +95,7 @@ class RowEnvelopes:
         if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.rows.width:
             some = AffineRows(p.rows.rows.take(free), p.rows.constant)
             M = some.rows.inner(some.rows) + float(p.rows.constant)
-            M[np.diag_indices_from(M)] += 1.0 / s
+            M.flat[:: M.shape[0] + 1] += 1.0 / s
             x = yield from cholesky.solution(M, some.dot(g))
             return some.adjoint(x) - g
         # In units of the steepest: the sum over free rows stays when all become steeper.
@@ -178,7 +178,7 @@ class SemismoothNewton(RowEnvelopes):
                 self._move_on()
             if self.block is not None:
                 w, inner = yield from self._block_steps(self.block)
-                if np.array_equal(w, self.w):
+                if (w == self.w).all():
                     return
                 self.w, self.z, self.alpha, self.kept = w, inner.z, inner.alpha, inner.kept * self.kept
             else:
@@ -301,7 +301,8 @@ class DenseBlock:
         """Change w and `inner` by Newton steps to a squared slope of `target`; `fixed` is what other rows push with."""
         p, (k, n) = inner.problem, self.B.shape
         A = NO_MATRIX if p.quadratic.A is None else p.quadratic.A
-        most = int(np.clip(CALL_OPERATIONS / (k * n * (4.0 + 0.25 * n) + n**3 / 3.0), 1, NEAR_STEPS))
+        operations = k * n * (4.0 + 0.25 * n) + n**3 / 3.0
+        most = int(min(max(CALL_OPERATIONS / operations, 1.0), float(NEAR_STEPS)))
         for _ in range(0, NEAR_STEPS, most):
             ended, share = envelopes.newton_steps(
                 self.B,

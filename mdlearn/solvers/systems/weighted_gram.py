@@ -126,7 +126,7 @@ def mirror(M: np.ndarray) -> None:
         rows = slice(start, start + step)
         M[:start, rows] = M[rows, :start].T
         corner = M[rows, rows]
-        M[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+        np.copyto(corner, corner.T, where=~np.tri(corner.shape[0], dtype=bool))
 
 
 class RunningSum:
