@@ -170,6 +170,70 @@ cdef int direction(
     return info
 
 
+cdef void slope(
+    const double[:, ::1] B, const double[:, ::1] A, const double[::1] fixed, const double[::1] w, const double[::1] u,
+    Work r,
+) noexcept nogil:
+    """Write A w - fixed - B'u into r.g."""
+    cdef Py_ssize_t i, j, n = B.shape[1]
+    times(A, &w[0], &r.g[0], n)
+    for j in range(n):
+        r.g[j] -= fixed[j]
+    for i in range(B.shape[0]):
+        if u[i] != 0.0:
+            add(&B[i, 0], 1, &r.g[0], n, -u[i])
+
+
+cdef int descend(
+    const double[:, ::1] B, const double[:, ::1] A, const double[::1] fixed, const double[::1] centre,
+    const double[::1] steepness, const double[::1] caps, double kink, double[::1] w, double[::1] z, double[::1] u,
+    double[::1] alpha, long long[::1] free, Work r, int most, double target, double close, double* share,
+) noexcept nogil:
+    """`newton_steps`; return the number of steps. Slope and multipliers are then those of its end."""
+    cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0], n_free
+    cdef int turn
+    cdef double t, start, bend
+    share[0] = 1.0
+    for turn in range(most + 1):
+        n_free = look(z, centre, steepness, caps, kink, u, free)
+        slope(B, A, fixed, w, u, r)
+        if turn == most or inner(&r.g[0], &r.g[0], n) <= target:
+            return turn
+        if direction(B, A, steepness, free, n_free, r) != 0:
+            return turn
+        for i in range(k):
+            r.change[i] = inner(&B[i, 0], &r.step[0], n)
+        times(A, &r.step[0], &r.moved[0], n)
+        bend, start = inner(&r.step[0], &r.moved[0], n), inner(&r.step[0], &r.g[0], n)
+        t = length(z, r.change, centre, steepness, caps, kink, u, start, bend, close)
+        if not t < INFINITY:
+            return turn
+        for j in range(n):
+            w[j] += t * r.step[j]
+        for i in range(k):
+            alpha[i] += t * (u[i] - alpha[i])
+            z[i] += t * r.change[i]
+        for i in range(n_free):
+            alpha[free[i]] -= t * steepness[free[i]] * r.change[free[i]]
+        share[0] *= 1.0 - t
+    return most
+
+
+cdef int check_block(
+    const double[:, ::1] B, const double[:, ::1] A, const double[::1] fixed, const double[::1] centre,
+    const double[::1] steepness, const double[::1] caps, const double[::1] w, const double[::1] z,
+    const double[::1] u, const double[::1] alpha, const long long[::1] free, Work room,
+) except -1:
+    cdef Py_ssize_t n = B.shape[1], k = B.shape[0]
+    if fixed.shape[0] != n or w.shape[0] != n or z.shape[0] != k or u.shape[0] != k or free.shape[0] < k or n == 0:
+        raise ValueError("rows, coefficients and margins do not fit each other")
+    if centre.shape[0] != k or steepness.shape[0] != k or caps.shape[0] != k or alpha.shape[0] != k:
+        raise ValueError("rows, centres, steepness and caps differ in length")
+    if room.M.shape[0] != n or room.change.shape[0] != k or (A.shape[0] and (A.shape[0] != n or A.shape[1] != n)):
+        raise ValueError("the matrix does not fit the coefficients")
+    return 0
+
+
 def newton_steps(
     const double[:, ::1] B, const double[:, ::1] A, const double[::1] fixed, const double[::1] centre,
     const double[::1] steepness, const double[::1] caps, double kink, double[::1] w, double[::1] z, double[::1] u,
@@ -189,45 +253,90 @@ def newton_steps(
     bool, float
         Whether it ended before it had made all steps; the share of the rest given that is still in it.
     """
-    cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0], n_free
-    cdef int turn
-    cdef double size, t, start, bend, share = 1.0
-    cdef bint ended = False
-    if fixed.shape[0] != n or w.shape[0] != n or z.shape[0] != k or u.shape[0] != k or free.shape[0] < k or n == 0:
-        raise ValueError("rows, coefficients and margins do not fit each other")
-    if centre.shape[0] != k or steepness.shape[0] != k or caps.shape[0] != k or alpha.shape[0] != k:
-        raise ValueError("rows, centres, steepness and caps differ in length")
-    if room.M.shape[0] != n or room.change.shape[0] != k or (A.shape[0] and (A.shape[0] != n or A.shape[1] != n)):
-        raise ValueError("the matrix does not fit the coefficients")
+    cdef double share
+    cdef int taken
+    check_block(B, A, fixed, centre, steepness, caps, w, z, u, alpha, free, room)
     with nogil:
-        for turn in range(most + 1):
-            n_free = look(z, centre, steepness, caps, kink, u, free)
-            times(A, &w[0], &room.g[0], n)
-            for j in range(n):
-                room.g[j] -= fixed[j]
-            for i in range(k):
-                if u[i] != 0.0:
-                    add(&B[i, 0], 1, &room.g[0], n, -u[i])
-            size = inner(&room.g[0], &room.g[0], n)
-            if turn == most:
+        taken = descend(
+            B, A, fixed, centre, steepness, caps, kink, w, z, u, alpha, free, room, most, target, close, &share,
+        )
+    return taken < most, share
+
+
+cdef double half_square(const double[:, ::1] L, const double* x, double* y, Py_ssize_t n) noexcept nogil:
+    """1/2 x' A^-1 x where A = L L', or the identity where L is empty; y : room."""
+    cdef Py_ssize_t j
+    if L.shape[0] == 0:
+        return 0.5 * inner(x, x, n)
+    for j in range(n):
+        y[j] = (x[j] - inner(&L[j, 0], y, j)) / L[j, j]
+    return 0.5 * inner(y, y, n)
+
+
+cdef double gap(
+    const double[:, ::1] A, const double[:, ::1] L, const double[::1] fixed, const double[::1] caps,
+    const double[::1] softness, double kink, const double[::1] w, const double[::1] z, const double[::1] u, Work r,
+    double* value,
+) noexcept nogil:
+    """Objective, written into `value`, less the dual value of u; r.g is the slope there."""
+    cdef Py_ssize_t i, j, n = w.shape[0]
+    cdef double g, gain = 0.0
+    times(A, &w[0], &r.moved[0], n)
+    value[0] = 0.5 * inner(&w[0], &r.moved[0], n) - inner(&fixed[0], &w[0], n)
+    for j in range(n):
+        r.moved[j] -= r.g[j]
+    for i in range(z.shape[0]):
+        g = max(kink - z[i], 0.0)
+        if softness[i] > 0.0:
+            value[0] += 0.5 * g * g / softness[i]
+        elif g > 0.0:
+            value[0] += caps[i] * g
+        gain += u[i] * (kink - 0.5 * softness[i] * u[i])
+    return value[0] - gain + half_square(L, &r.moved[0], &r.x[0], n)
+
+
+def stage(
+    const double[:, ::1] B, const double[:, ::1] A, const double[:, ::1] L, const double[::1] fixed,
+    double[::1] centre, double[::1] steepness, const double[::1] caps, const double[::1] softness, double kink,
+    double[::1] w, double[::1] z, double[::1] u, double[::1] alpha, long long[::1] free, Work room, int most,
+    double left, double solved, double growth, int moves, double part, double close,
+):
+    """Move the multipliers on while the slope is small beside the gap, then make at most so many Newton steps.
+
+    Parameters
+    ----------
+    As for `newton_steps`, whose rows are now all that there are; L : (n, n), A = L L', or (0, 0) with A; centre,
+    steepness : (k,) changed in place; softness : (k,), 0 for hinges of power 1; left : gap at the beginning; solved :
+    share of it that half of the squared slope is to be below for the multipliers to become centres, `moves` times at
+    most, of envelopes steeper by `growth`; part : share of the gap at which the squared slope ends the steps, or of
+    itself where there are no moves.
+
+    Returns
+    -------
+    int, float, float, float
+        Number of steps; the share of the rest given that is still in it; objective and gap at the end.
+    """
+    cdef Py_ssize_t i, n = B.shape[1], k = B.shape[0]
+    cdef int taken, move
+    cdef double share, value = 0.0, target
+    check_block(B, A, fixed, centre, steepness, caps, w, z, u, alpha, free, room)
+    if L.shape[0] != A.shape[0] or L.shape[1] != A.shape[1] or softness.shape[0] != k:
+        raise ValueError("the factor does not fit the matrix, or softness the rows")
+    with nogil:
+        look(z, centre, steepness, caps, kink, u, free)
+        slope(B, A, fixed, w, u, room)
+        for move in range(moves):
+            if not half_square(L, &room.g[0], &room.x[0], n) <= solved * left:
                 break
-            if size <= target or direction(B, A, steepness, free, n_free, room) != 0:
-                ended = True
-                break
             for i in range(k):
-                room.change[i] = inner(&B[i, 0], &room.step[0], n)
-            times(A, &room.step[0], &room.moved[0], n)
-            bend, start = inner(&room.step[0], &room.moved[0], n), inner(&room.step[0], &room.g[0], n)
-            t = length(z, room.change, centre, steepness, caps, kink, u, start, bend, close)
-            if not t < INFINITY:
-                ended = True
-                break
-            for j in range(n):
-                w[j] += t * room.step[j]
-            for i in range(k):
-                alpha[i] += t * (u[i] - alpha[i])
-                z[i] += t * room.change[i]
-            for i in range(n_free):
-                alpha[free[i]] -= t * steepness[free[i]] * room.change[free[i]]
-            share *= 1.0 - t
-    return ended, share
+                centre[i] = u[i]
+                steepness[i] *= growth
+            look(z, centre, steepness, caps, kink, u, free)
+            slope(B, A, fixed, w, u, room)
+            left = gap(A, L, fixed, caps, softness, kink, w, z, u, room, &value)
+        target = part * (left if moves else inner(&room.g[0], &room.g[0], n))
+        taken = descend(
+            B, A, fixed, centre, steepness, caps, kink, w, z, u, alpha, free, room, most, target, close, &share,
+        )
+        left = gap(A, L, fixed, caps, softness, kink, w, z, u, room, &value)
+    return taken, share, value, left

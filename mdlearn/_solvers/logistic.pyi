@@ -40,4 +40,5 @@ def newton_step(
     room: Work,
     full: float,
     close: float,
-) -> float: ...
+    left_over: float,
+) -> tuple[float, float]: ...

@@ -14,6 +14,7 @@ ctypedef void (*posv_t)(
 
 cdef enum:
     TRIALS = 40
+    BALANCING_TURNS = 4
     PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
 
 
@@ -95,20 +96,26 @@ def loss(const double[::1] z, const double[::1] counts, double sharpness, double
     return (linear + total.sum) / sharpness
 
 
+cdef double conjugate(const double[::1] beta, const double[::1] caps) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double p, total = 0.0
+    for i in range(beta.shape[0]):
+        if caps[i] > 0.0:
+            p = beta[i] / caps[i]
+            if p > 0.0:
+                total += caps[i] * p * log(p)
+            if p < 1.0:
+                total += caps[i] * (1.0 - p) * log(1.0 - p)
+    return total
+
+
 def entropy(const double[::1] beta, const double[::1] caps):
     """Return sum_i c_i (p_i ln p_i + (1 - p_i) ln(1 - p_i)) with p_i = beta_i / c_i, of rows with c_i > 0."""
-    cdef Py_ssize_t i, m = beta.shape[0]
-    cdef double p, total = 0.0
-    if caps.shape[0] != m:
+    cdef double total
+    if caps.shape[0] != beta.shape[0]:
         raise ValueError("multipliers and caps differ in length")
     with nogil:
-        for i in range(m):
-            if caps[i] > 0.0:
-                p = beta[i] / caps[i]
-                if p > 0.0:
-                    total += caps[i] * p * log(p)
-                if p < 1.0:
-                    total += caps[i] * (1.0 - p) * log(1.0 - p)
+        total = conjugate(beta, caps)
     return total
 
 
@@ -198,27 +205,71 @@ cdef int direction(
     return info
 
 
+cdef bint balance(
+    const double[:, ::1] B, const double[::1] caps, double total, double left, double[::1] beta,
+) noexcept nogil:
+    """Bring multipliers within their bounds to a sum of `total` of the last column; say whether they can have it."""
+    cdef Py_ssize_t i, last = B.shape[1] - 1
+    cdef double excess, size, space, share
+    cdef int turn
+    for turn in range(BALANCING_TURNS):
+        excess, size, space = -total, 0.0, 0.0
+        for i in range(beta.shape[0]):
+            excess += B[i, last] * beta[i]
+            size += beta[i]
+            space += min(beta[i], caps[i] - beta[i])
+        if fabs(excess) <= left * size:
+            return True
+        share = excess / space if space > 0.0 else INFINITY
+        if not fabs(share) < 1.0:
+            return False
+        for i in range(beta.shape[0]):
+            beta[i] -= share * B[i, last] * min(beta[i], caps[i] - beta[i])
+    return True
+
+
+cdef double bound(
+    const double[:, ::1] B, const double[::1] fixed, const double[::1] caps, double sharpness, double kink,
+    bint free, double left, double[::1] beta, double* element,
+) noexcept nogil:
+    """The dual value of multipliers, brought within their bounds; minus infinity where these cannot be balanced."""
+    cdef Py_ssize_t i, j, n = B.shape[1]
+    cdef double total = 0.0
+    for i in range(beta.shape[0]):
+        beta[i] = min(max(beta[i], 0.0), caps[i])
+    if free and not balance(B, caps, -fixed[n - 1], left, beta):
+        return -INFINITY
+    for j in range(n):
+        element[j] = fixed[j]
+    for i in range(beta.shape[0]):
+        total += beta[i]
+        if beta[i] != 0.0:
+            add(&B[i, 0], 1, element, n, beta[i])
+    return kink * total - conjugate(beta, caps) / sharpness - 0.5 * inner(element, element, n - free)
+
+
 def newton_step(
     const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] caps, double sharpness,
     double kink, double[::1] w, double[::1] z, double[::1] u, double[::1] bends, double[::1] alpha, double[::1] beta,
-    Work room, double full, double close,
+    Work room, double full, double close, double left_over,
 ):
     """Make a Newton step on 1/2 w' diag(ridge) w - fixed'w + the loss of rows B w = z.
 
     Parameters
     ----------
-    B : (k, n) signed rows; ridge, fixed, w : (n,); caps, z, u, bends, alpha : (k,); w, z, u, bends and alpha, which w is
-    made of, are changed in place, and u and bends belong to z; beta : (k,) written: multipliers, perhaps beyond their
-    bounds, that stand for where a step of length 1 leads; full : share of its slope that such a step may leave,
-    close : that another length may.
+    B : (k, n) signed rows, whose last column is that of a free bias where the last ridge is 0; ridge, fixed, w : (n,);
+    caps, z, u, bends, alpha : (k,); w, z, u, bends and alpha, which w is made of, are changed in place, and u and bends
+    belong to z; beta : (k,) written: multipliers that stand for where a step of length 1 leads, within their bounds;
+    full : share of its slope that such a step may leave, close : that another length may; left_over : share of their
+    sum that multipliers of a free bias may miss theirs by.
 
     Returns
     -------
-    float
-        The loss at its end; infinite, and nothing but beta changed, where there is no step.
+    float, float
+        The loss at its end, and the dual value of beta; infinite, and nothing but beta changed, where there is no step.
     """
     cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0]
-    cdef double t = 1.0, start, bend = 0.0, left, value = INFINITY
+    cdef double t = 1.0, start, bend = 0.0, left, value = INFINITY, lower = -INFINITY
     cdef Total total = Total()
     if ridge.shape[0] != n or fixed.shape[0] != n or w.shape[0] != n or room.M.shape[0] != n or n == 0 or k == 0:
         raise ValueError("rows and coefficients do not fit each other")
@@ -253,4 +304,5 @@ def newton_step(
                 w[j] += t * step[j]
             for i in range(k):
                 alpha[i] += t * (beta[i] - alpha[i])
-    return value if t > 0.0 else INFINITY
+            lower = bound(B, fixed, caps, sharpness, kink, ridge[n - 1] == 0.0, left_over, beta, slope)
+    return (value if t > 0.0 else INFINITY), lower

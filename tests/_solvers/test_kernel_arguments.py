@@ -164,12 +164,18 @@ def pass_csr(data, indices, indptr, w, records, order, free):
 
 def smooth_step(square, held, columns, **given):
     room = logistic.Work(square, held, columns, SYRK, POSV)
-    logistic.newton_step(**given, sharpness=1.0, kink=1.0, room=room, full=0.3, close=0.1)
+    logistic.newton_step(**given, sharpness=1.0, kink=1.0, room=room, full=0.3, close=0.1, left_over=1e-14)
 
 
 def newton_steps(B, A, fixed, w, z, u, alpha, free, centre, steepness, caps, square, held, columns, change):
     room = envelopes.Work(M, D, square, held, columns, change, SYRK, POSV)
     envelopes.newton_steps(B, A, fixed, centre, steepness, caps, 1.0, w, z, u, alpha, free, room, 5, 0.0, 1e-3)
+
+
+def stage(B, A, L, fixed, w, z, u, alpha, free, centre, steepness, caps, softness, square, held, columns, change):
+    room = envelopes.Work(M, D, square, held, columns, change, SYRK, POSV)
+    rest = 3, 1.0, 0.05, 5.0, 2, 0.01, 1e-3
+    envelopes.stage(B, A, L, fixed, centre, steepness, caps, softness, 1.0, w, z, u, alpha, free, room, *rest)
 
 
 CASES = {
@@ -208,6 +214,9 @@ CASES = {
     "envelopes.newton_steps": (newton_steps, {"B": one(M, D), "A": np.eye(D), "fixed": one(D), "w": one(D), "z": one(M),
                                               "u": one(M), "alpha": one(M), "free": integers(M, M), **ENVELOPES,
                                               **ROOM}),
+    "envelopes.stage": (stage, {"B": one(M, D), "A": np.eye(D), "L": np.eye(D), "fixed": one(D), "w": one(D),
+                                "z": one(M), "u": one(M), "alpha": one(M), "free": integers(M, M), **ENVELOPES,
+                                "softness": one(M), **ROOM}),
     "bounded_quadratic.rows": (moving(bounded_quadratic.rows), FACE),
     "bounded_quadratic.system": (moving(bounded_quadratic.system), {**FACE, "A": one(M, M), "sides": one(2, M)}),
     "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),

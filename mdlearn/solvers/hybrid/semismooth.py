@@ -173,34 +173,32 @@ class SemismoothNewton(RowEnvelopes):
 
     def steps(self) -> Generator[bool, None, None]:
         """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on."""
+        if self.block is not None:
+            while self._stage(self.block):
+                yield True
+            return
         while True:
             if not self.problem.soft:
                 self._move_on()
-            if self.block is not None:
-                w, inner = yield from self._block_steps(self.block)
-                if (w == self.w).all():
-                    return
-                self.w, self.z, self.alpha, self.kept = w, inner.z, inner.alpha, inner.kept * self.kept
+            near = self._near()
+            if near is None:
+                step = yield from beating(self.direction(self.slope))
+                dz = self.problem.margins(step)
             else:
-                near = self._near()
-                if near is None:
-                    step = yield from beating(self.direction(self.slope))
-                    dz = self.problem.margins(step)
-                else:
-                    w, made_of, kept = yield from self._near_steps(near)
-                    yield False
-                    step, dz = w - self.w, self.problem.margins(w) - self.z
-                bend = float(step @ self.problem.quadratic.times(step))
-                t = self.length(dz, float(self.slope @ step), bend)
-                if not math.isfinite(t):
-                    return
-                self.w = self.w + t * step
-                if near is None:
-                    self.follow(dz, t)
-                else:
-                    self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
-                    self.kept *= 1.0 - t + t * kept
+                w, made_of, kept = yield from self._near_steps(near)
                 yield False
+                step, dz = w - self.w, self.problem.margins(w) - self.z
+            bend = float(step @ self.problem.quadratic.times(step))
+            t = self.length(dz, float(self.slope @ step), bend)
+            if not math.isfinite(t):
+                return
+            self.w = self.w + t * step
+            if near is None:
+                self.follow(dz, t)
+            else:
+                self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
+                self.kept *= 1.0 - t + t * kept
+            yield False
             self.look()
             yield True
 
@@ -255,14 +253,41 @@ class SemismoothNewton(RowEnvelopes):
         alpha[near] = inner.alpha
         return w, alpha, inner.kept
 
-    def _block_steps(self, block: DenseBlock) -> Generator[bool, None, tuple[np.ndarray, RowEnvelopes]]:
-        """Newton steps over all rows; return coefficients, with margins and what they are made of."""
+    def _stage(self, block: DenseBlock) -> bool:
+        """Newton steps over all rows, as one piece of compiled code; say whether there were any."""
         p = self.problem
-        target = SOLVED_SOFT * float(self.slope @ self.slope) if p.soft else SOLVED_NEAR * self.gap
-        fixed = np.zeros_like(self.w) if p.pulled is None else p.pulled
-        inner = RowEnvelopes(p, self.centre, self.steepness, self.z.copy(), self.alpha.copy())
-        w = yield from block.steps(inner, self.w.copy(), fixed, target)
-        return w, inner
+        fixed = np.zeros(self.w.shape) if p.pulled is None else p.pulled
+        A, L = p.quadratic.A, p.quadratic.L
+        # Places that were offered keep their arrays.
+        self.w, self.z, self.u, self.alpha = self.w.copy(), self.z.copy(), self.u.copy(), self.alpha.copy()
+        self.centre, self.steepness = self.centre.copy(), self.steepness.copy()
+        taken, share, self.objective, gap = envelopes.stage(
+            block.B,
+            NO_MATRIX if A is None else A,
+            NO_MATRIX if L is None else L,
+            fixed,
+            self.centre,
+            self.steepness,
+            p.caps,
+            p.softness,
+            p.kink,
+            self.w,
+            self.z,
+            self.u,
+            self.alpha,
+            self.room,
+            block.room,
+            block.most_steps,
+            self.gap,
+            SOLVED,
+            STEEPNESS_GROWTH,
+            0 if p.soft else MOST_MOVES,
+            SOLVED_SOFT if p.soft else SOLVED_NEAR,
+            self.close,
+        )
+        self.lower_bound = self.objective - gap
+        self.kept *= share
+        return bool(taken)
 
 
 def _dear_steps(
@@ -294,15 +319,15 @@ class DenseBlock:
         self.B, self.change = B, np.empty(k)
         M, held, columns = np.empty((n, n)), np.empty((k, n)), np.empty((4, max(n, k)))
         self.room = envelopes.Work(k, n, M, held, columns, self.change, DSYRK, DPOSV)
+        operations = k * n * (4.0 + 0.25 * n) + n**3 / 3.0
+        self.most_steps = int(min(max(CALL_OPERATIONS / operations, 1.0), float(NEAR_STEPS)))
 
     def steps(
         self, inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
     ) -> Generator[bool, None, np.ndarray]:
         """Change w and `inner` by Newton steps to a squared slope of `target`; `fixed` is what other rows push with."""
-        p, (k, n) = inner.problem, self.B.shape
+        p, most = inner.problem, self.most_steps
         A = NO_MATRIX if p.quadratic.A is None else p.quadratic.A
-        operations = k * n * (4.0 + 0.25 * n) + n**3 / 3.0
-        most = int(min(max(CALL_OPERATIONS / operations, 1.0), float(NEAR_STEPS)))
         for _ in range(0, NEAR_STEPS, most):
             ended, share = envelopes.newton_steps(
                 self.B,

@@ -151,7 +151,7 @@ class SmoothNewton:
         # Places that were offered keep their arrays.
         self.w, self.z, self.u, self.bends = self.w.copy(), self.z.copy(), self.u.copy(), self.bends.copy()
         self.alpha, beta = self.alpha.copy(), np.empty_like(self.u)
-        loss = logistic.newton_step(
+        loss, lower = logistic.newton_step(
             block.B,
             self.ridge,
             fixed,
@@ -167,11 +167,13 @@ class SmoothNewton:
             block.room,
             FULL_STEP,
             OTHER_STEP,
+            BALANCED_SUM,
         )
         if not math.isfinite(loss):
             return False
         self.objective = 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
-        self._raise_bound(beta, None)
+        if lower > self.lower_bound:
+            self.lower_bound, self.beta = lower, beta
         return True
 
     def _bound(self, step: np.ndarray, dz: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -181,7 +181,7 @@ def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton 
     column, n = problem.column, problem.rows.width
     cap, alpha, varied = float(problem.caps.max()), problem.nothing, column.kappa > 0
     steep = cap * float(problem.squares @ column.counts) / column.total > DESCENT_STEEPNESS
-    if problem.n_rows >= ROWS_PER_COLUMN * n and (steep or varied):
+    if problem.n_rows >= ROWS_PER_COLUMN * n and (steep or varied) and not (varied and problem.small):
         sample = problem.sample(SAMPLE)
         some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
         yield from _some_steps(some, HINGE_SAMPLE_GAP)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import cython_blas, cython_lapack
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from mdlearn._solvers import dual_descent, envelopes, logistic
 
@@ -253,7 +253,81 @@ def test_newton_steps_are_counted():
     assert ended
 
 
+def evaluated(kind, B, A, fixed, caps, softness, w, u):
+    """Objective and dual value, written anew."""
+    e = np.maximum(0.0, 1.0 - B @ w)
+    loss = caps @ e if kind == "hinge" else 0.5 * (e * e / softness).sum()
+    pushed = B.T @ u + fixed
+    gain = u.sum() - 0.5 * softness @ u**2
+    return 0.5 * w @ A @ w - fixed @ w + loss, gain - 0.5 * pushed @ np.linalg.solve(A, pushed)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "squared"])
+@pytest.mark.parametrize("k, n", [(50, 4), (50, 120), (6, 40), (50, 1), (1, 3)])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_stages_lead_to_the_optimum(kind, k, n, matrix):
+    """Objective and gap are told at every end; multipliers within their bounds prove in the end what w reaches."""
+    rng = np.random.default_rng(k + n)
+    cap, soft = CAPS[kind]
+    caps, softness = np.full(k, cap), np.full(k, soft)
+    B, fixed = rng.standard_normal((k, n)), 0.1 * rng.standard_normal(n)
+    L = np.tril(rng.standard_normal((n, n))) / np.sqrt(n) + np.eye(n)
+    A = L @ L.T if matrix else np.eye(n)
+    given = (A, L) if matrix else (np.empty((0, 0)), np.empty((0, 0)))
+    w, z, u, alpha, free = np.zeros(n), np.zeros(k), np.zeros(k), np.zeros(k), np.empty(k, dtype=np.int64)
+    centre, steepness = np.zeros(k), 1.0 / softness if kind == "squared" else np.full(k, 2.0 * cap)
+    if kind == "hinge":
+        centre += 0.5 * cap
+    room = work(k, n)
+    moves, part, kept, gap = (2, 0.01, 1.0, np.inf) if kind == "hinge" else (0, 1e-4, 1.0, np.inf)
+    for _ in range(40):
+        taken, share, value, gap = envelopes.stage(
+            B, *given, fixed, centre, steepness, caps, softness, 1.0, w, z, u, alpha, free, room, 20, gap, 0.05, 5.0,
+            moves, part, 1e-12,
+        )  # fmt: skip
+        kept *= share
+        objective, lower = evaluated(kind, B, A, fixed, caps, softness, w, u)
+        assert value == pytest.approx(objective, rel=1e-12) and gap == pytest.approx(objective - lower, abs=1e-11)
+        np.testing.assert_allclose(z, B @ w, rtol=0, atol=1e-11)
+        assert (u >= 0).all() and (u <= caps).all()
+        np.testing.assert_allclose(A @ w, B.T @ alpha + (1.0 - kept) * fixed, rtol=0, atol=1e-9)
+        if gap <= 1e-10 * abs(objective) or not taken:
+            break
+    assert -1e-12 <= gap <= 1e-10 * abs(objective)
+
+
 # ---------------------------------------------------------------- logistic
+
+
+@pytest.mark.parametrize("bias", ["regularized", "free"])
+def test_a_logistic_step_tells_what_its_multipliers_prove(bias):
+    rng = np.random.default_rng(4)
+    k, n, sharpness = 60, 5, 1.5
+    y = rng.choice([-1.0, 1.0], k)
+    B = np.hstack([y[:, None] * rng.standard_normal((k, n - 1)), y[:, None]])
+    ridge, fixed, caps = np.ones(n), 0.1 * rng.standard_normal(n), rng.uniform(0.1, 2.0, k)
+    if bias == "free":
+        ridge[-1] = 0.0
+    w, z, alpha, u, bends = np.zeros(n), np.zeros(k), np.zeros(k), np.empty(k), np.empty(k)
+    logistic.slopes(z, caps, sharpness, 1.0, u, bends)
+    room = logistic.Work(np.empty((n, n)), np.empty((k, n)), np.empty((4, k)), SYRK, POSV)
+    for _ in range(8):
+        beta = np.empty(k)
+        loss, lower = logistic.newton_step(
+            B, ridge, fixed, caps, sharpness, 1.0, w, z, u, bends, alpha, beta, room, 0.3, 0.1, 1e-14
+        )
+        np.testing.assert_allclose(z, B @ w, rtol=0, atol=1e-11)
+        assert loss == pytest.approx(caps @ np.logaddexp(0.0, sharpness * (1.0 - z)) / sharpness, rel=1e-12)
+        p, pushed = beta / caps, B.T @ beta + fixed
+        assert (p >= 0).all() and (p <= 1).all()
+        if bias == "free":
+            assert abs(pushed[-1]) <= 1e-12 * beta.sum()
+            pushed = pushed[:-1]
+        entropy = caps @ (xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
+        assert lower == pytest.approx(beta.sum() - entropy / sharpness - 0.5 * pushed @ pushed, rel=1e-11)
+        objective = 0.5 * ridge @ w**2 - fixed @ w + loss
+        assert lower <= objective + 1e-12 * abs(objective)
+    assert objective - lower <= 1e-11 * abs(objective)
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 20.0])
