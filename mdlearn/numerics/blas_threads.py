@@ -66,7 +66,12 @@ def _elsewhere(library: Any) -> int:
 
 
 def _per_thread(library: Any) -> bool:
-    """Whether a number set here is not seen elsewhere."""
+    """Whether a number set here is not seen elsewhere.
+
+    OpenBLAS on threads of its own is known. A trial would start them: they wait for work at full speed for a while.
+    """
+    if (getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")) == ("openblas", "pthreads"):
+        return False
     found, probe = library.get_num_threads(), 2 if _elsewhere(library) == 1 else 1
     try:
         _set(library, probe)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import mostly_zeros, stored_entries
+from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros, stored_entries
 from mdlearn.data.rows.rows import DenseRows, Rows, copied
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
@@ -26,6 +26,8 @@ from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.systems.weighted_gram import add_outer, mirror
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
+LEFT_BY_CENTRE = 1e-3
+"""Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
 WHOLE_BLOCK_ENTRIES = 1 << 16
 """Entries up to which steps in compiled code go over all rows as one dense block."""
 OPERATION_ON_MATRIX = 0.25
@@ -101,10 +103,24 @@ class SharedParts:
         self.mean = self.rows.adjoint(counts) / counts.sum()
         n = self.mean.shape[0]
         self.about = np.zeros((n, n))
-        shift = np.append(np.ones(counts.shape[0]), self.mean)
-        yield from add_outer(self.rows.rows, self.rows.constant, counts, self.about, shift)
+        centred = (yield from self._centred_sum(counts)) if isinstance(self.stored, CsrRows) else None
+        if centred is None:
+            shift = np.append(np.ones(counts.shape[0]), self.mean)
+            yield from add_outer(self.rows.rows, self.rows.constant, counts, self.about, shift)
+        else:
+            d = centred.shape[0]
+            self.about[:d, :d] = centred
         mirror(self.about)
         self.counts = counts
+
+    def _centred_sum(self, counts: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+        """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
+        mean = self.mean[: self.stored.shape[1]]
+        M = np.zeros((mean.shape[0], mean.shape[0]))
+        yield from add_outer(self.stored, False, counts, M)
+        squares = np.diagonal(M).copy()
+        M -= np.multiply.outer(counts.sum() * mean, mean)
+        return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
 
     def quadratic(self, column: Column) -> Generator[None, None, QuadraticPart]:
         """The quadratic part of a column."""

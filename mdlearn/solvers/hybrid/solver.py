@@ -18,7 +18,6 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -50,9 +49,15 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 """Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
 STEPS_AHEAD = 8
 """Newton steps, and passes over the rows, that the end is taken to cost."""
-SWEEPS_BEFORE, SWEEPS_COMPARED = 4, 4
-OVERHEAD_OPERATIONS = 1e5
-"""What a step costs beside its work on rows and matrices: the interpreter, in operations on entries."""
+CHEAP_DIGIT = 0.25
+"""Share of that end which a digit of coordinate ascent may cost from then on."""
+EARLY = 0.3
+"""Share of it that coordinate ascent may cost in any case: at first, bounds rise evenly."""
+SWEEPS_BEFORE = 5
+"""Sweeps until their rate is judged: from the rise of the bound in the last two, and in the two before.
+"""
+OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
+"""What a step costs beside its work on rows and matrices, in operations on entries: the interpreter, or a call."""
 HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
 OFFERS_PER_REPORT = 10
@@ -231,7 +236,7 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
 
 def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
     """Sweeps, until Newton steps would be cheaper than what is left, or than what there was."""
-    problem, column, gaps, beat = descent.problem, descent.problem.column, [], 0.0
+    problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
 
     def make() -> Report:
         w, beta = descent.element, descent.beta
@@ -246,15 +251,16 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
         if descent.operations - beat > HEARTBEAT_OPERATIONS:
             beat = descent.operations
             yield None
-        gaps.append(max(descent.objective - descent.lower_bound, 0.0) / max(abs(descent.objective), SMALLEST_NORMAL))
-        if len(gaps) < SWEEPS_BEFORE:
-            continue
+        bounds.append(descent.lower_bound)
         steps = STEPS_AHEAD * _newton_operations(descent.problem, descent.ascent.n_between)
-        if descent.operations > steps or gaps[-1] > gaps[-SWEEPS_COMPARED]:
-            return
-        rate = math.log(gaps[-SWEEPS_COMPARED] / gaps[-1]) / (SWEEPS_COMPARED - 1) if gaps[-1] > 0 else math.inf
-        # One more digit at that rate.
-        if rate * steps < math.log(10.0) * descent.operations / len(gaps):
+        if len(bounds) < SWEEPS_BEFORE or descent.operations < EARLY * steps:
+            continue
+        # Rises of the bound, which never falls: objectives at the margins of visits jump.
+        now, before = bounds[-1] - bounds[-3], bounds[-3] - bounds[-5]
+        rate = 0.5 * math.log(before / now) if before > now > 0 else 0.0 if now > 0 else math.inf
+        # One more digit at that rate; once as much is spent as the end costs, it has to be cheap.
+        enough = steps if descent.operations <= steps else CHEAP_DIGIT * steps
+        if rate * enough < math.log(10.0) * descent.operations / len(bounds):
             return
 
 
@@ -273,7 +279,8 @@ def _newton_operations(problem: LossColumn, free: int) -> float:
         outer = 0.5 * free * per_row * min(float(free), per_row)
     else:
         outer = OPERATION_ON_MATRIX * float(order) * order * max(free, n)
-    return OVERHEAD_OPERATIONS + 4.0 * entries + outer + OPERATION_ON_MATRIX * order**3 / 3.0
+    overhead = SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS
+    return overhead + 4.0 * entries + outer + OPERATION_ON_MATRIX * order**3 / 3.0
 
 
 def _started(problem: LossColumn) -> SemismoothNewton:
