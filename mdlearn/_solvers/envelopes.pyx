@@ -133,6 +133,11 @@ cdef inline void times(const double[:, ::1] A, const double* x, double* out, Py_
         out[j] = inner(&A[j, 0], x, n) if A.shape[0] else x[j]
 
 
+cdef inline bint are_few(const double[:, ::1] A, Py_ssize_t n_free, Py_ssize_t n) noexcept nogil:
+    """Whether a step's matrix is one of the free rows, which r.x then has a number of each for."""
+    return A.shape[0] == 0 and 2 * n_free < n
+
+
 cdef int direction(
     const double[:, ::1] B, const double[:, ::1] A, const double[::1] steepness, const long long[::1] free,
     Py_ssize_t n_free, Work r,
@@ -142,7 +147,7 @@ cdef int direction(
     cdef double one = 1.0, zero = 0.0, root
     cdef char upper = b"U", by_columns = b"N", by_rows = b"T"
     cdef Py_ssize_t i, j
-    cdef bint few = A.shape[0] == 0 and 2 * k < n
+    cdef bint few = are_few(A, k, n)
     for i in range(k):
         root = 1.0 if few else sqrt(steepness[free[i]])
         for j in range(n):
@@ -192,6 +197,7 @@ cdef int descend(
     """`newton_steps`; return the number of steps. Slope and multipliers are then those of its end."""
     cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0], n_free
     cdef int turn
+    cdef bint few
     cdef double t, start, bend
     share[0] = 1.0
     for turn in range(most + 1):
@@ -213,8 +219,9 @@ cdef int descend(
         for i in range(k):
             alpha[i] += t * (u[i] - alpha[i])
             z[i] += t * r.change[i]
-        for i in range(n_free):
-            alpha[free[i]] -= t * steepness[free[i]] * r.change[free[i]]
+        few = are_few(A, n_free, n)
+        for i in range(n_free):  # both are the same, but steep envelopes lose the digits of the second
+            alpha[free[i]] += t * (r.x[i] if few else -steepness[free[i]] * r.change[free[i]])
         share[0] *= 1.0 - t
     return most
 

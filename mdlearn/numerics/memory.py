@@ -20,7 +20,7 @@ CGROUP_FILES = {
 """By controller as /proc/self/cgroup names it: version 2 has one hierarchy without a name."""
 
 
-NEGLIGIBLE_BYTES = 2e6
+NEGLIGIBLE_BYTES = 1e7
 """Bytes that nobody is asked for: reading what is left takes as long as a fit of that size."""
 
 

@@ -44,14 +44,14 @@ def test_control_groups(version, inside, root):
     """The least of what any group above leaves; files that are cached do not count, because they are given back."""
     top = "." if version == 2 else "memory"
     root("proc/self/cgroup", f"1:cpu:/elsewhere\n{'0:' if version == 2 else '7:hugetlb,memory'}:/a/b\n")
-    group(root, f"{top}/a/b", 8_000_000, 3_000_000, 1_000_000, version)
+    group(root, f"{top}/a/b", 80_000_000, 30_000_000, 10_000_000, version)
     if inside:
-        group(root, f"{top}/a", "max" if version == 2 else 2**63 - 4096, 9_000_000, 0, version)
-        group(root, top, 5_000_000, 4_000_000, 0, version)
-    assert memory._cgroups() == (1e6 if inside else 6e6)
+        group(root, f"{top}/a", "max" if version == 2 else 2**63 - 4096, 90_000_000, 0, version)
+        group(root, top, 50_000_000, 40_000_000, 0, version)
+    assert memory._cgroups() == (1e7 if inside else 6e7)
     assert memory.available_bytes() <= memory._cgroups()
-    with pytest.raises(mdlearn.InsufficientMemory, match=r"a matrix needs 0\.004 GB"):
-        memory.require(4e6, "a matrix", "go")
+    with pytest.raises(mdlearn.InsufficientMemory, match=r"a matrix needs 0\.04 GB"):
+        memory.require(4e7, "a matrix", "go")
 
 
 def test_a_container_that_sees_the_path_of_its_host(root):

@@ -19,16 +19,16 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros, stored_entries
-from mdlearn.data.rows.rows import DenseRows, Rows, copied
+from mdlearn.data.rows.rows import DenseRows, Rows, copied, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.systems.weighted_gram import add_outer, mirror
+from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, add_outer, mirror
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 LEFT_BY_CENTRE = 1e-3
 """Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
-WHOLE_BLOCK_ENTRIES = 1 << 16
+WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
@@ -101,19 +101,19 @@ class SharedParts:
     def vary(self, counts: np.ndarray) -> Generator[None, None, None]:
         """Sum up the squares about the mean, of rows that weigh `counts`."""
         self.mean = self.rows.adjoint(counts) / counts.sum()
-        n = self.mean.shape[0]
-        self.about = np.zeros((n, n))
-        centred = (yield from self._centred_sum(counts)) if isinstance(self.stored, CsrRows) else None
-        if centred is None:
-            shift = np.append(np.ones(counts.shape[0]), self.mean)
-            yield from add_outer(self.rows.rows, self.rows.constant, counts, self.about, shift)
-        else:
-            d = centred.shape[0]
-            self.about[:d, :d] = centred
-        mirror(self.about)
+        n, (m, d) = self.mean.shape[0], self.stored.shape
+        self.about = np.zeros((n, n))  # a constant column does not vary
+        M = (yield from self._sum_of_entries(counts)) if isinstance(self.stored, CsrRows) else None
+        if M is None:
+            M = np.zeros((d, d))
+            for part in steps(m, PIECE_ENTRIES // d):
+                some = DenseRows(self.rows.rows.block(part) - self.mean[:d])
+                yield from add_outer(some, False, counts[part], M)
+        mirror(M)
+        self.about[:d, :d] = M
         self.counts = counts
 
-    def _centred_sum(self, counts: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+    def _sum_of_entries(self, counts: np.ndarray) -> Generator[None, None, np.ndarray | None]:
         """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
         mean = self.mean[: self.stored.shape[1]]
         M = np.zeros((mean.shape[0], mean.shape[0]))

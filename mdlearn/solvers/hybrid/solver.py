@@ -192,7 +192,8 @@ def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton 
         yield from _some_steps(some, HINGE_SAMPLE_GAP)
         if varied or float(np.mean(some.u >= sample.caps)) > AT_CAP:
             alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
-            return SemismoothNewton(problem, some.w, 0.5 * problem.caps, STEEPNESS * cap, alpha)
+            between = SAMPLE * int(np.count_nonzero((some.u > 0) & (some.u < sample.caps)))
+            return SemismoothNewton(problem, some.w, 0.5 * problem.caps, _steepness(problem, some.w, between), alpha)
     if not varied:
         return None
     steepness = STEEPNESS if steep else FLAT_STEEPNESS
