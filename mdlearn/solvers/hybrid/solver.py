@@ -47,8 +47,8 @@ AT_CAP = 0.02
 """Share of the sample's rows at their cap below which classes are nearly separable, and ascent is the better start."""
 SPANNED, MOST_STEEPNESS = 2, 1000.0
 """Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
-STEPS_AHEAD = 8
-"""Newton steps, and passes over the rows, that the end is taken to cost."""
+STEPS_AHEAD, SOFT_STEPS_AHEAD = 8, 4
+"""Newton steps, and passes over the rows, that the end is taken to cost; of squared hinges."""
 CHEAP_DIGIT = 0.25
 """Share of that end which a digit of coordinate ascent may cost from then on."""
 EARLY = 0.3
@@ -253,7 +253,8 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             beat = descent.operations
             yield None
         bounds.append(descent.lower_bound)
-        steps = STEPS_AHEAD * _newton_operations(descent.problem, descent.ascent.n_between)
+        ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
+        steps = ahead * _newton_operations(problem, descent.ascent.n_between)
         if len(bounds) < SWEEPS_BEFORE or descent.operations < EARLY * steps:
             continue
         # Rises of the bound, which never falls: objectives at the margins of visits jump.
