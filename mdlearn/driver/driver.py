@@ -13,12 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side
 from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, State, combine, settled
+from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import generator
@@ -33,6 +35,8 @@ REACHED_GAP = 1e-11
 """Gap below which another engine has nothing to add but rounding of its own."""
 RELIEF_STEPS = 3000
 """Steps of such another engine, heartbeats included."""
+PARALLEL_ENTRIES = 2e7
+"""Entries of the rows, times problems, from which problems are solved at the same time: some tenths of a second."""
 NO_POINT = "it handed in no point"
 """Why the answer is w = 0."""
 NO_MORE_REPORTS = object()
@@ -116,7 +120,7 @@ class Driver(Run):
         """
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
-        at_once = min(self.limits.n_threads or 1, count)
+        at_once = self._at_once(first, count, later)
         if (0, self.solver.name) not in self.prepared.found and not self.late():
             self.solver.check_memory(first, at_once)
         self.progress.problems = count
@@ -138,6 +142,25 @@ class Driver(Run):
         self.history = settled(self.history, [one.certificate for one in solutions], scales)
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
+
+    def _at_once(self, form: Form, count: int, later: Later | None) -> int:
+        """How many problems are solved at the same time: where nobody says, as many as BLAS has threads for large ones.
+
+        Each is solved by one thread then, with the same bits wherever.
+        """
+        if self.limits.n_threads is not None or later is not None or count == 1:
+            return min(self.limits.n_threads or 1, count)
+        features = form.features
+        if not isinstance(features, LinearFeatures) or count * features.n_entries < PARALLEL_ENTRIES:
+            return 1
+        if self.late() or not features.ready:  # nothing is made only to be asked for its size
+            return 1
+        at_once = min(GUARD.found(), count)
+        try:
+            self.solver.check_memory(form, at_once)
+        except MemoryError:  # one after the other they may fit
+            return 1
+        return at_once
 
     def _fell_short(self, certificate: Certificate, exact: bool) -> Shortfall | None:
         """Say why the gap was not reached, and what to do."""
@@ -190,7 +213,7 @@ class Driver(Run):
         """
         run = one_by_one(works, self.late)
         if at_once > 1:
-            run = side_by_side(works, at_once, (self.limits.n_threads or 1) // at_once, self.late)
+            run = side_by_side(works, at_once, (self.limits.n_threads or at_once) // at_once, self.late)
         with closing(run):
             while True:
                 try:

@@ -163,6 +163,17 @@ class BlasGuard:
                     if not self.scopes[key].requests:
                         del self.scopes[key]
 
+    def found(self) -> int:
+        """The number that BLAS was set to before any request now in force, at most that of cores to run on."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        with self.lock:
+            if PROCESS in self.scopes:
+                numbers = [number for _, number in self.scopes[PROCESS].found]
+            else:
+                self._look()
+                numbers = [library.get_num_threads() for library in self.libraries]
+        return max(1, min(max(numbers, default=1), cores))
+
     def _look(self) -> None:
         """List the loaded libraries and find their kinds, where modules were imported since the last time.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from threading_cases import (
+    FOUND,
     Watched,
     at_work,
     bits,
@@ -118,6 +120,35 @@ def test_threads_are_shared_out(classes, n, at_once, share):
     assert engine.prepared[0] == threading.get_ident() and set(engine.prepared[1]) == set(made) == {n or 1}
     assert {number for _, seen in engine.seen for number in seen} == {share}
     assert set(callbacks) == {(threading.get_ident(), *[share] * len(blas()))}
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_many_entries_are_shared_out_where_nobody_says(cores, monkeypatch):
+    """By as many threads as BLAS has and cores there are, each with one of BLAS: the bits are those of one thread."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(cores), raising=False)
+    X, y = data(60)
+    alone = mdlearn.fit("ldm", X, y, solver=Watched(), n_threads=1)
+    for least, expected in ((4 * X.size + 1, 1), (4 * X.size, min(cores, FOUND))):
+        monkeypatch.setattr("mdlearn.driver.driver.PARALLEL_ENTRIES", least)
+        engine = Watched()
+        model = mdlearn.fit("ldm", X, y, solver=engine)
+        assert engine.asked == engine.most == expected
+        assert {number for _, seen in engine.seen for number in seen} == {1}
+        assert bits(model) == bits(alone)
+
+
+def test_problems_that_fit_in_memory_one_by_one_only(monkeypatch):
+    class Large(Watched):
+        def check_memory(self, form, at_once=1):
+            super().check_memory(form, at_once)
+            if at_once > 1:
+                raise mdlearn.InsufficientMemory("too large")
+
+    monkeypatch.setattr("mdlearn.driver.driver.PARALLEL_ENTRIES", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(4), raising=False)
+    engine = Large()
+    mdlearn.fit("ldm", *data(60), solver=engine)
+    assert engine.most == 1
 
 
 def test_the_callers_errstate_holds_in_every_column():

@@ -70,6 +70,11 @@ class LinearFeatures:
         return self.rows.dtype
 
     @property
+    def n_entries(self) -> int:
+        """Entries that a pass over the rows goes through."""
+        return self.rows.n_entries
+
+    @property
     def ready(self) -> bool:
         """Whether the rows are there."""
         return self.rows.complete

@@ -60,6 +60,11 @@ class CsrRows(RowsInMemory):
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
         return dense
 
+    @property
+    def n_entries(self) -> int:
+        """Stored entries."""
+        return int(self.X.nnz)
+
     def matrix(self) -> csr_matrix:
         """All rows as a CSR matrix of float64."""
         return self.X.astype(np.float64, copy=False)

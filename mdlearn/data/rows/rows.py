@@ -121,6 +121,12 @@ class Rows(ABC):
         """Columns that rows connect: X'DX consists of diagonal blocks of this size."""
         return self.shape[1]
 
+    @property
+    def n_entries(self) -> int:
+        """Entries that a pass goes through."""
+        m, d = self.shape
+        return m * d
+
     def spans(self) -> Iterable[slice]:
         """Row ranges to go through one after the other, of at most SPAN_ENTRIES entries each (or one row)."""
         m, d = self.shape

@@ -51,7 +51,7 @@ class DualDescent:
         seed = int(rng.integers(1 << 63))
         spare = np.empty(m, dtype=np.int64)
         self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, seed)
-        self.entries = (rows.X.nnz if isinstance(rows, CsrRows) else m * d) / m
+        self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
         self.sweeps, self.operations = 0, 0.0
         self.objective, self.lower_bound = math.inf, -math.inf

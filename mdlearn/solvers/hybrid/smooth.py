@@ -84,7 +84,7 @@ class SmoothNewton:
     def _cheap(self) -> bool:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
-        entries = float(rows.X.nnz) if isinstance(rows, CsrRows) else float(m) * d
+        entries = float(rows.n_entries)
         outer = OPERATION_ON_MATRIX * float(m) * d * d
         if isinstance(rows, CsrRows):
             outer = min(outer, outer_operations(rows))

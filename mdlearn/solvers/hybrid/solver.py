@@ -167,7 +167,7 @@ def _sweeps(form: MarginForm) -> bool:
 def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps on squared hinges of samples of growing size; None where sweeps are the better beginning."""
     m, n = problem.n_rows, problem.rows.width
-    dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * _entries(problem)
+    dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
     if dear and not (problem.small and n <= SMALL_COLUMNS):
         return None
     w, alpha = np.zeros(n), problem.nothing
@@ -266,15 +266,9 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             return
 
 
-def _entries(problem: LossColumn) -> float:
-    """Stored entries of the rows."""
-    rows = problem.stored
-    return float(rows.X.nnz) if isinstance(rows, CsrRows) else float(problem.n_rows) * rows.shape[1]
-
-
 def _newton_operations(problem: LossColumn, free: int) -> float:
     """Operations of a Newton step with so many free rows, and of two passes."""
-    rows, n, entries = problem.stored, problem.rows.width, _entries(problem)
+    rows, n, entries = problem.stored, problem.rows.width, problem.stored.n_entries
     order = min(free, n)
     if isinstance(rows, CsrRows):
         per_row = entries / problem.n_rows
