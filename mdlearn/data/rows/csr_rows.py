@@ -193,13 +193,18 @@ class WithoutColumn(CsrRows):
         return out
 
 
+INDEX_BYTES = 4
+"""Bytes of a column's number in a CSR matrix."""
+
+
 def mostly_zeros(rows: DenseRows) -> bool:
     """Whether dense rows are worth their copy as a CSR matrix, as some of them tell."""
     m, d = rows.shape
-    if d < ZEROS_COLUMNS or rows.X.nbytes > COPY_BYTES:
+    if d < ZEROS_COLUMNS:
         return False
     some = rows.X[:: max(1, m // ZEROS_ROWS)]
-    return bool(np.count_nonzero(some) < STORED_SHARE * some.size)
+    share = float(np.count_nonzero(some)) / some.size
+    return share < STORED_SHARE and share * m * d * (rows.X.itemsize + INDEX_BYTES) <= COPY_BYTES
 
 
 def stored_entries(rows: DenseRows) -> CsrRows:
