@@ -46,6 +46,7 @@ class Incumbent:
         self.problem, self.tol, self.last, self.certifies = problem, tol, last, certifies
         self.zero = problem.values(*problem.known())
         self.objective, self.lower_bound = self.zero
+        self.start_bound: float | None = None
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
         self.at_limit, self.limited = False, math.inf  # and the gap of the last point that was
         self.solution: Solution | None = None  # the best of what is certified
@@ -165,10 +166,16 @@ class Incumbent:
             self._join(problem.certify(proof, tol))  # its own coefficients were worse than those of the point
         elif proof is not None and proof is not point:
             self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
-        if self.solution.certificate.lower_bound < self.zero[1]:
+        if not self.solution.certificate.converged and self.solution.certificate.lower_bound < self._bound_at_start():
             self.solution = problem.joined(self.solution, problem.certify(problem.start(), tol), tol)
         self._read(self.solution)
         return self.solution
+
+    def _bound_at_start(self) -> float:
+        """The bound of w = 0, as a certificate states it; found once."""
+        if self.start_bound is None:
+            self.start_bound = self.problem.values(self.zero[0], self.problem.bound_at_start())[1]
+        return self.start_bound
 
     def _join(self, found: Solution) -> None:
         """The better coefficients, with the better bound."""

@@ -52,6 +52,10 @@ class Problem(ABC):
         """Return objective and bound of the point of `start`, as far as they are known without any work."""
         return math.inf, -math.inf
 
+    def bound_at_start(self) -> float:
+        """Return the bound of that point, which may take a pass over the rows; here, what is known."""
+        return self.known()[1]
+
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
 

@@ -12,6 +12,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -235,17 +236,20 @@ class Column:
         """Multipliers 0, (T, m): one number that stands for all."""
         return np.broadcast_to(0.0, (len(self.terms), self.counts.shape[0]))
 
-    def against_rest(self, codes: np.ndarray, positive: int) -> Column:
-        """The same problem for another class, whose signs are made when they are asked for.
+    def against_rest(self, codes: np.ndarray, positives: Iterable[int]) -> list[Column]:
+        """The same problem for other classes, whose signs are made when they are asked for.
 
         What does not depend on signs is shared: of thousands of classes every one would else take several arrays of
         the size of the rows, before the first is solved.
         """
-        column = object.__new__(_ClassColumn)
-        shared = {name: getattr(self, name) for name in SIGNLESS}
-        vars(column).update({one.name: getattr(self, one.name) for one in fields(Column) if one.name != "y"})
-        vars(column).update(shared, codes=codes, positive=positive)
-        return column
+        shared = {one.name: getattr(self, one.name) for one in fields(Column) if one.name != "y"}
+        shared.update({name: getattr(self, name) for name in SIGNLESS}, codes=codes)
+        columns: list[Column] = []
+        for positive in positives:
+            column = object.__new__(_ClassColumn)
+            vars(column).update(shared, positive=positive)
+            columns.append(column)
+        return columns
 
     def begun(self, start: Start) -> Column:
         """The same problem with a place to begin, and all that is known of it so far."""

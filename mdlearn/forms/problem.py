@@ -70,20 +70,24 @@ class ColumnProblem(Problem):
         return started_point(self.form, self.part)
 
     def known(self) -> tuple[float, float]:
-        """Return the value at w = 0, and what multipliers of 0 say; a pull on the margins makes that a pass."""
+        """Return the value at w = 0, and what multipliers of 0 say; nothing where the margins are pulled at."""
         form, column = self.form, self.part
         with overflowing():
             shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
             value = column.distribution_value(shift * column.y) if shift else column.at_zero
-            objective = math.inf if self.hard else value
-            if not column.pulled:
-                lower = column.bound_at_zero
-            elif not corrects_at_once(form) if form.ridge == 0 else not form.features.ready:
-                lower = -math.inf
-            else:
-                zero = np.zeros(column.caps.shape), np.zeros(column.counts.shape)
-                lower = dual(form, column, *zero).lower
-        return objective, -math.inf if math.isnan(lower) else lower
+            lower = -math.inf if column.pulled else column.bound_at_zero
+        return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
+
+    def bound_at_start(self) -> float:
+        """Return what multipliers of 0 say: a pass over the rows where the margins are pulled at."""
+        form, column = self.form, self.part
+        if not column.pulled:
+            return self.known()[1]
+        if not corrects_at_once(form) if form.ridge == 0 else not form.features.ready:
+            return -math.inf
+        with overflowing():
+            lower = dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
+        return -math.inf if math.isnan(lower) else lower
 
     def held(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""

@@ -282,7 +282,7 @@ class Objective:
         k, first = data.classes.shape[0], data.first_signs()
         columns = [Column(first, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets)]
         if k > 2:
-            columns += [columns[0].against_rest(data.codes, positive) for positive in range(1, k)]
+            columns += columns[0].against_rest(data.codes, range(1, k))
         for column in columns:
             self.check_column(params, column, bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
