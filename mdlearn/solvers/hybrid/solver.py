@@ -62,8 +62,9 @@ HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
 OFFERS_PER_REPORT = 10
 """Places from one to the next that are reported whatever their gap."""
-LARGE_WEIGHT, STEEPEST = 1e4, 1e9
-"""Weight of a loss from which rows are looked at, and its largest product with |x|^2 at which gaps are reached."""
+LARGE_WEIGHT, STEEPEST, LONGEST = 1e4, 1e9, 1e12
+"""Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
+"""
 STALLED, PROGRESS = 12, 1e-14
 """Places without a smaller objective or a larger bound after which rounding is reached, and what counts as such."""
 
@@ -95,8 +96,9 @@ class Hybrid(Solver):
         if features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
             return f"it takes a variance term over at most {VARIANCE_COLUMNS} columns"
         weight = max(one.terms[0].weight for one in form.columns)
-        if weight > LARGE_WEIGHT and weight * float(features.squares().max(initial=0.0)) > STEEPEST:
-            return f"its multipliers lose their digits where C |x|^2 is beyond {STEEPEST:g}"
+        steepest = STEEPEST if weight > LARGE_WEIGHT else LONGEST
+        if weight * float(features.squares().max(initial=0.0)) > steepest:
+            return f"its multipliers lose their digits where C |x|^2 is beyond {steepest:g}"
         return None
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:

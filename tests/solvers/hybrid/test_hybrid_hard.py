@@ -46,3 +46,16 @@ def test_a_mean_that_pulls_harder_than_the_loss():
     other = mdlearn.fit(Logistic, X + 3.0, y, solver="newton", **given)
     assert model.certificate.converged and other.certificate.converged
     assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_rows_beyond_its_digits_go_to_another_engine(loss):
+    """C |x|^2 counts, whether C is large or rows are long: up to 1e12 the gap is reached, beyond nobody tries."""
+    X, y = sample(200, 5, 3, 0.5)
+    long = float(np.square(X).sum(axis=1).max())
+    model = mdlearn.fit(OBJECTIVES[loss], X * np.sqrt(1e11 / long), y, C=1.0)
+    assert model.solver == "hybrid" and model.certificate.converged
+    model = mdlearn.fit(OBJECTIVES[loss], X * np.sqrt(1e14 / long), y, C=1.0)
+    assert model.solver != "hybrid" and model.certificate.converged
+    with pytest.raises(ValueError, match="beyond 1e\\+12"):
+        mdlearn.fit(OBJECTIVES[loss], X * np.sqrt(1e14 / long), y, C=1.0, solver="hybrid")
