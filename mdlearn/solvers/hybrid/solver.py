@@ -52,7 +52,7 @@ STEPS_AHEAD, SOFT_STEPS_AHEAD = 8, 4
 CHEAP_DIGIT = 0.25
 """Share of that end which a digit of coordinate ascent may cost from then on."""
 EARLY = 0.3
-"""Share of it that coordinate ascent may cost in any case: at first, bounds rise evenly."""
+"""Share of it up to which coordinate ascent may go on where bounds rise evenly, as they do at first."""
 SWEEPS_BEFORE = 5
 """Sweeps until their rate is judged: from the rise of the bound in the last two, and in the two before.
 """
@@ -240,6 +240,7 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
 def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
     """Sweeps, until Newton steps would be cheaper than what is left, or than what there was."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
+    least = math.inf
 
     def make() -> Report:
         w, beta = descent.element, descent.beta
@@ -257,14 +258,20 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
         bounds.append(descent.lower_bound)
         ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
         steps = ahead * _newton_operations(problem, descent.ascent.n_between)
-        if len(bounds) < SWEEPS_BEFORE or descent.operations < EARLY * steps:
+        least = min(least, descent.objective)
+        if len(bounds) < SWEEPS_BEFORE:
             continue
         # Rises of the bound, which never falls: objectives at the margins of visits jump.
         now, before = bounds[-1] - bounds[-3], bounds[-3] - bounds[-5]
+        price = descent.operations / len(bounds)
+        # At first bounds rise evenly. Steps on squared hinges may begin anywhere: not where that pace is hopeless.
+        hopeless = problem.soft and 2.0 * price * (least - bounds[-1]) > now * steps
+        if descent.operations < EARLY * steps and not hopeless:
+            continue
         rate = 0.5 * math.log(before / now) if before > now > 0 else 0.0 if now > 0 else math.inf
         # One more digit at that rate; once as much is spent as the end costs, it has to be cheap.
         enough = steps if descent.operations <= steps else CHEAP_DIGIT * steps
-        if rate * enough < math.log(10.0) * descent.operations / len(bounds):
+        if rate * enough < math.log(10.0) * price:
             return
 
 
