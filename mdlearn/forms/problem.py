@@ -62,8 +62,9 @@ class ColumnProblem(Problem):
 
     @property
     def estimates_hold(self) -> bool:
-        """Whether that is so: over a Gram matrix rounding can take a promise back."""
-        return isinstance(self.form.features, LinearFeatures)
+        """Whether that is so: over a Gram matrix rounding can take a promise back, and that to the type of the rows."""
+        features = self.form.features
+        return isinstance(features, LinearFeatures) and bool(features.dtype == np.float64)
 
     def starting_point(self) -> Any:
         """Return the start as a point, its multipliers as they were."""

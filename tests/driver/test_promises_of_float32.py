@@ -1,0 +1,33 @@
+"""What an engine's estimate promises for float32 rows is looked at: rounding to their type can take it back."""
+
+import numpy as np
+import pytest
+
+from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.driver.incumbent import Incumbent
+from mdlearn.forms.certificates.primal import primal
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.problem import problems_of
+from mdlearn.solvers.base import Report
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_a_promise_that_rounding_breaks_costs_nothing_that_was_found(promised):
+    """The second point is better by 1e-8 before its coefficients become float32, and worse afterwards."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3)).astype(np.float32)
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    column = Column(y, np.ones(40), 0.0, 0.0, (HingeTerm(10.0),))
+    form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
+    first = np.array([1.5, 0.25, -0.125])  # float32 holds these
+    value = primal(form, column, first, 0.0)[0]
+    none = np.zeros((1, 40)), np.zeros(40)
+    incumbent = Incumbent(problems_of(form)[0], 1e-6, last=False, certifies=True)
+    incumbent.take(Report.estimated(value, 0.0, Point(*none, first)))
+    claim = value * (1.0 - 1e-8)
+    bound = claim * (1.0 - (1e-7 if promised else 1e-2))
+    incumbent.take(Report.estimated(claim, bound, Point(*none, 5.0 * first)))
+    assert primal(form, column, 5.0 * first, 0.0)[0] > value
+    assert incumbent.certified(as_is=True).certificate.objective == pytest.approx(value, rel=1e-12)
