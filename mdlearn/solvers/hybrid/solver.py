@@ -62,7 +62,7 @@ HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
 OFFERS_PER_REPORT = 10
 """Places from one to the next that are reported whatever their gap."""
-LARGE_WEIGHT, STEEPEST, LONGEST = 1e4, 1e9, 1e12
+LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
 """Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
 """
 STALLED, PROGRESS = 12, 1e-14
@@ -96,7 +96,7 @@ class Hybrid(Solver):
         if features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
             return f"it takes a variance term over at most {VARIANCE_COLUMNS} columns"
         weight = max(one.terms[0].weight for one in form.columns)
-        steepest = STEEPEST if weight > LARGE_WEIGHT else LONGEST
+        steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
         if weight * float(features.squares().max(initial=0.0)) > steepest:
             return f"its multipliers lose their digits where C |x|^2 is beyond {steepest:g}"
         return None
