@@ -146,7 +146,7 @@ class Driver(Run):
     def _at_once(self, form: Form, count: int, later: Later | None) -> int:
         """How many problems are solved at the same time: where nobody says, as many as BLAS has threads for large ones.
 
-        Each is solved by one thread then, with the same bits wherever.
+        Each is solved by one thread then, with one of BLAS.
         """
         if self.limits.n_threads is not None or later is not None or count == 1:
             return min(self.limits.n_threads or 1, count)

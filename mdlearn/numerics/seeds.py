@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 WORD = 1 << 32
+"""Numbers below it need one word of NumPy's seeds."""
 
 
 def generator(*numbers: int) -> np.random.Generator:
-    """``numpy.random.default_rng(numbers)``: the same stream, made in half the time where all are below 2^32."""
+    """``numpy.random.default_rng(numbers)``: the same stream, made sooner where all are below 2^32."""
     small = all(number < WORD for number in numbers)
     return np.random.default_rng(np.array(numbers, dtype=np.uint32) if small else list(numbers))

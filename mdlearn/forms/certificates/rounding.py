@@ -22,7 +22,7 @@ DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
-UNSEEN = 2e-14
+UNSEEN_SHARE = 2e-14
 """The same for a bound that takes no pass over the rows: below any gap that can be asked for."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
@@ -84,7 +84,7 @@ def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: n
     if element is None:
         return 0.0
     most = form.features.most_haze(alpha, element)
-    if most <= UNSEEN * abs(lower):
+    if most <= UNSEEN_SHARE * abs(lower):
         return most
     return form.features.haze(alpha, element) if alpha.any() else 0.0
 
@@ -143,7 +143,7 @@ def certain(
     the one that this returns would be returned as it is, with the same objective or a smaller one.
     """
     most = _most_moved(form, column, objective, coef, intercept)
-    if most <= UNSEEN * abs(objective):
+    if most <= UNSEEN_SHARE * abs(objective):
         return Certain(objective + most, coef, intercept, 1.0)
     off = form.features.blur(coef)
     if not off.any():

@@ -166,7 +166,7 @@ class LossColumn:
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
 
     @kept
-    def passed(self) -> AffineRows:
+    def affine_stored(self) -> AffineRows:
         """The rows as passes over all of them go: without zeros where these are many."""
         return AffineRows(self.stored, self.rows.constant)
 
@@ -179,7 +179,7 @@ class LossColumn:
     def pulled(self) -> np.ndarray | None:
         """e, what the mean term pulls with; None where there is none."""
         column = self.column
-        return self.passed.adjoint(column.y * column.pull) if column.mean > 0 else None
+        return self.affine_stored.adjoint(column.y * column.pull) if column.mean > 0 else None
 
     @kept
     def mean_pull(self) -> float:
@@ -193,11 +193,11 @@ class LossColumn:
 
     def margins(self, w: np.ndarray) -> np.ndarray:
         """R w."""
-        return np.asarray(self.y * self.passed.dot(w)) if w.any() else np.zeros(self.n_rows)
+        return np.asarray(self.y * self.affine_stored.dot(w)) if w.any() else np.zeros(self.n_rows)
 
     def adjoint(self, u: np.ndarray) -> np.ndarray:
         """R'u."""
-        return self.passed.adjoint(self.y * u)
+        return self.affine_stored.adjoint(self.y * u)
 
     def block(self) -> np.ndarray:
         """Signed rows as one dense array."""

@@ -221,7 +221,7 @@ class SmoothNewton:
         def times(v: np.ndarray) -> np.ndarray:
             nonlocal used
             used += 1
-            return ridge * v + p.passed.adjoint(bends * p.passed.dot(v))
+            return ridge * v + p.affine_stored.adjoint(bends * p.affine_stored.dot(v))
 
         if self.inverse is None or self.used > DEAR_ITERATIONS:
             self.inverse = yield from self._preconditioner()
@@ -238,7 +238,7 @@ class SmoothNewton:
         """An approximate inverse of the second derivatives: of those of a sample of the rows, or of the diagonal."""
         p, n, m = self.problem, self.w.shape[0], self.problem.n_rows
         if n > PRECONDITIONER_COLUMNS or not self.used > DEAR_ITERATIONS:
-            diagonal = self.ridge + p.passed.column_squares(self.bends)
+            diagonal = self.ridge + p.affine_stored.column_squares(self.bends)
             return lambda v: v / diagonal
         self.factored = True
         chosen = np.arange(0, m, max(1, m // (PRECONDITIONER_ROWS * n)))

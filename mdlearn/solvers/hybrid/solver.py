@@ -50,12 +50,11 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 STEPS_AHEAD, SOFT_STEPS_AHEAD = 8, 4
 """Newton steps, and passes over the rows, that the end is taken to cost; of squared hinges."""
 CHEAP_DIGIT = 0.25
-"""Share of that end which a digit of coordinate ascent may cost from then on."""
+"""Share of that end's cost which a digit may have once coordinate ascent has cost as much."""
 EARLY = 0.3
 """Share of it up to which coordinate ascent may go on where bounds rise evenly, as they do at first."""
 SWEEPS_BEFORE = 5
-"""Sweeps until their rate is judged: from the rise of the bound in the last two, and in the two before.
-"""
+"""Sweeps until their rate is judged: by the rises of the bound in the last two and in the two before."""
 OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
 """What a step costs beside its work on rows and matrices, in operations on entries: the interpreter, or a call."""
 HEARTBEAT_OPERATIONS = 1e7
@@ -238,7 +237,7 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
 
 
 def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
-    """Sweeps, until Newton steps would be cheaper than what is left, or than what there was."""
+    """Sweeps, until Newton steps would be cheaper than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
     least = math.inf
 
