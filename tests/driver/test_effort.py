@@ -31,6 +31,17 @@ def test_kernel_values_that_rounding_has_eaten():
     assert None not in models and list(worse(models)) == []
 
 
+@pytest.mark.parametrize("seed", [1, 11, 25])
+def test_bounds_after_stiff_steps_are_those_of_their_multipliers(seed):
+    """What the step of a stiff matrix misses is the bound's, if that is told from the step alone."""
+    rng = np.random.default_rng(seed)
+    X, y = 9e3 * rng.random((7, 8)), rng.integers(0, 2, 7)
+    y[:2] = 0, 1
+    given = {"kernel": "rbf", "gamma": 4e-9, "C": 1e-11, "lambda0": 4e4, "solver": "newton", "tol": 1e-9}
+    models = [fit("uldm", X, y, max_iter=n, bias="regularized", **given) for n in (1, 2, 10)]
+    assert None not in models and list(worse(models)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cd", "interior"])
 @pytest.mark.parametrize("objective", ["svm", "ldm", "lssvm", "lsvm"])

@@ -18,6 +18,10 @@ BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""
 
 
+STIFF = 1e6
+"""Stiffness of a matrix from which what a step leaves out shows in a bound: solutions have lost that many digits."""
+
+
 class PrimalDual:
     """A column together with the system that solves its quadratic part."""
 
@@ -120,12 +124,12 @@ def report_without_pass(
 ) -> Report:
     """Estimate objective and bound where it is known for which element multipliers within their boxes stand.
 
-    Explicit rows under a ridge alone; elsewhere the bound takes a pass, as it does where multipliers miss the condition
-    of a free bias.
+    Explicit rows under a ridge alone; elsewhere the bound takes a pass, as it does after stiff steps and where
+    multipliers miss the condition of a free bias.
     """
     form, column = state.form, state.column
     point = Point(beta, sigma, *state.coefficients(element))
-    if form.ridge == 0 or isinstance(state.system, GramSystem):
+    if form.ridge == 0 or isinstance(state.system, GramSystem) or state.system.stiffness > STIFF:
         return report_of(form, column, point, z)
     if form.bias == "free":
         multipliers = column.sides @ beta + column.pull

@@ -58,6 +58,7 @@ class RowSystem:
         self.loose = form.ridge == 0
         self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
         self.size = self.ridge.shape[0]
+        self.stiffness = 1.0  # largest diagonal entry of the matrix last factored, over the smallest ridge
         # `restrict` holds these rows, and a caller may hold those of another choice beside them.
         self.most_restricted = int(COPY_BYTES / (16.0 * self.ridge.shape[0]))
 
@@ -136,6 +137,7 @@ class RowSystem:
             M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + UNRIDGED_SHIFT) * diagonal, 1.0)
         elif self.bias and M[-1, -1] == 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
+        self.stiffness = float(np.diagonal(M).max() / self.metric.min())
         self.L = yield from cholesky.cholesky_shifted(M)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
