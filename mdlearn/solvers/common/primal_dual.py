@@ -18,7 +18,7 @@ BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""
 
 
-STIFF = 1e6
+STIFF_STEPS = 1e6
 """Stiffness of a matrix from which what a step leaves out shows in a bound: solutions have lost that many digits."""
 
 
@@ -129,7 +129,7 @@ def report_without_pass(
     """
     form, column = state.form, state.column
     point = Point(beta, sigma, *state.coefficients(element))
-    if form.ridge == 0 or isinstance(state.system, GramSystem) or state.system.stiffness > STIFF:
+    if form.ridge == 0 or isinstance(state.system, GramSystem) or state.system.stiffness > STIFF_STEPS:
         return report_of(form, column, point, z)
     if form.bias == "free":
         multipliers = column.sides @ beta + column.pull
