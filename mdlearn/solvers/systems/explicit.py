@@ -328,6 +328,11 @@ class PortionSystem:
         self.most_restricted, self.bias, self.metric = system.most_restricted, system.bias, system.metric
         self.solve, self.quadratic, self.split = system.solve, system.quadratic, system.split
 
+    @property
+    def stiffness(self) -> float:
+        """That of the matrix last factored."""
+        return self.whole.stiffness
+
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + R' D R of the chosen rows."""
         weights = np.zeros(self.n_rows)
