@@ -20,10 +20,10 @@ from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, beating
 from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower, outer_operations
 
-EXACT_PASSES = 16.0
+EXACT_PASSES = 64.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
-PRECONDITIONER_COLUMNS = 1500
-"""Columns up to which the preconditioner is a matrix."""
+PRECONDITIONER_COLUMNS, FACTOR_PASSES = 1500, 100.0
+"""Columns up to which the preconditioner is a matrix, and passes over the rows that its factor may cost."""
 PRECONDITIONER_ROWS = 4
 """Rows per column in the preconditioner's sample."""
 FULL_STEP = 0.3
@@ -34,6 +34,8 @@ RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
 """Residual of conjugate gradients, as a share of the slope: at most, and at least."""
 GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
 """Most iterations; with a diagonal where a matrix is to be had; those from which a better preconditioner is made."""
+ITERATION_PASSES = 4.0
+"""Operations of an iteration on every entry."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
 
@@ -68,9 +70,12 @@ class SmoothNewton:
         self.z = problem.margins(w)
         self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
         self.beta, self.lower_bound = self.u, -math.inf
-        self.first, self.exact = 0.0, self._cheap()
+        d = problem.rows.width
+        factor = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
+        self.factorable = d <= PRECONDITIONER_COLUMNS and factor <= FACTOR_PASSES * problem.stored.n_entries
+        self.first, self.exact = 0.0, self._cheap(factor)
         self.inverse: Map | None = None
-        self.used, self.factored = 0, False
+        self.used, self.factored, self.iterated = 0, False, False
         self.block = None
         if problem.small:
             self.block = SmoothBlock(problem.block())
@@ -81,17 +86,19 @@ class SmoothNewton:
         """The matrix of second derivatives."""
         return RunningSum(self.problem.stored, self.problem.rows.constant, self.ridge, None)
 
-    def _cheap(self) -> bool:
-        """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
+    def _operations(self) -> float:
+        """Operations on entries that the matrix of second derivatives takes, without its factor."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
-        entries = float(rows.n_entries)
         outer = OPERATION_ON_MATRIX * float(m) * d * d
-        if isinstance(rows, CsrRows):
-            outer = min(outer, outer_operations(rows))
-        if d > PRECONDITIONER_COLUMNS:
-            return outer + OPERATION_ON_MATRIX * d**3 / 3.0 <= EXACT_PASSES * entries
+        return min(outer, outer_operations(rows)) if isinstance(rows, CsrRows) else outer
+
+    def _cheap(self, factor: float) -> bool:
+        """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
+        (m, d), most = self.problem.stored.shape, EXACT_PASSES * self.problem.stored.n_entries
+        if not self.factorable:
+            return self._operations() + factor <= most
         # The preconditioner is factored, too, and made of some of the rows.
-        return outer * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= EXACT_PASSES * entries
+        return self._operations() * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= most
 
     def look(self) -> None:
         """Multipliers, second derivatives and objective at the present margins."""
@@ -104,7 +111,7 @@ class SmoothNewton:
     @property
     def made_of(self) -> np.ndarray | None:
         """Numbers that w is made of; None where conjugate gradients leave that open."""
-        return self.alpha if self.exact else None
+        return None if self.iterated else self.alpha
 
     @property
     def gap(self) -> float:
@@ -228,16 +235,18 @@ class SmoothNewton:
         size = float(np.linalg.norm(slope))
         self.first = max(self.first, size)
         residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
-        most = GRADIENT_ITERATIONS if self.factored or slope.shape[0] > PRECONDITIONER_COLUMNS else FEW_ITERATIONS
+        most = GRADIENT_ITERATIONS if self.factored or not self.factorable else FEW_ITERATIONS
         work = conjugate_gradients(times, self.inverse, -slope, residual, 0.0, most)
         step = yield from beating(work)
-        self.used = used
+        self.used, self.iterated = used, True
+        # Where so many iterations are needed, the matrix is cheaper from now on.
+        self.exact = self.factored and self._operations() < ITERATION_PASSES * used * p.stored.n_entries
         return step
 
     def _preconditioner(self) -> Generator[bool, None, Map]:
         """An approximate inverse of the second derivatives: of those of a sample of the rows, or of the diagonal."""
         p, n, m = self.problem, self.w.shape[0], self.problem.n_rows
-        if n > PRECONDITIONER_COLUMNS or not self.used > DEAR_ITERATIONS:
+        if not self.factorable or not self.used > DEAR_ITERATIONS:
             diagonal = self.ridge + p.affine_stored.column_squares(self.bends)
             return lambda v: v / diagonal
         self.factored = True
