@@ -1,6 +1,9 @@
 import numpy as np
 
 class Ascent:
+    tau: float
+    along: float
+    lazy: float
     loss: float
     gain: float
     n_free: int
@@ -16,6 +19,7 @@ class Ascent:
         free: np.ndarray,
         kink: float,
         border: float,
+        norm: float,
         seed: int,
     ) -> None: ...
 

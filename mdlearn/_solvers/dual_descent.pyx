@@ -2,6 +2,9 @@
 
 A sweep goes over all rows in random order, a pass over the free ones: those that moved in the last sweep, or that it
 left between their bounds. Margins at the visits of a sweep say what the duality gap is about.
+
+The variance is a squared loss on centred rows r_i - v, v the mean signed row: a visit moves its multiplier s_i, too. With
+w = u + tau v only the row itself is added to anything.
 """
 
 from libc.math cimport INFINITY
@@ -23,7 +26,7 @@ cdef extern from *:
 
 cdef enum:
     # Places in a record of a row: eight numbers, one line of the cache.
-    LABEL, CURVATURE, CAP, SOFTNESS, BETA, RECORD = 8
+    LABEL, CURVATURE, CAP, SOFTNESS, BETA, SHIFT, INVERSE, SPREAD, RECORD
 
 
 cdef class Ascent:
@@ -31,29 +34,32 @@ cdef class Ascent:
 
     Parameters
     ----------
-    records : (m, 8) per row its label, |x|^2 (+ 1 with a bias) + softness, cap, softness and multiplier; the rest 0;
-    w : (d + 1,) coefficients that the multipliers stand for, the intercept last; order, free : (m,) row numbers, those
-    of all in any order, and room for those that are free; kink : margin at which the loss begins; border : 1 with a bias
-    that is a feature, else 0; seed.
+    records : (m, 8) per row its label, |x|^2 (+ 1 with a bias) + softness, cap, softness and multiplier; with a variance
+    v.r_i, 1 / (kappa c_i) (0 for a row of weight 0) and s_i, else 0; w : (d + 1,) u, the intercept last; order, free :
+    (m,) row numbers, those of all in any order, and room for those that are free; kink : margin at which the loss
+    begins; border : 1 with a bias that is a feature, else 0; norm : |v|^2, infinity without a variance; seed.
 
     Attributes
     ----------
+    tau : what v is in w; along : u.v; lazy : gap of a row below which its s_i stays.
     loss, gain : sums of the last sweep, at its margins: of the loss, and of what multipliers add to the dual value;
-    visits : rows visited so far; n_free, n_between, n_capped : numbers of rows that are free, between their bounds, and at the upper one.
+    visits : rows visited so far; n_free, n_between, n_capped : numbers of rows that are free, between their bounds, and
+    at the upper one.
     """
 
     cdef double[:, ::1] records
     cdef double[::1] w
     cdef long long[::1] order, free
-    cdef double kink, border
+    cdef double kink, border, norm
     cdef uint64_t state
+    cdef public double tau, along, lazy
     cdef readonly double loss, gain
     cdef double rest
     cdef readonly Py_ssize_t n_free, n_between, n_capped, visits
 
     def __init__(
         self, double[:, ::1] records, double[::1] w, long long[::1] order, long long[::1] free, double kink,
-        double border, uint64_t seed,
+        double border, double norm, uint64_t seed,
     ):
         cdef Py_ssize_t i, m = records.shape[0]
         if records.shape[1] != RECORD or order.shape[0] != m or free.shape[0] != m or w.shape[0] == 0 or m == 0:
@@ -62,7 +68,8 @@ cdef class Ascent:
             if not 0 <= order[i] < m:
                 raise ValueError("a row is out of range")
         self.records, self.w, self.order, self.free = records, w, order, free
-        self.kink, self.border, self.state = kink, border, seed | 1
+        self.kink, self.border, self.norm, self.state = kink, border, norm, seed | 1
+        self.tau = self.along = self.lazy = 0.0
 
 
 cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) noexcept nogil:
@@ -91,13 +98,49 @@ cdef inline void begin(Ascent p, bint whole) noexcept nogil:
         shuffle(p.free, p.n_free, &p.state)
 
 
+cdef inline double best(double* r, double slope, double curvature) noexcept nogil:
+    """Multiplier between its bounds that ends a slope of such a curvature."""
+    if curvature > 0.0:
+        return min(max(r[BETA] + slope / curvature, 0.0), r[CAP])
+    # A row of length zero: no multiplier changes its margin.
+    return (r[CAP] if r[CAP] < INFINITY else r[BETA]) if slope > 0.0 else 0.0
+
+
+cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
+    """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
+    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, new, worth, ds
+    g[0] -= p.tau * r[SHIFT]
+    if r[INVERSE] == 0.0:
+        return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
+    gs, weight = p.along + p.tau * p.norm + g[0] - p.kink, 0.5 / r[INVERSE]
+    if whole:
+        p.loss += weight * gs * gs
+    gs -= r[SPREAD] * r[INVERSE]
+    worth = weight * gs * gs
+    cross = square - r[SHIFT]
+    n = 1.0 / (cross - r[SHIFT] + p.norm + r[INVERSE])
+    ratio = cross * n
+    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, r[CURVATURE] - ratio * cross)
+    if new != r[BETA] or worth > p.lazy:
+        ds = gs * n - ratio * (new - r[BETA])
+        r[SPREAD] += ds
+        p.tau -= ds
+        p.along += (ds + new - r[BETA]) * r[SHIFT]
+    if whole:
+        p.gain -= 0.5 * r[INVERSE] * r[SPREAD] * r[SPREAD]
+    else:
+        p.rest += worth
+    return new
+
+
 cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole) noexcept nogil:
-    """Ascend along one multiplier at the decision value f; return what w gets of the row."""
-    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], slope = g - r[SOFTNESS] * old, new
-    if r[CURVATURE] > 0.0:
-        new = min(max(old + slope / r[CURVATURE], 0.0), r[CAP])
-    else:  # a row of length zero: no multiplier changes its margin
-        new = (r[CAP] if r[CAP] < INFINITY else old) if slope > 0.0 else 0.0
+    """Ascend along the multipliers of a row at the product f of u and x; return what u gets of it."""
+    cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step = -r[SPREAD], new
+    if p.norm < INFINITY:
+        new = move_both(p, r, &g, whole)
+    else:
+        new = best(r, g - r[SOFTNESS] * old, r[CURVATURE])
+    step += r[SPREAD] + (new - old)
     r[BETA] = new
     p.visits += 1
     if not whole:  # what the row contributes to the duality gap
@@ -111,10 +154,10 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
             p.n_between += 1
         elif new > 0.0:
             p.n_capped += 1
-        if new != old or 0.0 < new < r[CAP]:
+        if step != 0.0 or 0.0 < new < r[CAP]:
             p.free[p.n_free] = i
             p.n_free += 1
-    return r[LABEL] * (new - old)
+    return r[LABEL] * step
 
 
 cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:

@@ -145,20 +145,20 @@ def walk_csr(data, indices, indptr, i, j, **state):
 
 
 def visit_dense(X, w, records, order, free):
-    dual_descent.dense(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3), True, 0, M)
+    dual_descent.dense(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), True, 0, M)
 
 
 def visit_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3)
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
     dual_descent.sparse(data, indices, indptr, ascent, True, 0, M)
 
 
 def pass_dense(X, w, records, order, free):
-    dual_descent.dense_passes(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3), 2, 0.5, M)
+    dual_descent.dense_passes(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), 2, 0.5, M)
 
 
 def pass_csr(data, indices, indptr, w, records, order, free):
-    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, 3)
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
     dual_descent.sparse_passes(data, indices, indptr, ascent, 2, 0.5, M)
 
 

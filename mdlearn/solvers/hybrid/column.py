@@ -11,8 +11,8 @@ R'u + e is A w - g: the dual value takes no pass over the rows beyond that of th
 from __future__ import annotations
 
 from collections.abc import Generator
-from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
@@ -76,6 +76,14 @@ class QuadraticPart:
         return M
 
 
+class Scatter(NamedTuple):
+    """Weights of rows, their mean, and the sum of squares about it."""
+
+    counts: np.ndarray
+    mean: np.ndarray
+    about: np.ndarray
+
+
 class SharedParts:
     """What columns over the same rows share: squared lengths of rows, and how they vary about their mean.
 
@@ -96,26 +104,30 @@ class SharedParts:
                 self.stored = stored_entries(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied(X))
-        self.counts: np.ndarray | None = None
+        self.scatter: Scatter | None = None
 
-    def vary(self, counts: np.ndarray) -> Generator[None, None, None]:
-        """Sum up the squares about the mean, of rows that weigh `counts`."""
-        self.mean = self.rows.adjoint(counts) / counts.sum()
-        n, (m, d) = self.mean.shape[0], self.stored.shape
-        self.about = np.zeros((n, n))  # a constant column does not vary
-        M = (yield from self._sum_of_entries(counts)) if isinstance(self.stored, CsrRows) else None
+    def _scatter_of(self, counts: np.ndarray) -> Generator[None, None, Scatter]:
+        """Mean row and sum of squares about it, of rows that weigh `counts`; those of the first weights are kept."""
+        before = self.scatter
+        if before is not None and (counts is before.counts or np.array_equal(counts, before.counts)):
+            return before
+        mean = self.rows.adjoint(counts) / counts.sum()
+        n, (m, d) = mean.shape[0], self.stored.shape
+        about = np.zeros((n, n))  # a constant column does not vary
+        M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
         if M is None:
             M = np.zeros((d, d))
             for part in steps(m, PIECE_ENTRIES // d):
-                some = DenseRows(self.rows.rows.block(part) - self.mean[:d])
+                some = DenseRows(self.rows.rows.block(part) - mean[:d])
                 yield from add_outer(some, False, counts[part], M)
         mirror(M)
-        self.about[:d, :d] = M
-        self.counts = counts
+        about[:d, :d] = M
+        found = Scatter(counts, mean, about)
+        self.scatter = self.scatter or found
+        return found
 
-    def _sum_of_entries(self, counts: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+    def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
         """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
-        mean = self.mean[: self.stored.shape[1]]
         M = np.zeros((mean.shape[0], mean.shape[0]))
         yield from add_outer(self.stored, False, counts, M)
         squares = np.diagonal(M).copy()
@@ -126,16 +138,13 @@ class SharedParts:
         """The quadratic part of a column."""
         if column.kappa == 0:
             return QuadraticPart(None, None, self.bias == "free")
-        other = self
-        if self.counts is None or not (column.counts is self.counts or np.array_equal(column.counts, self.counts)):
-            other = copy(self)
-            yield from other.vary(column.counts)
-        m, C, weights = other.mean, column.total, column.counts * column.y
+        _, m, about = yield from self._scatter_of(column.counts)
+        C, weights = column.total, column.counts * column.y
         label = float(weights.sum()) / C
         s = self.rows.adjoint(weights - label * column.counts) / C
         s -= (float(weights.sum()) / C - label) * m
         cross = np.multiply.outer(m, s)
-        A = other.about - C * np.multiply.outer(s, s)
+        A = about - C * np.multiply.outer(s, s)
         A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
         A *= column.kappa
         A.flat[:: A.shape[0] + 1] += 1.0
@@ -150,6 +159,7 @@ class LossColumn:
     column : Column
     rows : AffineRows
     quadratic : QuadraticPart
+        What Newton steps need, and sweeps do not; set by whoever takes such steps.
     caps, softness : ndarray of shape (m,)
     squares : ndarray of shape (m,)
         Squared length of every row, without its constant.
@@ -158,10 +168,10 @@ class LossColumn:
     kink : float
     """
 
-    def __init__(
-        self, column: Column, rows: AffineRows, quadratic: QuadraticPart, squares: np.ndarray, stored: Rows
-    ) -> None:
-        self.column, self.rows, self.quadratic, self.squares, self.stored = column, rows, quadratic, squares, stored
+    quadratic: QuadraticPart
+
+    def __init__(self, column: Column, rows: AffineRows, squares: np.ndarray, stored: Rows) -> None:
+        self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.y = column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
 
@@ -179,7 +189,13 @@ class LossColumn:
     def pulled(self) -> np.ndarray | None:
         """e, what the mean term pulls with; None where there is none."""
         column = self.column
-        return self.affine_stored.adjoint(column.y * column.pull) if column.mean > 0 else None
+        return column.mean * self.mean_row if column.mean > 0 else None
+
+    @kept
+    def mean_row(self) -> np.ndarray:
+        """v, the mean signed row."""
+        column = self.column
+        return self.affine_stored.adjoint(column.y * column.counts) / column.total
 
     @kept
     def mean_pull(self) -> float:
@@ -244,4 +260,6 @@ class LossColumn:
         some = replace(column, y=column.y[chosen], counts=share * column.counts[chosen], start=None)
         rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
         stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
-        return LossColumn(some, rows, self.quadratic, self.squares[chosen], stored)
+        found = LossColumn(some, rows, self.squares[chosen], stored)
+        found.quadratic = self.quadratic
+        return found

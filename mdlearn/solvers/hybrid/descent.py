@@ -24,10 +24,12 @@ VISIT_OPERATIONS = 24.0
 """What a visit costs beside its entries, in operations on entries."""
 VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
+LAZY_SHARE = 0.05
+"""Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
 class DualDescent:
-    """Multipliers of one column and the coefficients that they stand for, without a variance term.
+    """Multipliers of one column and the coefficients u + tau v that they stand for, v the mean signed row.
 
     Attributes
     ----------
@@ -46,16 +48,25 @@ class DualDescent:
         self.records[:, 1] = problem.squares + border + problem.softness
         self.records[:, 2], self.records[:, 3] = problem.caps, problem.softness
         self.w = np.zeros(d + 1)
-        if problem.pulled is not None:
+        norm = self._vary() if problem.column.kappa > 0 else math.inf
+        if problem.pulled is not None and math.isinf(norm):
             self.w[: problem.rows.width] = problem.pulled
         seed = int(rng.integers(1 << 63))
         spare = np.empty(m, dtype=np.int64)
-        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, seed)
+        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, norm, seed)
+        self.ascent.tau = problem.column.mean
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
         self.sweeps, self.operations = 0, 0.0
         self.objective, self.lower_bound = math.inf, -math.inf
         self.visit, self.passes = self._kernels(rows)
+
+    def _vary(self) -> float:
+        """Tell the records of a variance term, and return the squared length of the mean signed row."""
+        column, v = self.problem.column, self.problem.mean_row
+        self.records[:, 5] = self.problem.margins(v)
+        np.divide(1.0 / column.kappa, column.counts, out=self.records[:, 6], where=column.counts > 0)
+        return float(v @ v)
 
     def _kernels(self, rows: Rows) -> tuple[Callable[[bool, int, int], None], Callable[[int, float, int], None]]:
         if isinstance(rows, CsrRows):
@@ -70,9 +81,15 @@ class DualDescent:
         return self.records[:, 4].copy()
 
     @property
+    def sigma(self) -> np.ndarray:
+        """Multipliers of the variance; copied."""
+        return self.records[:, 7].copy()
+
+    @property
     def element(self) -> np.ndarray:
         """Coefficients that the multipliers stand for, the intercept last; copied."""
-        return self.w[: self.problem.rows.width].copy()
+        u = self.w[: self.problem.rows.width]
+        return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
 
     def sweep(self) -> Generator[None, None, None]:
         """Passes over free rows, then all rows once."""
@@ -91,11 +108,27 @@ class DualDescent:
             yield from self._go(True, m)
         self.operations += (PASS_PRICE * inner + m) * (2.0 * self.entries + VISIT_OPERATIONS)
         self.sweeps += 1
-        w, e = self.w[: self.problem.rows.width], self.problem.pulled
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Objective and bound after a sweep, at the margins of its visits."""
+        problem, ascent = self.problem, self.ascent
+        column = problem.column
+        spread = 0.0
+        if column.kappa > 0:
+            # Multipliers of the variance sum up to 0; so do those that stand for the same coefficients.
+            s, v = self.records[:, 7], problem.mean_row
+            total = float(s.sum())
+            s -= column.counts * (total / column.total)
+            self.w[: v.shape[0]] -= total * v
+            ascent.tau, ascent.along = column.mean, float(v @ self.w[: v.shape[0]])
+            spread = 0.5 * total * total / (column.kappa * column.total)
+        w, e = self.element, problem.pulled
         squares = float(w @ w)
         pull = 0.0 if e is None else float(w @ e)
-        self.objective = 0.5 * squares - pull + self.ascent.loss
-        self.lower_bound = self.ascent.gain - 0.5 * squares
+        self.objective = 0.5 * squares - pull + ascent.loss
+        self.lower_bound = ascent.gain + spread - 0.5 * squares
+        ascent.lazy = LAZY_SHARE * abs(self.objective - self.lower_bound) / problem.n_rows
 
     def _go(self, whole: bool, n: int) -> Generator[None, None, None]:
         for start in range(0, n, self.piece):

@@ -33,11 +33,11 @@ ROWS_PER_COLUMN, SAMPLE = 40, 8
 """Rows per column from which every so many-th row tells where to begin."""
 SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP = 12, 1e-2, 1e-3
 """Most steps on a sample, and the gap at which they end."""
-STEEPNESS, FLAT_STEEPNESS = 2.0, 8.0
-"""Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are small."""
+STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
+"""Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 SAMPLED_ROWS = 4
 """Rows per column of the smallest sample that Newton steps begin on."""
-DESCENT_STEEPNESS = 2.0
+DESCENT_STEEPNESS = 20.0
 """Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on squared hinges are cheaper than sweeps."""
@@ -109,23 +109,20 @@ class Hybrid(Solver):
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the squared lengths of the rows, and where there is a variance term how they vary."""
+        """Return what columns share: the squared lengths of the rows, and rows without zeros."""
         assert isinstance(form.features, LinearFeatures)
         features = form.features
         rows = AffineRows(features.rows, form.bias != "none")
-        shared = SharedParts(rows, features.squares(), form.bias, _sweeps(form))
-        if form.columns[0].kappa > 0:
-            yield from shared.vary(form.columns[0].counts)
-        return shared
+        yield
+        return SharedParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
-        """Return what the form before had, with how the rows vary where that was not asked for yet."""
-        if not isinstance(before, SharedParts) or before.bias != form.bias or before.sweeps < _sweeps(form):
+        """Return what the form before had, where it serves this one."""
+        sweeps = "logistic" not in form.kinds
+        if not isinstance(before, SharedParts) or before.bias != form.bias or before.sweeps < sweeps:
             return (yield from self.prepare(form, options))
-        if form.columns[0].kappa > 0 and before.counts is None:
-            yield from before.vary(form.columns[0].counts)
         return before
 
     def iterate(
@@ -133,44 +130,58 @@ class Hybrid(Solver):
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
         try:
-            quadratic = yield from shared.quadratic(column)
-            problem = LossColumn(column, shared.rows, quadratic, shared.squares, shared.stored)
+            problem = LossColumn(column, shared.rows, shared.squares, shared.stored)
             places = OfferedPlaces(problem)
             if column.terms[0].kind == "logistic":
+                problem.quadratic = yield from shared.quadratic(column)
                 yield from _smooth(problem, places)
                 return
-            begun = yield from self._begin(problem, places, rng)
+            begun = yield from self._begin(problem, shared, places, rng)
             yield from _finish(begun, places)
         except NotPositiveDefinite:
             return
 
     def _begin(
-        self, problem: LossColumn, places: OfferedPlaces, rng: np.random.Generator
+        self, problem: LossColumn, shared: SharedParts, places: OfferedPlaces, rng: np.random.Generator
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
-        if problem.column.start is not None:
-            return _started(problem)
-        begun = yield from _of_samples(problem) if problem.soft else _of_a_sample(problem)
+        column, begun = problem.column, None
+        if column.start is not None or _steps_first(problem):
+            problem.quadratic = yield from shared.quadratic(column)
+            if column.start is not None:
+                return _started(problem)
+            begun = yield from _of_samples(problem) if problem.soft else _of_a_sample(problem)
         if begun is not None:
             return begun
         descent = DualDescent(problem, rng)
         yield from _descend(descent, places)
+        problem.quadratic = yield from shared.quadratic(column)
         beta, w = descent.beta, descent.element
+        alpha = beta if column.kappa == 0 else beta + descent.sigma - column.spread(problem.margins(w))
         steepness = 0.0 if problem.soft else _steepness(problem, w, descent.ascent.n_between)
-        return SemismoothNewton(problem, w, beta, steepness, beta)
+        return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
-def _sweeps(form: MarginForm) -> bool:
-    """Whether coordinate ascent may go over the rows."""
-    return "logistic" not in form.kinds and any(column.kappa == 0 for column in form.columns)
-
-
-def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
-    """Newton steps on squared hinges of samples of growing size; None where sweeps are the better beginning."""
+def _steps_first(problem: LossColumn) -> bool:
+    """Whether Newton steps on samples, or from 0, are a better beginning than sweeps."""
     m, n = problem.n_rows, problem.rows.width
-    dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
-    if dear and not (problem.small and n <= SMALL_COLUMNS):
-        return None
+    few = problem.small and n <= SMALL_COLUMNS
+    if problem.soft:
+        dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
+        return few or not dear
+    far = m >= ROWS_PER_COLUMN * n and _reach(problem) > DESCENT_STEEPNESS
+    return far or (few and problem.column.kappa > 0)
+
+
+def _reach(problem: LossColumn) -> float:
+    """By how much the margin of an average row moves when its multiplier reaches its cap."""
+    column = problem.column
+    return float(problem.caps.max()) * float(problem.squares @ column.counts) / column.total
+
+
+def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
+    """Newton steps on squared hinges of samples of growing size."""
+    m, n = problem.n_rows, problem.rows.width
     w, alpha = np.zeros(n), problem.nothing
     step = 1 if problem.small else m // (SAMPLED_ROWS * n)
     while step > 2:
@@ -184,21 +195,18 @@ def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton |
 
 def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps from a sample's solution, or from 0 with a variance term; None where sweeps are better."""
-    column, n = problem.column, problem.rows.width
-    cap, alpha, varied = float(problem.caps.max()), problem.nothing, column.kappa > 0
-    steep = cap * float(problem.squares @ column.counts) / column.total > DESCENT_STEEPNESS
-    if problem.n_rows >= ROWS_PER_COLUMN * n and (steep or varied) and not (varied and problem.small):
-        sample = problem.sample(SAMPLE)
-        some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
-        yield from _some_steps(some, HINGE_SAMPLE_GAP)
-        if varied or float(np.mean(some.u >= sample.caps)) > AT_CAP:
-            alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
-            between = SAMPLE * int(np.count_nonzero((some.u > 0) & (some.u < sample.caps)))
-            return SemismoothNewton(problem, some.w, 0.5 * problem.caps, _steepness(problem, some.w, between), alpha)
-    if not varied:
+    cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.rows.width
+    if varied and problem.small:
+        steepness = STEEPNESS if _reach(problem) > FLAT else FLAT_STEEPNESS
+        return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
+    sample = problem.sample(SAMPLE)
+    some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
+    yield from _some_steps(some, HINGE_SAMPLE_GAP)
+    if not varied and float(np.mean(some.u >= sample.caps)) <= AT_CAP:
         return None
-    steepness = STEEPNESS if steep else FLAT_STEEPNESS
-    return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
+    alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
+    between = SAMPLE * int(np.count_nonzero((some.u > 0) & (some.u < sample.caps)))
+    return SemismoothNewton(problem, some.w, 0.5 * problem.caps, _steepness(problem, some.w, between), alpha)
 
 
 def _steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
@@ -246,11 +254,15 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
         z = problem.margins(w)
         pull = 0.0 if problem.pulled is None else float(w @ problem.pulled)
         value = 0.5 * float(w @ w) - pull + problem.loss(z)
-        return Report.estimated(value, descent.lower_bound, Point(beta[None], column.spread(z)))
+        if column.kappa > 0:
+            value += 0.5 * column.kappa * float(column.counts @ column.centre(z) ** 2)
+        return Report.estimated(value, descent.lower_bound, Point(beta[None], descent.sigma))
 
     while True:
         yield from descent.sweep()
-        yield places.offered(descent.objective, descent.lower_bound, make)
+        # Margins at visits can say less than the bound does: then that is how far they are off.
+        gap = abs(descent.objective - descent.lower_bound)
+        yield places.offered(descent.lower_bound + gap, descent.lower_bound, make)
         if descent.operations - beat > HEARTBEAT_OPERATIONS:
             beat = descent.operations
             yield None
@@ -277,7 +289,7 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
 def _newton_operations(problem: LossColumn, free: int) -> float:
     """Operations of a Newton step with so many free rows, and of two passes."""
     rows, n, entries = problem.stored, problem.rows.width, problem.stored.n_entries
-    order = min(free, n)
+    order = n if problem.column.kappa > 0 else min(free, n)
     if isinstance(rows, CsrRows):
         per_row = entries / problem.n_rows
         outer = 0.5 * free * per_row * min(float(free), per_row)

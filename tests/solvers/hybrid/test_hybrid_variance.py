@@ -1,0 +1,141 @@
+"""Coordinate ascent with a variance term: what a visit does, against the dual's formula, and where sweeps end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hybrid_cases import OBJECTIVES, optimum, sample
+
+import mdlearn
+from mdlearn._solvers import dual_descent
+from mdlearn.solvers.hybrid import solver
+
+CAPS = {"hinge": (0.7, 0.0), "squared": (np.inf, 0.6)}
+M, D, KAPPA, MEAN = 40, 5, 0.3, 0.4
+
+
+class Descent:
+    """An ascent with its arrays: rows of weights that differ, one of them 0."""
+
+    def __init__(self, kind, border, seed=0):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((M, D)) < 0.6, rng.standard_normal((M, D)), 0.0)
+        self.X, self.S, self.border = X, sp.csr_matrix(X), border
+        self.y, self.counts = np.where(rng.random(M) < 0.6, 1.0, -1.0), rng.integers(0, 3, M).astype(float)
+        cap, soft = CAPS[kind]
+        self.caps, self.soft = np.where(self.counts > 0, cap * np.maximum(self.counts, 1), 0.0), np.full(M, soft)
+        self.R = self.y[:, None] * np.c_[X, np.full(M, border)]
+        self.v = self.counts @ self.R / self.counts.sum()
+        self.records = np.zeros((M, 8))
+        self.records[:, 0], self.records[:, 2], self.records[:, 3] = self.y, self.caps, soft
+        self.records[:, 1] = (self.R**2).sum(axis=1) + soft
+        self.records[:, 5], used = self.R @ self.v, self.counts > 0
+        self.records[used, 6] = 1.0 / (KAPPA * self.counts[used])
+        self.w, order, free = np.zeros(D + 1), np.arange(M), np.empty(M, dtype=np.int64)
+        self.ascent = dual_descent.Ascent(self.records, self.w, order, free, 1.0, border, self.v @ self.v, 7)
+        self.ascent.tau = MEAN
+
+    def sweep(self, storage, whole=True):
+        stop = M if whole else self.ascent.n_free
+        if storage == "dense":
+            dual_descent.dense(self.X, self.ascent, whole, 0, stop)
+        else:
+            S = self.S
+            dual_descent.sparse(S.data, S.indices, S.indptr, self.ascent, whole, 0, stop)
+
+    @property
+    def beta(self):
+        return self.records[:, 4]
+
+    @property
+    def s(self):
+        return self.records[:, 7]
+
+    def gain(self):
+        used = self.counts > 0
+        spread = (self.s[used] ** 2 / (2.0 * KAPPA * self.counts[used])).sum()
+        return self.beta.sum() - 0.5 * self.soft @ self.beta**2 - spread
+
+    def element(self):
+        return self.R.T @ (self.beta + self.s) + (MEAN - self.s.sum()) * self.v
+
+    def value(self):
+        return self.gain() - 0.5 * self.element() @ self.element()
+
+
+@pytest.mark.parametrize("kind", CAPS)
+@pytest.mark.parametrize("border", [0.0, 1.0])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("lazy", [0.0, 1e-3, 1e300])
+def test_no_sweep_lowers_the_dual_value(kind, border, storage, lazy):
+    one = Descent(kind, border)
+    one.ascent.lazy = lazy
+    before = one.value()
+    for turn in range(30):
+        one.sweep(storage, whole=turn % 3 < 2)
+        after = one.value()
+        assert after >= before - 1e-13 * (1 + abs(before))
+        np.testing.assert_allclose(one.w + one.ascent.tau * one.v, one.element(), rtol=0, atol=1e-12)
+        assert one.ascent.tau == pytest.approx(MEAN - one.s.sum(), abs=1e-12)
+        assert one.ascent.along == pytest.approx(one.v @ one.w, abs=1e-12)
+        assert (one.beta >= 0).all() and (one.beta <= one.caps).all() and (one.s[one.counts == 0] == 0).all()
+        before = after
+    one.sweep(storage)
+    assert one.ascent.gain == pytest.approx(one.gain(), rel=1e-12)
+    assert one.s.any() or lazy > 1.0
+
+
+def test_sums_at_a_fixed_point_are_the_duality_gap():
+    one = Descent("hinge", 1.0)
+    for _ in range(3000):
+        one.sweep("dense")
+    w, total = one.element(), one.counts.sum()
+    z = one.R @ w
+    spread = 0.5 * KAPPA * one.counts @ (z - one.counts @ z / total) ** 2
+    assert one.ascent.loss == pytest.approx(one.caps @ np.maximum(0, 1 - z) + spread, rel=1e-6)
+    objective = 0.5 * w @ w - MEAN * (one.v @ w) + one.ascent.loss
+    assert one.value() == pytest.approx(objective, rel=1e-6)
+
+
+def test_a_lazy_visit_leaves_the_multiplier_of_the_variance():
+    one, lazy = Descent("hinge", 1.0), 1e-4
+    for _ in range(50):
+        one.sweep("dense")
+    one.ascent.lazy = lazy
+    before = one.s.copy()
+    one.sweep("dense")
+    assert (one.s == before).sum() > M // 2
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+@pytest.mark.parametrize("given", [{"v": 5.0}, {"v": 20.0, "a": 3.0, "C": 0.2}, {"v": 300.0, "a": 1.0, "C": 5.0}])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+def test_sweeps_alone_come_to_the_optimum(loss, given, bias, storage, monkeypatch):
+    monkeypatch.setattr(solver, "STEPS_AHEAD", 1e12)
+    monkeypatch.setattr(solver, "SOFT_STEPS_AHEAD", 1e12)
+    monkeypatch.setattr(solver, "SMALL_COLUMNS", 0)
+    monkeypatch.setattr(solver, "DESCENT_PASSES", 0.0)
+    X, y = sample()
+    model = mdlearn.fit(OBJECTIVES[loss], storage(X), y, bias=bias, tol=1e-7, solver="hybrid", max_iter=10**4, **given)
+    best, _ = optimum(loss, X, y, bias, **given)
+    assert model.certificate.converged
+    assert best * (1 - 1e-9) <= model.certificate.objective <= best + 1e-7 * abs(best) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-5, 1e-9])
+@pytest.mark.parametrize("weight", [0.25, 400.0])
+def test_many_sparse_columns(tol, weight):
+    """Sweeps begin, whatever weight the variance has: a matrix of columns is made only for steps."""
+    rng = np.random.default_rng(5)
+    X = sp.random(600, 300, 0.05, format="csr", random_state=5)
+    y = np.where(X @ rng.standard_normal(300) + 0.2 * rng.standard_normal(600) > 0, 1, 0)
+    given = {"C": 0.5, "lambda1": weight, "lambda2": 0.5}
+    model = mdlearn.fit("ldm", X, y, solver="hybrid", tol=tol, **given)
+    best = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-11, **given).certificate
+    found = model.certificate
+    assert found.converged and found.lower_bound <= best.objective * (1 + 1e-11)
+    assert found.objective >= best.lower_bound * (1 - 1e-11)
+    w, alpha = model.coef_[0], model.dual_coef_[0]
+    np.testing.assert_allclose(X.T @ alpha, w, rtol=0, atol=1e-10 * np.abs(w).max())
