@@ -24,7 +24,7 @@ VISIT_OPERATIONS = 24.0
 """What a visit costs beside its entries, in operations on entries."""
 VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
-LAZY_SHARE = 0.05
+LAZY_SHARE = 0.3
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
