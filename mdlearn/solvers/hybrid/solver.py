@@ -23,7 +23,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.common.warm_start import guesses
 from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, LossColumn, SharedParts
-from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 
@@ -37,8 +37,10 @@ STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
 SAMPLED_ROWS = 4
 """Rows per column of the smallest sample that Newton steps begin on."""
-DESCENT_STEEPNESS = 20.0
-"""Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample."""
+DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
+"""Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
+ASCENT_VISITS = 30
+"""Visits of every row that coordinate ascent is taken to need beside a variance term."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on squared hinges are cheaper than sweeps."""
 DESCENT_PASSES = 10.0
@@ -169,8 +171,13 @@ def _steps_first(problem: LossColumn) -> bool:
     if problem.soft:
         dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
         return few or not dear
-    far = m >= ROWS_PER_COLUMN * n and _reach(problem) > DESCENT_STEEPNESS
-    return far or (few and problem.column.kappa > 0)
+    varied, reach = problem.column.kappa > 0, _reach(problem)
+    if m >= ROWS_PER_COLUMN * n:
+        far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
+    else:
+        visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
+        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * _newton_operations(problem, n) <= visits
+    return far or (few and varied)
 
 
 def _reach(problem: LossColumn) -> float:
@@ -196,7 +203,7 @@ def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
 def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps from a sample's solution, or from 0 with a variance term; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.rows.width
-    if varied and problem.small:
+    if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
         steepness = STEEPNESS if _reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
     sample = problem.sample(SAMPLE)
