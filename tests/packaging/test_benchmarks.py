@@ -371,7 +371,7 @@ def test_growth_measures_the_precision_that_it_names(monkeypatch, capsys):
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in told[:2]] == ["200", "400"]
     assert "rows, svm, mdlearn: exponent" in told[2]
-    size = next(growth.drawn("rows", 200))
+    size = next(growth.drawn("rows", 200, 200))
     times = growth.measured(size, "svm", None)
     assert size.entries == 200 * growth.WIDTH and set(times) == {"mdlearn", "LinearSVC", "SGDClassifier"}
     assert all(-1e-9 <= times[name].excess <= growth.PRECISION for name in ("mdlearn", "LinearSVC"))
