@@ -362,7 +362,7 @@ def test_a_study_of_the_variance_writes_what_it_measured(tmp_path, monkeypatch, 
 # ---------------------------------------------------------------- growth
 
 
-def test_growth_measures_the_precision_that_it_names(monkeypatch, capsys):
+def test_growth_measures_the_precision_that_it_names(monkeypatch, capsys, process):
     pytest.importorskip("sklearn")
     growth = importlib.import_module("growth")
     monkeypatch.setattr(growth, "ROWS", (200, 400))
