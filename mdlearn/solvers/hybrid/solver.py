@@ -28,7 +28,7 @@ from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 
 VARIANCE_COLUMNS = 2000
-"""Columns up to which a variance term is taken: its matrix is explicit."""
+"""Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""
 ROWS_PER_COLUMN, SAMPLE = 40, 8
 """Rows per column from which every so many-th row tells where to begin."""
 SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP = 12, 1e-2, 1e-3
@@ -57,6 +57,8 @@ EARLY = 0.3
 """Share of it up to which coordinate ascent may go on where bounds rise evenly, as they do at first."""
 SWEEPS_BEFORE = 5
 """Sweeps until their rate is judged: by the rises of the bound in the last two and in the two before."""
+MOST_SWEEPS = 1000
+"""Sweeps, where no Newton steps follow, after which they crawl."""
 OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
 """What a step costs beside its work on rows and matrices, in operations on entries: the interpreter, or a call."""
 HEARTBEAT_OPERATIONS = 1e7
@@ -94,8 +96,9 @@ class Hybrid(Solver):
             return "it needs one loss a row, of margins that are too small"
         if smooth and any(one.kappa > 0 for one in form.columns):
             return "it takes no variance term beside a logistic loss"
-        if features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
-            return f"it takes a variance term over at most {VARIANCE_COLUMNS} columns"
+        dense = not isinstance(features.rows, CsrRows)
+        if dense and features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
+            return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
         weight = max(one.terms[0].weight for one in form.columns)
         steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
         if weight * float(features.squares().max(initial=0.0)) > steepest:
@@ -148,7 +151,7 @@ class Hybrid(Solver):
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
-        if column.start is not None or _steps_first(problem):
+        if (column.start is not None and not _sweeps_alone(problem)) or _steps_first(problem):
             problem.quadratic = yield from shared.quadratic(column)
             if column.start is not None:
                 return _started(problem)
@@ -157,6 +160,8 @@ class Hybrid(Solver):
             return begun
         descent = DualDescent(problem, rng)
         yield from _descend(descent, places)
+        if _sweeps_alone(problem):
+            raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = yield from shared.quadratic(column)
         beta, w = descent.beta, descent.element
         alpha = beta if column.kappa == 0 else beta + descent.sigma - column.spread(problem.margins(w))
@@ -164,9 +169,16 @@ class Hybrid(Solver):
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
+def _sweeps_alone(problem: LossColumn) -> bool:
+    """Whether the matrix of Newton steps would be too large, which beside a variance term is one of columns."""
+    return problem.column.kappa > 0 and problem.stored.shape[1] > VARIANCE_COLUMNS
+
+
 def _steps_first(problem: LossColumn) -> bool:
     """Whether Newton steps on samples, or from 0, are a better beginning than sweeps."""
     m, n = problem.n_rows, problem.rows.width
+    if _sweeps_alone(problem):
+        return False
     few = problem.small and n <= SMALL_COLUMNS
     if problem.soft:
         dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
@@ -254,7 +266,7 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
 def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
     """Sweeps, until Newton steps would be cheaper than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
-    least = math.inf
+    least, alone = math.inf, _sweeps_alone(descent.problem)
 
     def make() -> Report:
         w, beta = descent.element, descent.beta
@@ -278,6 +290,11 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
         steps = ahead * _newton_operations(problem, descent.ascent.n_between)
         least = min(least, descent.objective)
         if len(bounds) < SWEEPS_BEFORE:
+            continue
+        if alone:
+            risen = bounds[-1] - bounds[-min(STALLED, len(bounds))]
+            if len(bounds) >= MOST_SWEEPS or (len(bounds) > STALLED and risen <= PROGRESS * abs(bounds[-1])):
+                return
             continue
         # Rises of the bound, which never falls: objectives at the margins of visits jump.
         now, before = bounds[-1] - bounds[-3], bounds[-3] - bounds[-5]

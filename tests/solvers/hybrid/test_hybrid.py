@@ -212,10 +212,10 @@ def test_what_it_refuses():
         mdlearn.fit("svm", X, y, solver="hybrid", solver_options={"sweeps": 3})
 
 
-def test_a_variance_over_many_columns_goes_elsewhere(monkeypatch):
+def test_a_variance_over_many_dense_columns_goes_elsewhere(monkeypatch):
     X, y = sample(30, 12, seed=11)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
-    with pytest.raises(ValueError, match="it takes a variance term over at most 11 columns"):
+    with pytest.raises(ValueError, match="it takes a variance term over at most 11 dense columns"):
         mdlearn.fit("ldm", X, y, solver="hybrid")
     assert mdlearn.fit("ldm", X, y).solver == "interior"
     assert mdlearn.fit("svm", X, y).solver == "hybrid"

@@ -139,3 +139,27 @@ def test_many_sparse_columns(tol, weight):
     assert found.objective >= best.lower_bound * (1 - 1e-11)
     w, alpha = model.coef_[0], model.dual_coef_[0]
     np.testing.assert_allclose(X.T @ alpha, w, rtol=0, atol=1e-10 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("lambda1", [0.25, 100.0])
+def test_sparse_rows_of_more_columns_than_a_matrix_may_have(C, lambda1, monkeypatch):
+    X, y = sample(60, 12, seed=11)
+    best = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-11, C=C, lambda1=lambda1).certificate.objective
+    monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
+    for start in (None, mdlearn.fit("ldm", sp.csr_matrix(X), y, C=2.0 * C, lambda1=lambda1)):
+        model = mdlearn.fit("ldm", sp.csr_matrix(X), y, tol=1e-8, warm_start=start, C=C, lambda1=lambda1)
+        assert model.solver == "hybrid" and model.certificate.converged
+        assert best * (1 - 1e-11) <= model.certificate.objective <= best * (1 + 2e-8)
+
+
+def test_sweeps_that_crawl_leave_the_rest_to_another_engine(monkeypatch):
+    X, y = sample(60, 12, seed=11)
+    monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
+    monkeypatch.setattr(solver, "MOST_SWEEPS", 6)
+    given = {"C": 1e4, "lambda1": 1.0, "tol": 1e-9}
+    model = mdlearn.fit("ldm", sp.csr_matrix(X), y, **given)
+    assert model.certificate.converged
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        alone = mdlearn.fit("ldm", sp.csr_matrix(X), y, solver="hybrid", **given)
+    assert alone.certificate.objective >= model.certificate.lower_bound
