@@ -125,10 +125,10 @@ def draw(found: dict[tuple[str, str], list[tuple[Size, dict[str, Time]]]], path:
     panels = figure.subplots(len(series), len(tracks), squeeze=False, sharey=True)
     for (kind, track), points in found.items():
         axes = panels[series.index(kind), tracks.index(track)]
-        for name, marker in (("mdlearn", "o"), ("LinearSVC", "s"), ("SGDClassifier", "^")):
+        for k, (name, marker) in enumerate((("mdlearn", "o"), ("LinearSVC", "s"), ("SGDClassifier", "^"))):
             known = [(size.size, times[name].seconds) for size, times in points if name in times]
             if known:
-                axes.plot(*zip(*known), marker=marker, label=name)
+                axes.plot(*zip(*known), marker=marker, color=f"C{k}", label=name)
         axes.set(xscale="log", yscale="log", xlabel=kind, title=track if track != "ldm" else "ldm (others: svm)")
         axes.grid(alpha=0.3)
     for row in panels:
