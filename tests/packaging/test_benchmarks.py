@@ -357,30 +357,3 @@ def test_a_study_of_the_variance_writes_what_it_measured(tmp_path, monkeypatch, 
     mean, error = np.mean(apart), np.std(apart, ddof=1) / np.sqrt(2.0)
     assert f"| {mean:+.2f} +- {error:.2f} | " in text.splitlines()[-3]
     assert text.splitlines()[-3] in capsys.readouterr().out
-
-
-# ---------------------------------------------------------------- growth
-
-
-def test_growth_measures_the_precision_that_it_names(monkeypatch, capsys, process):
-    pytest.importorskip("sklearn")
-    growth = importlib.import_module("growth")
-    monkeypatch.setattr(growth, "ROWS", (200, 400))
-    monkeypatch.setattr(growth, "WIDTH", 5)
-    assert growth.main(["--series", "rows", "--tracks", "svm"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in told[:2]] == ["200", "400"]
-    assert "rows, svm, mdlearn: exponent" in told[2]
-    size = next(growth.drawn("rows", 200, 200))
-    times = growth.measured(size, "svm", None)
-    assert size.entries == 200 * growth.WIDTH and set(times) == {"mdlearn", "LinearSVC", "SGDClassifier"}
-    assert all(-1e-9 <= times[name].excess <= growth.PRECISION for name in ("mdlearn", "LinearSVC"))
-    slow = {"LinearSVC": growth.Time(growth.LONGEST, 0.0), "SGDClassifier": growth.Time(0.1, 0.2)}
-    assert set(growth.measured(size, "svm", (size._replace(entries=1), slow))) == {"mdlearn", "SGDClassifier"}
-
-
-def test_the_cheapest_run_that_is_precise_enough():
-    pytest.importorskip("sklearn")
-    growth = importlib.import_module("growth")
-    assert growth.precise([(3.0, 1e-9), (1.0, 1e-4), (0.1, 1e-2)]) == (1.0, 1e-4)
-    assert np.isnan(growth.precise([(0.1, 1e-2)]).seconds)
