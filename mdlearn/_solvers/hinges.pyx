@@ -69,8 +69,8 @@ def loss(const double[::1] z, const double[::1] counts, double side, double thre
     return total
 
 
-def squares(const double[::1] beta, const double[::1] counts):
-    """Return the sum of beta_i^2 / c_i over the rows with c_i > 0."""
+def squares(const double[::1] beta, const double[::1] counts, double scale):
+    """Return the sum of scale beta_i^2 / c_i over the rows with c_i > 0; squares alone would be 0, or infinite, sooner."""
     cdef Py_ssize_t i, j, k, m = beta.shape[0]
     cdef double total = 0.0
     cdef double[SUMS] sums
@@ -84,10 +84,10 @@ def squares(const double[::1] beta, const double[::1] counts):
             k = min(i + SUMS * TURNS, m)
             while i + SUMS <= k:
                 for j in range(SUMS):
-                    sums[j] += beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
+                    sums[j] += scale * beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
                 i += SUMS
             for j in range(k - i):
-                sums[j] += beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
+                sums[j] += scale * beta[i + j] / counts[i + j] * beta[i + j] if counts[i + j] > 0.0 else 0.0
             i = k
             for j in range(1, SUMS):
                 sums[0] += sums[j]

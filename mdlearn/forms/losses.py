@@ -107,7 +107,7 @@ class HingeTerm:
         linear = self.side * self.threshold * float(beta.sum())
         if self.power == 1 or self.hard or self.weight == 0:
             return linear
-        return linear - 0.25 / self.weight * hinges.squares(np.ascontiguousarray(beta), counts)
+        return linear - hinges.squares(np.ascontiguousarray(beta), counts, 0.25 / self.weight)
 
     def slopes(self, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Multipliers at margins z, of a squared term."""

@@ -20,13 +20,14 @@ def test_the_sum_of_hinges(m, side, squared):
 
 
 @pytest.mark.parametrize("m", [0, 1, 8, 300])
-def test_the_sum_of_squared_multipliers(m):
-    """Rows of weight 0 have none."""
+@pytest.mark.parametrize("unit", [1.0, 1e-300, 1e200])
+def test_the_sum_of_squared_multipliers(m, unit):
+    """Rows of weight 0 have none; multipliers are of the size of the loss's weight, and their squares may be 0."""
     rng = np.random.default_rng(m)
     counts = rng.integers(0, 3, m) * rng.random(m)
-    beta = np.where(counts > 0, rng.random(m), 0.0)
-    true = sum(Fraction(b) ** 2 / Fraction(c) for b, c in zip(beta, counts) if c > 0)
-    assert hinges.squares(beta, counts) == pytest.approx(float(true), rel=1e-15 * (1 + m**0.5), abs=0)
+    beta, scale = np.where(counts > 0, unit * rng.random(m), 0.0), 0.25 / unit
+    true = Fraction(scale) * sum(Fraction(b) ** 2 / Fraction(c) for b, c in zip(beta, counts) if c > 0)
+    assert hinges.squares(beta, counts, scale) == pytest.approx(float(true), rel=1e-15 * (2 + m**0.5), abs=0)
 
 
 def test_many_rows_lose_no_digits():
@@ -39,4 +40,4 @@ def test_lengths_that_differ_are_refused():
     with pytest.raises(ValueError, match="differ in length"):
         hinges.loss(np.ones(3), np.ones(2), 1.0, 1.0, True)
     with pytest.raises(ValueError, match="differ in length"):
-        hinges.squares(np.ones(3), np.ones(2))
+        hinges.squares(np.ones(3), np.ones(2), 1.0)

@@ -228,7 +228,7 @@ CASES = {
     "hinges.along": (hinges.along, {"z": one(M), "dz": one(M), "counts": one(M), "offset": one(M), "terms": one(3, T),
                                     "t": 0.5}),
     "hinges.loss": (hinges.loss, {"z": one(M), "counts": one(M), "side": 1.0, "threshold": 0.7, "squared": True}),
-    "hinges.squares": (hinges.squares, {"beta": one(M), "counts": one(M)}),
+    "hinges.squares": (hinges.squares, {"beta": one(M), "counts": one(M), "scale": 0.5}),
     "interior.smoothed": (interior.smoothed, {**HINGES, "width": 0.5, "beta": one(T, M), "force": one(M),
                                               "weight": one(M),
                                               **PIECE}),

@@ -369,3 +369,11 @@ def test_l3svm_with_the_squared_hinge_is_not_above_w_0():
         model = fit("l3svm", X, y, loss="squared_hinge", solver=solver, max_iter=30)
         zero = fit("l3svm", X, y, loss="squared_hinge", time_limit=0.0).certificate.objective
         assert model is None or model.certificate.objective <= zero * (1 + 1e-9), solver
+
+
+def test_a_bound_where_squares_of_multipliers_are_too_small_for_a_number():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    given = {"kernel": "rbf", "gamma": 0.1, "C": 1e-300, "bias": "free"}
+    early, best = fit("lssvm", X, y, solver="newton", max_iter=1, **given), fit("lssvm", X, y, solver="direct", **given)
+    assert 0.0 < early.certificate.lower_bound <= best.certificate.objective * (1 + 1e-12)
