@@ -29,6 +29,10 @@ cdef enum:
     LABEL, CURVATURE, CAP, SOFTNESS, BETA, SHIFT, INVERSE, SPREAD, RECORD
 
 
+cdef double LEFT_BY_ROUNDING = 1e-13
+"""Share of a row's curvature that is left at least beside what its variance takes up."""
+
+
 cdef class Ascent:
     """One column: what a visit reads and writes.
 
@@ -108,7 +112,7 @@ cdef inline double best(double* r, double slope, double curvature) noexcept nogi
 
 cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcept nogil:
     """Ascend along both multipliers of a row; set its slope g, and return the new one of the loss."""
-    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, new, worth, ds
+    cdef double square = r[CURVATURE] - r[SOFTNESS], gs, weight, cross, n, ratio, left, new, worth, ds
     g[0] -= p.tau * r[SHIFT]
     if r[INVERSE] == 0.0:
         return best(r, g[0] - r[SOFTNESS] * r[BETA], r[CURVATURE])
@@ -118,9 +122,11 @@ cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcep
     gs -= r[SPREAD] * r[INVERSE]
     worth = weight * gs * gs
     cross = square - r[SHIFT]
-    n = 1.0 / (cross - r[SHIFT] + p.norm + r[INVERSE])
+    # Both differences are positive, but for the rounding of long rows.
+    n = 1.0 / (max(cross - r[SHIFT] + p.norm, 0.0) + r[INVERSE])
     ratio = cross * n
-    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, r[CURVATURE] - ratio * cross)
+    left = max(r[CURVATURE] - ratio * cross, LEFT_BY_ROUNDING * r[CURVATURE])
+    new = best(r, g[0] - r[SOFTNESS] * r[BETA] - ratio * gs, left)
     if new != r[BETA] or worth > p.lazy:
         ds = gs * n - ratio * (new - r[BETA])
         r[SPREAD] += ds
