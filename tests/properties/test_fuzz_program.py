@@ -73,10 +73,18 @@ def test_pairs_of_classes_predict_by_coordinates():
 
 
 def test_points_that_no_time_was_left_for_are_a_key_of_their_own():
-    model = SimpleNamespace(extras={"landmarks_": np.empty((0, 3))})
-    some = SimpleNamespace(extras={"landmarks_": np.ones((1, 3))})
+    model = SimpleNamespace(extras={"landmarks_": np.empty((0, 3))}, params={})
+    some = SimpleNamespace(extras={"landmarks_": np.ones((1, 3))}, params={})
     keys = [runs.Outcome(plain(), runs.Run("test"), one).key for one in (model, some)]
     assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("gamma, alike", [(None, True), (1.0, True), (1e17, False)])
+def test_points_that_only_rounding_moves_are_the_same_key_but_for_a_kernel_that_sees_it(gamma, alike):
+    points = np.array([[90.0], [91.0]])
+    models = [SimpleNamespace(extras={"centers_": p}, params={"gamma": gamma}) for p in (points, points + 1e-12)]
+    one, two = (runs.Outcome(plain(), runs.Run("test"), model).key for model in models)
+    assert (one == two) == alike
 
 
 def test_a_pair_whose_turn_never_came_is_zero():
