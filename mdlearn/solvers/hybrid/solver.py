@@ -17,6 +17,7 @@ from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
+from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
@@ -271,10 +272,7 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
     def make() -> Report:
         w, beta = descent.element, descent.beta
         z = problem.margins(w)
-        pull = 0.0 if problem.pulled is None else float(w @ problem.pulled)
-        value = 0.5 * float(w @ w) - pull + problem.loss(z)
-        if column.kappa > 0:
-            value += 0.5 * column.kappa * float(column.counts @ column.centre(z) ** 2)
+        value = objective_at(column, z, float(w @ w))[0]
         return Report.estimated(value, descent.lower_bound, Point(beta[None], descent.sigma))
 
     while True:
