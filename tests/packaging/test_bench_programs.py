@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="installed without the benchmarks")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bench():
-    """Programs are imported as they import each other."""
-    sys.path.insert(0, str(FOLDER))
-    yield
-    sys.path.remove(str(FOLDER))
-
-
-@pytest.fixture
-def process():
-    """A program may filter warnings."""
-    with warnings.catch_warnings():
-        yield
+pytestmark = [
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="installed without the benchmarks"),
+    pytest.mark.usefixtures("bench"),
+]
 
 
 # ---------------------------------------------------------------- growth

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import types
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +17,10 @@ import pytest
 import mdlearn
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="installed without the benchmarks")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bench():
-    """The package of benchmarks, as asv imports it."""
-    sys.path.insert(0, str(FOLDER))
-    yield
-    sys.path.remove(str(FOLDER))
-
-
-@pytest.fixture
-def process():
-    """What asv gives each benchmark to itself, so that its setup may filter warnings."""
-    with warnings.catch_warnings():
-        yield
+pytestmark = [
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="installed without the benchmarks"),
+    pytest.mark.usefixtures("bench"),
+]
 
 
 def module(name):
