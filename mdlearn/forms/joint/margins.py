@@ -71,13 +71,17 @@ class MarginComposite(DecisionComposite):
         """Mean signed row of every column, (p, k): its product with coefficients is the mean margin."""
         return self.adjoint(self.signs * self.each) / self.totals
 
-    def _rest(self, W: np.ndarray) -> np.ndarray:
-        mean = (self.means * W).sum(axis=0) if self.kappa.any() else np.zeros(self.shape[1])
-        return np.array([self.kappa, self.pull, mean])
-
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         """Return h at decision values F of coefficients W, and put its derivatives in their place; or of some rows."""
-        return self.losses.slopes(F, self.signs[chosen], self.each[chosen], self._rest(W))
+        signs, each, varied = self.signs[chosen], self.each[chosen], bool(self.kappa.any())
+        mean = (self.means * W).sum(axis=0) if varied else np.zeros(self.shape[1])
+        # What rounding of large margins leaves in their mean would be a slope along all rows alike, and no tangent.
+        left = (each * (signs * F - mean)).sum(axis=0) / self.totals if varied and chosen is EVERY else np.zeros(1)
+        value = self.losses.slopes(F, signs, each, np.array([self.kappa, self.pull, mean]))
+        if left.any():
+            F -= signs * (each * (self.kappa * left))
+            value -= 0.5 * float((self.kappa * self.totals) @ np.square(left))
+        return value
 
     def partial(self, W: np.ndarray, F: np.ndarray, chosen: np.ndarray, part: AffineRows) -> np.ndarray:
         """Share of some rows, with decision values F, in the gradient of h; the mean margin is that of all rows."""
