@@ -52,6 +52,7 @@ class Incumbent:
         self.solution: Solution | None = None  # the best of what is certified
         self.point: Any = None  # what has no certificate yet: the best point,
         self.proof: Any = None  # and that of the best bound
+        self.replaced: tuple[Any, float] | None = None  # what had the best bound before a promise, and that bound
 
     def begin(self) -> bool:
         """Certify where the problem begins, if it has such a place; say whether nothing is left to do."""
@@ -72,6 +73,8 @@ class Incumbent:
         problem = self.problem
         objective, lower = problem.values(report.objective, report.lower_bound)
         if self.certifies and problem.estimates_hold and self._is_promise(objective, lower):
+            if self.proof is not None:
+                self.replaced = self.proof, self.lower_bound
             self.promised = self.objective = objective
             self.lower_bound, self.point, self.proof = lower, report.point, report.point
             self.gap = problem.gap_of(objective, lower)
@@ -166,6 +169,11 @@ class Incumbent:
             self._join(problem.certify(proof, tol))  # its own coefficients were worse than those of the point
         elif proof is not None and proof is not point:
             self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
+        # Rounding can take more from the bound of a point that promised to meet `tol` than it took from others.
+        replaced, self.replaced = self.replaced, None
+        if replaced is not None and not self.solution.certificate.converged:
+            if self.solution.certificate.lower_bound < replaced[1]:
+                self.solution = problem.joined(self.solution, problem.certify(replaced[0], tol), tol)
         if not self.solution.certificate.converged and self.solution.certificate.lower_bound < self._bound_at_start():
             self.solution = problem.joined(self.solution, problem.certify(problem.start(), tol), tol)
         self._read(self.solution)

@@ -1,8 +1,9 @@
-"""What an engine's estimate promises for float32 rows is looked at: rounding to their type can take it back."""
+"""What an engine's estimates promise is looked at: rounding, or a wrong estimate, can take it back."""
 
 import numpy as np
 import pytest
 
+import mdlearn
 from mdlearn.data.features.spaces import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.driver.incumbent import Incumbent
@@ -31,3 +32,23 @@ def test_a_promise_that_rounding_breaks_costs_nothing_that_was_found(promised):
     incumbent.take(Report.estimated(claim, bound, Point(*none, 5.0 * first)))
     assert primal(form, column, 5.0 * first, 0.0)[0] > value
     assert incumbent.certified(as_is=True).certificate.objective == pytest.approx(value, rel=1e-12)
+
+
+def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
+    """The second point claims to meet `tol`; its multipliers prove less than those of the first."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    column = Column(y, np.ones(40), 0.0, 0.0, (HingeTerm(1.0),))
+    form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
+    exact = mdlearn.fit("svm", X, y, C=1.0, bias="none", tol=1e-10)
+    beta = np.clip(y * exact.dual_coef_[0], 0.0, 1.0)[None]
+    bound = float(beta.sum()) - 0.5 * float(np.square(X.T @ (y * beta[0])).sum())
+    assert bound > 0.99 * exact.certificate.objective
+    incumbent = Incumbent(problems_of(form)[0], 1e-6, last=False, certifies=True)
+    coef = exact.coef_[0]
+    incumbent.take(Report.estimated(1.1 * exact.certificate.objective, bound, Point(beta, np.zeros(40), coef)))
+    claim = exact.certificate.objective
+    incumbent.take(Report.estimated(claim, claim, Point(np.zeros((1, 40)), np.zeros(40), coef)))
+    assert incumbent.promises and incumbent.lower_bound == claim
+    assert incumbent.certified(as_is=True).certificate.lower_bound == pytest.approx(bound, rel=1e-9)
