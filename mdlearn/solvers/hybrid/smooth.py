@@ -145,6 +145,8 @@ class SmoothNewton:
             if not abs(left) <= FULL_STEP * abs(start):
                 t = logistic.minimum(z, dz, p.caps, self.sharpness, p.kink, before, start, bend, OTHER_STEP)
                 if not math.isfinite(t):
+                    self.z, self.w = z, w
+                    self.look()
                     return
                 self.z, self.w = z + t * dz, w + t * step
                 self.look()
@@ -155,7 +157,8 @@ class SmoothNewton:
         """A step over rows in one dense block; say whether there was one."""
         p = self.problem
         fixed = np.zeros_like(self.w) if p.pulled is None else p.pulled
-        # Places that were offered keep their arrays.
+        # Places that were offered keep their arrays; a step that leads to no numbers leaves all as it was.
+        before = self.w, self.z, self.u, self.bends, self.alpha
         self.w, self.z, self.u, self.bends = self.w.copy(), self.z.copy(), self.u.copy(), self.bends.copy()
         self.alpha, beta = self.alpha.copy(), np.empty_like(self.u)
         loss, lower = logistic.newton_step(
@@ -176,7 +179,8 @@ class SmoothNewton:
             OTHER_STEP,
             BALANCED_SUM,
         )
-        if not math.isfinite(loss):
+        if not (math.isfinite(loss) and np.isfinite(self.w).all()):
+            self.w, self.z, self.u, self.bends, self.alpha = before
             return False
         self.objective = 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
         if lower > self.lower_bound:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
+from mdlearn.solvers.hybrid import smooth
 
 
 def noise(m, d, seed=0):
@@ -59,3 +62,23 @@ def test_rows_beyond_its_digits_go_to_another_engine(loss):
     assert model.solver != "hybrid" and model.certificate.converged
     with pytest.raises(ValueError, match="beyond 1e\\+12"):
         mdlearn.fit(OBJECTIVES[loss], X * np.sqrt(1e14 / long), y, C=1.0, solver="hybrid")
+
+
+def test_a_step_that_leads_to_no_numbers_is_not_taken(monkeypatch):
+    """Loss and bound of a step can be finite where its coefficients are not: the answer is the place before."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+    step, calls = smooth.logistic.newton_step, []
+
+    def lost(*given):
+        found = step(*given)
+        calls.append(found)
+        if len(calls) == 3:
+            given[6][:] = np.nan
+        return found
+
+    monkeypatch.setattr(smooth, "logistic", SimpleNamespace(**{**vars(smooth.logistic), "newton_step": lost}))
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        model = mdlearn.fit(Logistic, X, y, C=1e3, solver="hybrid", tol=1e-14)
+    assert len(calls) == 3 and np.isfinite(model.coef_).all() and model.certificate.objective < calls[0][0]
