@@ -58,7 +58,7 @@ class CentralPath:
         b = safe * np.abs(a) + 2.0 * mu
         larger = (b + np.sqrt(b * b - 4.0 * mu * safe * np.abs(a))) / (2.0 * safe)
         near = mu / larger
-        far = safe - near
+        far = np.maximum(safe - near, np.finfo(float).tiny)  # of caps of 1e-300 nothing may be left
         above = a >= 0
         self.element, self.z = element, z
         self.beta = np.where(self.used, np.where(above, near, far), 0.0)
