@@ -125,8 +125,8 @@ class Incumbent:
             if not self.problem.expandable:
                 most = self.zero[0] if self.solution is None else self.solution.certificate.objective
             if told.converged and told.objective <= most:
-                self.solution, self.point, self.proof = found, None, None
-                self._read(found)
+                self.solution, self.point, self.proof = self._with_earlier(found), None, None
+                self._read(self.solution)
                 return True
             if not self.problem.expandable:
                 if self.solution is None or told.gap < self.solution.certificate.gap:
@@ -169,15 +169,24 @@ class Incumbent:
             self._join(problem.certify(proof, tol))  # its own coefficients were worse than those of the point
         elif proof is not None and proof is not point:
             self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
-        # Rounding can take more from the bound of a point that promised to meet `tol` than it took from others.
-        replaced, self.replaced = self.replaced, None
-        if replaced is not None and not self.solution.certificate.converged:
-            if self.solution.certificate.lower_bound < replaced[1]:
-                self.solution = problem.joined(self.solution, problem.certify(replaced[0], tol), tol)
-        if not self.solution.certificate.converged and self.solution.certificate.lower_bound < self._bound_at_start():
-            self.solution = problem.joined(self.solution, problem.certify(problem.start(), tol), tol)
+        self.solution = self._with_earlier(self.solution)
         self._read(self.solution)
         return self.solution
+
+    def _with_earlier(self, solution: Solution) -> Solution:
+        """A solution with the bound that was the best before a promise, or with that of w = 0, where these are better.
+
+        Rounding can take more from the bound of the point that promised than it took from the other's. The bound of
+        w = 0 costs a pass over the rows: where it is known to be 0 or so, a point that meets `tol` has a better one.
+        """
+        problem, told = self.problem, solution.certificate
+        replaced, self.replaced = self.replaced, None
+        if replaced is not None and told.lower_bound < replaced[1] - LEVEL * abs(replaced[1]):
+            solution = problem.joined(solution, problem.certify(replaced[0], self.tol), self.tol)
+        unknown = math.isinf(self.zero[1]) or not told.converged
+        if unknown and solution.certificate.lower_bound < self._bound_at_start():
+            solution = problem.joined(solution, problem.certify(problem.start(), self.tol), self.tol)
+        return solution
 
     def _bound_at_start(self) -> float:
         """The bound of w = 0, as a certificate states it; found once."""

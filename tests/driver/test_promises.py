@@ -1,5 +1,8 @@
 """What an engine's estimates promise is looked at: rounding, or a wrong estimate, can take it back."""
 
+import warnings
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -52,3 +55,22 @@ def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
     incumbent.take(Report.estimated(claim, claim, Point(np.zeros((1, 40)), np.zeros(40), coef)))
     assert incumbent.promises and incumbent.lower_bound == claim
     assert incumbent.certified(as_is=True).certificate.lower_bound == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 4, 7])
+def test_a_fit_that_ends_later_has_no_smaller_bound(seed):
+    """The bound of w = 0 is nearly exact where a mean pulls far harder than the loss; that of a point that meets `tol`
+    has lost what rounding took."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((14, 5)).astype(np.float32)
+    y = np.where(np.arange(14) < 4, 1, -1)
+    how = {"sample_weight": rng.uniform(0.2, 4.8, 14), "bias": "none", "solver": "interior", "tol": 1e-6}
+    given = {"kernel": "poly", "gamma": 4.0, "degree": 4, "coef0": 1.0, "C": 4.8, "lambda1": 0.0, "lambda2": 5.6e7}
+    bounds = []
+    for n in (1, 10, 20, 50):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+            model = mdlearn.fit("ldm", X, y, max_iter=n, **how, **given)
+        bounds.append(model.certificate.lower_bound)
+    assert model.certificate.converged
+    assert all(b >= a - 1e-10 * abs(a) for a, b in pairwise(bounds))
