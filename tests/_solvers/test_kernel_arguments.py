@@ -25,6 +25,7 @@ from mdlearn._solvers import (
     csr,
     dual_descent,
     envelopes,
+    gaussian,
     hinges,
     interior,
     lloyd,
@@ -44,6 +45,7 @@ SMALLER = {
     "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.count X 1",
+    "gaussian.exponentials K 0", "gaussian.exponentials K 1",
 }  # fmt: skip
 """What is a smaller problem when it is shorter: fewer terms, columns, rows to add, or visits."""
 
@@ -225,6 +227,10 @@ CASES = {
     "bounded_quadratic.gather": (bounded_quadratic.gather,
                                  {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
                                   "out": one(4, 3), "start": 0, "stop": 4}),
+    "gaussian.exponentials": (gaussian.exponentials, {"K": one(M, D)}),
+    "gaussian.gaussians": (gaussian.gaussians, {"K": one(M, D), "left": one(M), "right": one(D), "scale": 0.5}),
+    "gaussian.block": (gaussian.block, {"A": one(M, D), "B": one(D, K), "K": one(M, K)}),
+    "gaussian.add_products": (gaussian.add_products, {"A": one(M, D), "B": one(D, K), "coef": one(K), "out": one(M)}),
     "hinges.along": (hinges.along, {"z": one(M), "dz": one(M), "counts": one(M), "offset": one(M), "terms": one(3, T),
                                     "t": 0.5}),
     "hinges.loss": (hinges.loss, {"z": one(M), "counts": one(M), "side": 1.0, "threshold": 0.7, "squared": True}),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn._solvers.gaussian import exponentials, gaussians
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
 from mdlearn.numerics.errstate import overflowing
@@ -125,19 +126,18 @@ class Kernel:
     def _gaussian(self, A: Rows, B: Rows, centre: np.ndarray | None) -> np.ndarray:
         """exp(-gamma |a - b|^2), in place: one (n, m) array is all that a block may hold."""
         gamma, left, right = self.params["gamma"], A.squares(centre=centre), B.squares(centre=centre)
-        K = A.inner(B, centre)
+        K = np.ascontiguousarray(A.inner(B, centre))
         if gamma * (left.max(initial=0.0) + right.max(initial=0.0)) > FAR_LENGTH:
             K *= -2.0
             K += left[:, None]
             K += right
             _sharpen(K, A, B, gamma, np.add.outer(left, right))
             K *= -gamma
+            np.minimum(K, 0.0, out=K)
+            exponentials(K)
         else:
-            K *= 2.0 * gamma
-            K -= (gamma * left)[:, None]
-            K -= gamma * right
-        np.minimum(K, 0.0, out=K)
-        return np.exp(K, out=K)
+            gaussians(K, gamma * left, gamma * right, 2.0 * gamma)
+        return K
 
     def diagonal(self, rows: Rows) -> np.ndarray:
         """k(x, x) of every row of a kernel that is `plain`."""

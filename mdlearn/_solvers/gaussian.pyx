@@ -1,0 +1,238 @@
+"""The Gaussian kernel: exponentials of whole arrays in place, and products with matrices that are never written down.
+
+exp x = 2^n exp r with n the nearest integer to x / log 2, and the Taylor polynomial of r. The compiler makes vector
+instructions of the loops; where it can, a second version for wider vectors is chosen when the module is loaded. Both do
+the same operations: the bits are the same.
+"""
+
+from mdlearn._solvers.rows cimport real_t
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #if defined(__linux__)
+    #include <features.h>
+    #endif
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \\
+        && !defined(__SANITIZE_ADDRESS__)
+    /* Without FMA: sums are rounded as everywhere else. Nobody reads the flags of exceptions: selections may be masks. */
+    #define MDLEARN_CLONES __attribute__((target_clones("avx2", "default"), optimize("no-trapping-math")))
+    #else
+    #define MDLEARN_CLONES
+    #endif
+    #if defined(_MSC_VER)
+    #define MDLEARN_INLINE static __forceinline
+    #elif defined(__GNUC__)
+    #define MDLEARN_INLINE static inline __attribute__((always_inline))
+    #else
+    #define MDLEARN_INLINE static inline
+    #endif
+
+    /* Adding 1.5 2^52 (1.5 2^23) leaves the nearest integer in the last bits. */
+    MDLEARN_INLINE double mdlearn_exp_one_double(double x)
+    {
+        double v = x < -708.0 ? -708.0 : x, t, whole, r, p;
+        union { double number; uint64_t bits; } power, value;
+        v = v > 709.0 ? 709.0 : v;
+        t = v * 1.4426950408889634 + 6755399441055744.0;
+        whole = t - 6755399441055744.0;
+        r = (v - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
+        p = 1.0 / 6227020800.0;
+        p = p * r + 1.0 / 479001600.0;
+        p = p * r + 1.0 / 39916800.0;
+        p = p * r + 1.0 / 3628800.0;
+        p = p * r + 1.0 / 362880.0;
+        p = p * r + 1.0 / 40320.0;
+        p = p * r + 1.0 / 5040.0;
+        p = p * r + 1.0 / 720.0;
+        p = p * r + 1.0 / 120.0;
+        p = p * r + 1.0 / 24.0;
+        p = p * r + 1.0 / 6.0;
+        p = p * r + 0.5;
+        p = p * (r * r) + r;
+        p = p + 1.0;
+        power.number = t;
+        value.number = p;
+        value.bits += power.bits << 52;
+        return x < -708.0 ? 0.0 : value.number;
+    }
+
+    MDLEARN_INLINE float mdlearn_exp_one_float(float x)
+    {
+        float v = x < -87.0f ? -87.0f : x, t, whole, r, p;
+        union { float number; uint32_t bits; } power, value;
+        v = v > 88.0f ? 88.0f : v;
+        t = v * 1.44269504f + 12582912.0f;
+        whole = t - 12582912.0f;
+        r = (v - whole * 0.693359375f) - whole * -2.12194440e-4f;
+        p = 1.0f / 5040.0f;
+        p = p * r + 1.0f / 720.0f;
+        p = p * r + 1.0f / 120.0f;
+        p = p * r + 1.0f / 24.0f;
+        p = p * r + 1.0f / 6.0f;
+        p = p * r + 0.5f;
+        p = p * (r * r) + r;
+        p = p + 1.0f;
+        power.number = t;
+        value.number = p;
+        value.bits += power.bits << 23;
+        return x < -87.0f ? 0.0f : value.number;
+    }
+
+    /* Differences of a row a and of `n` rows whose entries lie column by column, LONG numbers apart. */
+    #define MDLEARN_LOOPS(real)                                                                            \\
+    MDLEARN_CLONES static void mdlearn_exp_##real(real *x, Py_ssize_t n)                                   \\
+    {                                                                                                      \\
+        Py_ssize_t k;                                                                                      \\
+        for (k = 0; k < n; k++)                                                                            \\
+            x[k] = mdlearn_exp_one_##real(x[k]);                                                           \\
+    }                                                                                                      \\
+    MDLEARN_CLONES static void mdlearn_near_##real(                                                        \\
+        const real *a, const real *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, real *K)               \\
+    {                                                                                                      \\
+        Py_ssize_t j, k;                                                                                   \\
+        for (j = 0; j < n; j++)                                                                            \\
+            K[j] = 0;                                                                                      \\
+        for (k = 0; k < d; k++) {                                                                          \\
+            const real one = a[k], *column = B + k * apart;                                                \\
+            for (j = 0; j < n; j++) {                                                                      \\
+                const real off = one - column[j];                                                          \\
+                K[j] -= off * off;                                                                         \\
+            }                                                                                              \\
+        }                                                                                                  \\
+        for (j = 0; j < n; j++)                                                                            \\
+            K[j] = mdlearn_exp_one_##real(K[j]);                                                           \\
+    }                                                                                                      \\
+    MDLEARN_CLONES static double mdlearn_sum_##real(const real *K, const real *coef, Py_ssize_t n)         \\
+    {                                                                                                      \\
+        real parts[16] = {0};                                                                              \\
+        double total = 0.0;                                                                                \\
+        Py_ssize_t j, k, whole = n - n % 16;                                                               \\
+        for (j = 0; j < whole; j += 16)                                                                    \\
+            for (k = 0; k < 16; k++)                                                                       \\
+                parts[k] += K[j + k] * coef[j + k];                                                        \\
+        for (k = 0; k < 16; k++)                                                                           \\
+            total += parts[k];                                                                             \\
+        for (j = whole; j < n; j++)                                                                        \\
+            total += K[j] * coef[j];                                                                       \\
+        return total;                                                                                      \\
+    }
+    MDLEARN_LOOPS(double)
+    MDLEARN_LOOPS(float)
+    """
+    void mdlearn_exp_double(double *x, Py_ssize_t n) noexcept nogil
+    void mdlearn_exp_float(float *x, Py_ssize_t n) noexcept nogil
+    void mdlearn_near_double(
+        const double *a, const double *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, double *K) noexcept nogil
+    void mdlearn_near_float(
+        const float *a, const float *B, Py_ssize_t d, Py_ssize_t apart, Py_ssize_t n, float *K) noexcept nogil
+    double mdlearn_sum_double(const double *K, const double *coef, Py_ssize_t n) noexcept nogil
+    double mdlearn_sum_float(const float *K, const float *coef, Py_ssize_t n) noexcept nogil
+
+
+cdef enum:
+    CHUNK = 512  # values that stay in the first cache
+
+
+def exponentials(real_t[:, ::1] K):
+    """Replace every entry of K, none above 88 (float32) or 709, by its exponential; values below 1e-37 (1e-307) are 0.
+
+    Parameters
+    ----------
+    K : (n, m), written to
+    """
+    cdef Py_ssize_t n = K.shape[0] * K.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        if real_t is double:
+            mdlearn_exp_double(&K[0, 0], n)
+        else:
+            mdlearn_exp_float(&K[0, 0], n)
+
+
+cdef void distances(double[:, ::1] K, const double[::1] left, const double[::1] right, double scale) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef double v
+    for i in range(K.shape[0]):
+        for j in range(K.shape[1]):
+            v = scale * K[i, j] - left[i] - right[j]
+            K[i, j] = 0.0 if v > 0.0 else v
+        mdlearn_exp_double(&K[i, 0], K.shape[1])
+
+
+def gaussians(double[:, ::1] K, const double[::1] left, const double[::1] right, double scale):
+    """Replace inner products by values of the Gaussian kernel, exp(scale K_ij - left_i - right_j), none above 1.
+
+    Parameters
+    ----------
+    K : (n, m), written to
+    left, right : (n,), (m,)
+        gamma |a|^2 and gamma |b|^2.
+    scale : float
+        2 gamma.
+    """
+    if left.shape[0] != K.shape[0] or right.shape[0] != K.shape[1]:
+        raise ValueError("the Gaussian kernel needs a squared length per row and per column")
+    if K.shape[0] == 0 or K.shape[1] == 0:
+        return
+    with nogil:
+        distances(K, left, right, scale)
+
+
+cdef void near(const real_t* a, const real_t[:, ::1] B, Py_ssize_t j, Py_ssize_t n, real_t* K) noexcept nogil:
+    if real_t is double:
+        mdlearn_near_double(a, &B[0, j], B.shape[0], B.shape[1], n, K)
+    else:
+        mdlearn_near_float(a, &B[0, j], B.shape[0], B.shape[1], n, K)
+
+
+cdef int check_sides(const real_t[:, ::1] A, const real_t[:, ::1] B, Py_ssize_t rows, Py_ssize_t columns) except -1:
+    if A.shape[1] != B.shape[0] or A.shape[0] != rows or B.shape[1] != columns or B.shape[0] == 0:
+        raise ValueError("rows, columns and results of the Gaussian kernel do not fit each other")
+    return 0
+
+
+def block(const real_t[:, ::1] A, const real_t[:, ::1] B, real_t[:, ::1] K):
+    """Write exp(-|a_i - b_j|^2) into K, for rows of few entries.
+
+    Parameters
+    ----------
+    A : (n, d); B : (d, m), column by column; K : (n, m)
+    """
+    cdef Py_ssize_t i
+    check_sides(A, B, K.shape[0], K.shape[1])
+    if K.shape[1] == 0:
+        return
+    with nogil:
+        for i in range(K.shape[0]):
+            near(&A[i, 0], B, 0, K.shape[1], &K[i, 0])
+
+
+cdef void add_rows(
+    const real_t[:, ::1] A, const real_t[:, ::1] B, const real_t[::1] coef, double[::1] out
+) noexcept nogil:
+    cdef Py_ssize_t i, j = 0, n
+    cdef real_t[CHUNK] K
+    while j < B.shape[1]:
+        n = min(B.shape[1] - j, <Py_ssize_t> CHUNK)
+        for i in range(A.shape[0]):
+            near(&A[i, 0], B, j, n, &K[0])
+            if real_t is double:
+                out[i] += mdlearn_sum_double(&K[0], &coef[j], n)
+            else:
+                out[i] += mdlearn_sum_float(&K[0], &coef[j], n)
+        j += CHUNK
+
+
+def add_products(const real_t[:, ::1] A, const real_t[:, ::1] B, const real_t[::1] coef, double[::1] out):
+    """Add sum_j coef_j exp(-|a_i - b_j|^2) to out_i, for rows of few entries; sums of CHUNK terms have the type of A.
+
+    Parameters
+    ----------
+    A : (n, d); B : (d, m), column by column; coef : (m,); out : (n,)
+    """
+    check_sides(A, B, out.shape[0], coef.shape[0])
+    with nogil:
+        add_rows(A, B, coef, out)

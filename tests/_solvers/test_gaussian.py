@@ -1,0 +1,59 @@
+"""Exponentials and Gaussian kernel values of compiled loops, beside numpy's and mathematics."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from mdlearn._solvers import gaussian
+
+UNITS = {np.float32: 1.0, np.float64: 1.0}
+"""Largest relative error of an exponential, in units of eps of its type."""
+
+
+@pytest.mark.parametrize("dtype, low", [(np.float32, -86.0), (np.float64, -707.0)])
+def test_exponentials_are_right_to_the_last_place(dtype, low):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(low, 0.0, 4000), -(10.0 ** rng.uniform(-30, 1, 4000)), [0.0, -0.0, 1.0, 5.0]])
+    x = x.astype(dtype)
+    K = x[None].copy()
+    gaussian.exponentials(K)
+    with localcontext() as context:
+        context.prec = 40
+        exact = [Decimal(float(v)).exp() for v in x[::16]]
+        errors = [abs(Decimal(float(k)) / e - 1) for k, e in zip(K[0, ::16], exact)]
+    assert float(max(errors)) <= UNITS[dtype] * np.finfo(dtype).eps
+    assert np.allclose(K[0], np.exp(x.astype(float)), rtol=2 * np.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_of_the_smallest_are_zero_and_nothing_else_is_made_a_number(dtype):
+    K = np.array([[-np.inf, -1e30, np.nan, 0.0]], dtype=dtype)
+    gaussian.exponentials(K)
+    assert K[0, 0] == 0 and K[0, 1] == 0 and np.isnan(K[0, 2]) and K[0, 3] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d, m", [(1, 5), (3, 511), (8, 513), (20, 1500)])
+def test_values_and_products_of_rows(d, m, dtype):
+    rng = np.random.default_rng(d)
+    A, B = rng.standard_normal((40, d)).astype(dtype), rng.standard_normal((m, d)).astype(dtype)
+    coef, out = rng.standard_normal(m).astype(dtype), rng.standard_normal(40)
+    exact = np.exp(-np.square(A[:, None].astype(float) - B[None]).sum(axis=2))
+    K = np.empty((40, m), dtype=dtype)
+    columns = np.ascontiguousarray(B.T)
+    gaussian.block(A, columns, K)
+    eps = float(np.finfo(dtype).eps)
+    assert np.abs(K - exact).max() <= 4 * (d + 2) * eps
+    before = out.copy()
+    gaussian.add_products(A, columns, coef, out)
+    assert np.abs(out - before - exact @ coef).max() <= 4 * (d + 2) * eps * np.abs(coef).sum()
+
+
+def test_values_from_inner_products():
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((30, 6)), rng.standard_normal((50, 6))
+    K = A @ B.T
+    gaussian.gaussians(K, 0.7 * np.square(A).sum(axis=1), 0.7 * np.square(B).sum(axis=1), 1.4)
+    exact = np.exp(-0.7 * np.square(A[:, None] - B[None]).sum(axis=2))
+    assert np.abs(K - exact).max() <= 1e-14 and K.max() <= 1.0
