@@ -8,57 +8,60 @@ the rows that move; its system is LAPACK's, and every step ends where the value 
 
 from libc.math cimport INFINITY, fabs
 
+from mdlearn._solvers.rows cimport real_t
+
 cdef double TINY = 1e-10  # least curvature of the second coordinate, of its own: equal rows have none
 cdef double ROUNDING = 1e-14  # gradient of the second coordinate, of the first one's, that is rounding
 
 
 cdef class _Quadratic:
-    """What both kinds of steps read and write.
+    """What both kinds of steps read and write beside H: (n, n) and symmetric.
 
     Parameters
     ----------
-    H : (n, n) symmetric; border : (n,); omega : factor of the border; soft : (n,) >= 0; low, high : (n,) bounds;
+    shape : that of H; border : (n,); omega : factor of the border; soft : (n,) >= 0; low, high : (n,) bounds;
     u : (n,) within them, written to; e : (n,) the gradient, written to.
     """
 
-    cdef const double[:, ::1] H
     cdef const double[::1] border, soft, low, high
     cdef double omega
     cdef double[::1] u, e
 
     def __init__(
-        self, const double[:, ::1] H, const double[::1] border, double omega, const double[::1] soft,
-        const double[::1] low, const double[::1] high, double[::1] u, double[::1] e,
+        self, shape, const double[::1] border, double omega, const double[::1] soft, const double[::1] low,
+        const double[::1] high, double[::1] u, double[::1] e,
     ):
-        cdef Py_ssize_t n = H.shape[0]
-        if H.shape[1] != n or n == 0:
+        cdef Py_ssize_t n = shape[0]
+        if shape[1] != n or n == 0:
             raise ValueError("a quadratic needs a square matrix")
         if border.shape[0] != n or soft.shape[0] != n or low.shape[0] != n or high.shape[0] != n:
             raise ValueError("the vectors of a quadratic need one entry per row")
         if u.shape[0] != n or e.shape[0] != n:
             raise ValueError("the vectors of a quadratic need one entry per row")
-        self.H, self.border, self.omega, self.soft, self.low, self.high, self.u, self.e = (
-            H, border, omega, soft, low, high, u, e
-        )
+        self.border, self.omega, self.soft, self.low, self.high, self.u, self.e = border, omega, soft, low, high, u, e
 
 
 cdef class Box(_Quadratic):
-    """A quadratic for greedy steps; work : (4, n) of their own."""
+    """A quadratic for greedy steps, H in float64 or in float32; work : (4, n) of their own."""
 
+    cdef const double[:, ::1] H
+    cdef const float[:, ::1] single
     cdef double[::1] weight, up, down, length
     cdef public double violation
 
     def __init__(self, H, border, omega, soft, low, high, u, e, double[:, ::1] work):
         cdef Py_ssize_t k, n
         cdef double h
-        super().__init__(H, border, omega, soft, low, high, u, e)
+        self.H, self.single = (None, H) if memoryview(H).format == "f" else (H, None)
+        super().__init__(H.shape, border, omega, soft, low, high, u, e)
         n = self.u.shape[0]
         if work.shape[0] != 4 or work.shape[1] != n:
             raise ValueError("greedy steps on a quadratic need four rows of work as long as its own")
         self.weight, self.up, self.down, self.length = work[0], work[1], work[2], work[3]
         self.violation = INFINITY
         for k in range(n):
-            h = self.H[k, k] + self.omega * self.border[k] * self.border[k] + self.soft[k]
+            h = self.H[k, k] if self.single is None else self.single[k, k]
+            h += self.omega * self.border[k] * self.border[k] + self.soft[k]
             # A row of length zero has a fixed margin: its multiplier belongs at the bound that e points to.
             self.length[k] = h
             self.weight[k] = 1.0 / h if h > 0.0 else 1e300
@@ -99,28 +102,29 @@ cdef (double, double) both(Box p, Py_ssize_t i, Py_ssize_t j, double a) noexcept
     return d, f
 
 
-cdef Py_ssize_t double_steps(Box p, Py_ssize_t most, double enough) noexcept nogil:
+cdef Py_ssize_t double_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, double enough) noexcept nogil:
     cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, first, second, k
-    cdef double best, score, a, c, x, left, d = 0.0, f = 0.0
-    cdef const double* one
-    cdef const double* other
+    cdef double best, worst, score, a, c, x, left, d = 0.0, f = 0.0
+    cdef const real_t* one
+    cdef const real_t* other
     while True:
         # Update and choice in one pass over the rows of the last coordinates.
-        one, other, c = &p.H[i, 0], &p.H[j, 0], p.omega * (d * p.border[i] + f * p.border[j])
-        best, first = 0.0, -1
+        one, other, c = &H[i, 0], &H[j, 0], p.omega * (d * p.border[i] + f * p.border[j])
+        best, first, worst = 0.0, -1, 0.0
         for k in range(n):
             p.e[k] -= d * one[k] + f * other[k] + c * p.border[k]
             score = max(p.e[k] * p.up[k], -p.e[k] * p.down[k])
+            worst = max(worst, score)
             score *= score * p.weight[k]
             if score > best:
                 best, first = score, k
-        p.violation = fabs(p.e[first]) if first >= 0 else 0.0
+        p.violation = worst
         if first < 0 or count >= most or p.violation <= enough:
             return count
         i, j, d, f = first, first, within(p, first, p.e[first] * p.weight[first]), 0.0
         if p.length[i] > 0.0:
             # The partner that gains most where the first one steps, and gives way to it.
-            one, c, x = &p.H[i, 0], p.omega * p.border[i], p.e[i] * p.weight[i]
+            one, c, x = &H[i, 0], p.omega * p.border[i], p.e[i] * p.weight[i]
             best, second = 0.0, -1
             for k in range(n):
                 a = one[k] + c * p.border[k]
@@ -132,7 +136,7 @@ cdef Py_ssize_t double_steps(Box p, Py_ssize_t most, double enough) noexcept nog
             if second >= 0:
                 a = one[second] + c * p.border[second]
                 # An equal row gains nothing but rounding, and does not say how to share the step.
-                if fabs(p.e[second] - a * x) > ROUNDING * p.violation:
+                if fabs(p.e[second] - a * x) > ROUNDING * fabs(p.e[first]):
                     j = second
                     d, f = both(p, i, j, a)
         move(p, i, d)
@@ -141,13 +145,13 @@ cdef Py_ssize_t double_steps(Box p, Py_ssize_t most, double enough) noexcept nog
         count += 1
 
 
-cdef Py_ssize_t pair_steps(Box p, Py_ssize_t most, double enough) noexcept nogil:
+cdef Py_ssize_t pair_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, double enough) noexcept nogil:
     cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, k, highest, partner
     cdef double top, bottom, best, score, d, a, t = 0.0
-    cdef const double* rise
-    cdef const double* fall
+    cdef const real_t* rise
+    cdef const real_t* fall
     while True:
-        rise, fall = &p.H[i, 0], &p.H[j, 0]
+        rise, fall = &H[i, 0], &H[j, 0]
         top, bottom, highest = -INFINITY, INFINITY, -1
         for k in range(n):
             p.e[k] -= t * (rise[k] - fall[k])
@@ -159,7 +163,7 @@ cdef Py_ssize_t pair_steps(Box p, Py_ssize_t most, double enough) noexcept nogil
         if not p.violation > enough or count >= most:
             return count
         # The partner that gains most beside the steepest (Fan, Chen and Lin, JMLR 2005).
-        i, rise, best, partner = highest, &p.H[highest, 0], 0.0, -1
+        i, rise, best, partner = highest, &H[highest, 0], 0.0, -1
         top = p.length[i]
         for k in range(n):
             d = (p.e[i] - p.e[k]) * p.down[k]
@@ -196,7 +200,10 @@ def doubles(Box problem, Py_ssize_t most, double enough):
     """
     cdef Py_ssize_t count
     with nogil:
-        count = double_steps(problem, most, enough)
+        if problem.single is None:
+            count = double_steps(problem, problem.H, most, enough)
+        else:
+            count = double_steps(problem, problem.single, most, enough)
     return count
 
 
@@ -207,7 +214,10 @@ def pairs(Box problem, Py_ssize_t most, double enough):
     """
     cdef Py_ssize_t count
     with nogil:
-        count = pair_steps(problem, most, enough)
+        if problem.single is None:
+            count = pair_steps(problem, problem.H, most, enough)
+        else:
+            count = pair_steps(problem, problem.single, most, enough)
     return count
 
 
@@ -236,13 +246,17 @@ def gather(
 cdef class Face(_Quadratic):
     """A quadratic for Newton steps; index : (n,) and work : (2, n) of their own."""
 
+    cdef const double[:, ::1] H
     cdef double[::1] moved, change
     cdef long long[::1] index
     cdef readonly double worst
     cdef readonly Py_ssize_t free, entering
 
-    def __init__(self, H, border, omega, soft, low, high, u, e, long long[::1] index, double[:, ::1] work):
-        super().__init__(H, border, omega, soft, low, high, u, e)
+    def __init__(
+        self, const double[:, ::1] H, border, omega, soft, low, high, u, e, long long[::1] index, double[:, ::1] work,
+    ):
+        self.H = H
+        super().__init__((self.H.shape[0], self.H.shape[1]), border, omega, soft, low, high, u, e)
         cdef Py_ssize_t n = self.u.shape[0]
         if work.shape[0] != 2 or work.shape[1] != n or index.shape[0] != n:
             raise ValueError("Newton steps on a quadratic need an index and two rows of work as long as its own")

@@ -37,6 +37,8 @@ EASY = 2
 """Newton steps after which a working set counts as laborious, and other rows should have their turn soon."""
 NEWTON, FIXES, STEP_HALVINGS = 8, 3, 30
 """Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
+DOUBLE_SHIFT, SINGLE_SHIFT = 1e-13, 1e-5
+"""What is added to a diagonal, relative to its largest entry: beyond what rounding to either type takes from it."""
 MOST_ROUNDS, STALL_ROUNDS = 60, 4
 """Most rounds, and rounds without progress after which sweeps take over."""
 ONWARD, RISE = 0.8, 0.02
@@ -143,6 +145,65 @@ class SignedDual:
         """How far gradients point inside the boxes."""
         return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
 
+    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
+        """Solve on the free rows of a working set, leaving behind those at a bound."""
+        u, low, high = self.u[rows], self.low[rows], self.high[rows]
+        free, to = (u > low) & (u < high), u.copy()
+        gradient, first = g.copy(), np.zeros_like(u)
+        for fix in range(FIXES):
+            i = np.flatnonzero(free)
+            if i.shape[0] == 0:
+                return
+            A = (yield from gathered(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
+            shift = DOUBLE_SHIFT if H.dtype == np.float64 else SINGLE_SHIFT
+            A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + shift * float(np.diagonal(A).max())
+            yield
+            try:
+                L = yield from cholesky.cholesky(A)
+            except cholesky.NotPositiveDefinite:
+                return
+            p = cholesky.solve(L, gradient[i])
+            if self.paired:
+                v = cholesky.solve(L, np.ones(i.shape[0]))
+                p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
+            if fix == 0:
+                first[i] = p
+            new = to[i] + p
+            outside = (new < low[i]) | (new > high[i])
+            to[i] = np.clip(new, low[i], high[i])
+            move = to - u
+            gradient = g - H @ move - self.soft[rows] * move
+            yield
+            if not outside.any():
+                break
+            free[i[outside]] = False
+        move, size = to - u, float(np.abs(to).sum())
+        gain = 0.5 * float(move @ (g + gradient))
+        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * size):
+            yield from self.shorter(H, rows, g, first)
+            return
+        self.u[rows], g[:] = to, gradient
+
+    def shorter(
+        self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, direction: np.ndarray
+    ) -> Generator[None, None, None]:
+        """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
+        u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
+        length, tries = 1.0, STEP_HALVINGS
+        if self.paired:
+            room = np.where(direction > 0, high - u, np.where(direction < 0, low - u, 0.0))
+            moving = direction != 0
+            length, tries = float(min(1.0, (room[moving] / direction[moving]).min(initial=1.0))), 1
+        for _ in range(tries):
+            to = np.clip(u + length * direction, low, high)
+            move = to - u
+            gradient = g - H @ move - soft * move
+            yield
+            if float(move @ (g + gradient)) > 0:
+                self.u[rows], g[:] = to, gradient
+                return
+            length *= 0.5
+
 
 class WorkingSets(SignedDual):
     """Rounds of working sets on a Hessian."""
@@ -230,61 +291,3 @@ class WorkingSets(SignedDual):
             yield from self.newton(H, rows, g)
             budget = min(GREEDY_STEPS_GROWTH * budget, GREEDY_STEPS_PER_ROW)
             left = yield from self.climb(H, rows, g, enough, zeros, 0.0, budget)
-
-    def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
-        """Solve on the free rows of a working set, leaving behind those at a bound."""
-        u, low, high = self.u[rows], self.low[rows], self.high[rows]
-        free, to = (u > low) & (u < high), u.copy()
-        gradient, first = g.copy(), np.zeros_like(u)
-        for fix in range(FIXES):
-            i = np.flatnonzero(free)
-            if i.shape[0] == 0:
-                return
-            A = yield from gathered(H, i, i)
-            A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + 1e-13 * float(np.diagonal(A).max())
-            yield
-            try:
-                L = yield from cholesky.cholesky(A)
-            except cholesky.NotPositiveDefinite:
-                return
-            p = cholesky.solve(L, gradient[i])
-            if self.paired:
-                v = cholesky.solve(L, np.ones(i.shape[0]))
-                p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
-            if fix == 0:
-                first[i] = p
-            new = to[i] + p
-            outside = (new < low[i]) | (new > high[i])
-            to[i] = np.clip(new, low[i], high[i])
-            move = to - u
-            gradient = g - H @ move - self.soft[rows] * move
-            yield
-            if not outside.any():
-                break
-            free[i[outside]] = False
-        move, size = to - u, float(np.abs(to).sum())
-        gain = 0.5 * float(move @ (g + gradient))
-        if not gain > 0 or (self.paired and abs(float(move.sum())) > 1e-12 * size):
-            yield from self.shorter(H, rows, g, first)
-            return
-        self.u[rows], g[:] = to, gradient
-
-    def shorter(
-        self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, direction: np.ndarray
-    ) -> Generator[None, None, None]:
-        """Go along a direction, clipped to the boxes, until the dual gains; to the first bound where a sum is kept."""
-        u, low, high, soft = self.u[rows], self.low[rows], self.high[rows], self.soft[rows]
-        length, tries = 1.0, STEP_HALVINGS
-        if self.paired:
-            room = np.where(direction > 0, high - u, np.where(direction < 0, low - u, 0.0))
-            moving = direction != 0
-            length, tries = float(min(1.0, (room[moving] / direction[moving]).min(initial=1.0))), 1
-        for _ in range(tries):
-            to = np.clip(u + length * direction, low, high)
-            move = to - u
-            gradient = g - H @ move - soft * move
-            yield
-            if float(move @ (g + gradient)) > 0:
-                self.u[rows], g[:] = to, gradient
-                return
-            length *= 0.5
