@@ -58,11 +58,6 @@ def squares_of(kernel: Kernel, rows: Rows) -> np.ndarray:
     return np.concatenate([np.diagonal(kernel.block(part, part)) for part in parts])
 
 
-def rows_of(kernel: Kernel, rows: Rows, index: np.ndarray) -> np.ndarray:
-    """Rows `index` of the Gram matrix."""
-    return rows.block(index) if kernel.name == "precomputed" else kernel.block(rows.take(index), rows)
-
-
 def check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
     """Raise ValueError where a kernel function gives other values for (b, a) than for (a, b)."""
     if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():

@@ -20,15 +20,16 @@ from mdlearn.data.features.gram import (
     KnownRows,
     check_mirror,
     lengths,
-    rows_of,
     squares_of,
     symmetric,
 )
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, deficit, half_roundings, length
+from mdlearn.data.features.kernel_tiles import KernelTiles, tiles_of
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, Selection, locked, steps
+from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 
 SOME_ROWS = 64
@@ -231,8 +232,8 @@ class KernelFeatures:
 
     @property
     def ready(self) -> bool:
-        """Whether the Gram matrix or rows of it have been computed (a time limit can end a fit before that)."""
-        return "gram" in self._store or bool(self._known.parts)
+        """Whether the Gram matrix, rows of it or products are there: a time limit can end a fit before that."""
+        return "gram" in self._store or bool(self._known.parts) or bool(self._known.answers)
 
     def most(self, alpha: np.ndarray) -> float:
         """What |sum alpha_i phi(x_i)|^2 is at most, without kernel values; infinity: nothing is known."""
@@ -259,7 +260,11 @@ class KernelFeatures:
         if "gram" not in self._store and self._needs_most(coef):
             for _ in self.gram():
                 pass
-        answer = self._store["gram"] @ coef if "gram" in self._store else self._from_rows(coef)
+        if "gram" in self._store:
+            return self._remembered(coef, self._store["gram"] @ coef)
+        return finished(self.decided(coef))
+
+    def _remembered(self, coef: np.ndarray, answer: np.ndarray) -> np.ndarray:
         self._known.answers = ((coef.copy(), answer.copy()), *self._known.answers[:1])
         return answer
 
@@ -270,16 +275,35 @@ class KernelFeatures:
         """
         return self.n_rows**2 <= BLOCK_ENTRIES and 2 * int(np.count_nonzero(coef)) >= self.n_rows
 
-    def _from_rows(self, coef: np.ndarray) -> np.ndarray:
-        """G alpha from the rows that are known, and from the others that alpha needs."""
+    def decided(self, coef: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Return G alpha, which `decision` then knows, from rows that are known and from tiles of what alpha needs.
+
+        Where alpha differs from the last one in few entries, these are all that it needs.
+        """
         rest, f = coef.copy(), np.zeros(self.n_rows)
         for index, values in self._known.parts:
             f += coef[index] @ values
             rest[index] = 0.0
-        missing = np.flatnonzero(rest)
-        for piece in steps(missing.shape[0], BLOCK_ENTRIES // self.n_rows):
-            f += rest[missing[piece]] @ rows_of(self.kernel, self.rows, missing[piece])
-        return f
+        for asked, answer in self._known.answers[:1]:
+            change = coef - asked
+            # Values of far larger coefficients would bring their rounding.
+            larger = np.abs(asked).sum() > 2.0 * np.abs(coef).sum()
+            if 2 * np.count_nonzero(change) < np.count_nonzero(rest) and not larger:
+                rest, f = change, answer.copy()
+        if self.kernel.name == "precomputed":
+            f += self.rows.dot(rest)
+        elif rest.any():
+            missing = np.flatnonzero(rest)
+            yield from self.columns(single=False).add(f, missing, rest[missing])
+        return self._remembered(coef, f)
+
+    def columns(self, single: bool) -> KernelTiles:
+        """The matrix as products and blocks that are forgotten: float64 values, or float32 ones where they will do."""
+        return tiles_of(*self.plainest(), single)
+
+    def plainest(self) -> tuple[Kernel, Rows]:
+        """Kernel and rows that values of the matrix are made of."""
+        return (self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
@@ -399,7 +423,7 @@ class KernelFeatures:
     @kept
     def roundings(self) -> np.ndarray:
         """Half of the roundings of an entry of the Gram matrix, row by row."""
-        return half_roundings(*((self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()))
+        return half_roundings(*self.plainest())
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""

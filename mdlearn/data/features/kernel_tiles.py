@@ -1,0 +1,193 @@
+"""A kernel matrix that nobody keeps: values are made tile by tile, used, and forgotten.
+
+Gaussian values of few columns are made one by one, others from a product of matrices and one pass of exponentials, in
+single precision for engines to climb on. Where float32 does not hold the digits of the exponents, and for other
+kernels, values are those of `Kernel.block`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from mdlearn._solvers import gaussian
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import Rows, steps
+
+TILE_LENGTH = 512
+"""Rows and columns of values that stay in the cache while they are made and used."""
+SINGLE_LENGTH = 100.0
+"""Squared length of rows, in units of 1 / gamma, up to which float32 holds four digits of the least kernel value."""
+FEW_COLUMNS, DENSE_COLUMNS = 8, 1000
+"""Columns up to which differences are cheaper than products, and up to which sparse rows are written out."""
+TILE_OPERATIONS_PER_BEAT = 1 << 27
+VALUE_OPERATIONS = 64.0
+"""What an exponential and its use cost, in operations of a product of matrices."""
+
+
+class KernelTiles(ABC):
+    """The matrix of a kernel over some rows, asked for by blocks and by products.
+
+    Attributes
+    ----------
+    n_rows : int
+    dtype : type
+        float32 or float64: that of values, and of sums over a tile.
+    length : int
+        Numbers that a value is made of.
+    """
+
+    n_rows: int
+    dtype: Any
+    length: int
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> KernelTiles:
+        """The same over some of the rows."""
+
+    @abstractmethod
+    def _side(self, index: np.ndarray) -> Any:
+        """What the values of some columns are made of."""
+
+    @abstractmethod
+    def _values(self, rows: slice | np.ndarray, side: Any) -> np.ndarray:
+        """Values between some rows and some columns."""
+
+    def _product(self, rows: slice, side: Any, coef: np.ndarray, out: np.ndarray) -> None:
+        out += self._values(rows, side) @ coef
+
+    def block(self, index: np.ndarray, room: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Values between some rows, shape (n, n), in a flat array of n^2 numbers or more: new memory costs as much."""
+        n, due = index.shape[0], self._beat()
+        H: np.ndarray = room[: n * n].reshape(n, n)
+        tiles = list(steps(n, TILE_LENGTH))
+        sides = [self._side(index[tile]) for tile in tiles]
+        for rows in tiles:
+            for columns, side in zip(tiles, sides):
+                H[rows, columns] = self._values(index[rows], side)
+                if due(rows, columns):
+                    yield
+        return H
+
+    def add(self, out: np.ndarray, index: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
+        """Add sum_j coef_j k(x_i, x_index_j) to out_i, for every row i."""
+        coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
+        tiles = list(steps(index.shape[0], TILE_LENGTH))
+        sides = [self._side(index[tile]) for tile in tiles]
+        for rows in steps(self.n_rows, TILE_LENGTH):
+            for columns, side in zip(tiles, sides):
+                self._product(rows, side, coef[columns], out[rows])
+                if due(rows, columns):
+                    yield
+
+    def _beat(self) -> Callable[[slice, slice], bool]:
+        """What says, tile by tile, when it is time for a heartbeat."""
+        price, done = 2.0 * self.length + VALUE_OPERATIONS, 0.0
+
+        def due(rows: slice, columns: slice) -> bool:
+            nonlocal done
+            done += price * (rows.stop - rows.start) * (columns.stop - columns.start)
+            if done < TILE_OPERATIONS_PER_BEAT:
+                return False
+            done = 0.0
+            return True
+
+        return due
+
+
+class NearTiles(KernelTiles):
+    """Gaussian values of few columns: differences, their squares, exponentials."""
+
+    def __init__(self, A: np.ndarray) -> None:
+        self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], A.dtype.type
+
+    def take(self, index: np.ndarray) -> NearTiles:
+        """The same over some of the rows."""
+        return NearTiles(self.A[index])
+
+    def _side(self, index: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(self.A[index].T)
+
+    def _values(self, rows: slice | np.ndarray, side: np.ndarray) -> np.ndarray:
+        A = self.A[rows]
+        K = np.empty((A.shape[0], side.shape[1]), dtype=self.dtype)
+        gaussian.block(A, side, K)
+        return K
+
+    def _product(self, rows: slice, side: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
+        gaussian.add_products(self.A[rows], side, coef, out)
+
+
+class SingleTiles(KernelTiles):
+    """Gaussian values in float32: rows (sqrt(2 gamma) x, -gamma |x|^2, 1), whose products are the exponents."""
+
+    def __init__(self, A: np.ndarray) -> None:
+        self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], np.float32
+
+    def take(self, index: np.ndarray) -> SingleTiles:
+        """The same over some of the rows."""
+        return SingleTiles(self.A[index])
+
+    def _side(self, index: np.ndarray) -> np.ndarray:
+        side = self.A[index]
+        side[:, -2:] = side[:, :-3:-1].copy()
+        return side.T
+
+    def _values(self, rows: slice | np.ndarray, side: np.ndarray) -> np.ndarray:
+        K: np.ndarray = self.A[rows] @ side
+        gaussian.exponentials(K)
+        return K
+
+
+class ExactTiles(KernelTiles):
+    """Values of `Kernel.block`, in float64."""
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self.kernel, self.rows = kernel, rows
+        self.n_rows, self.length = rows.shape
+        self.dtype = np.float64
+
+    def take(self, index: np.ndarray) -> ExactTiles:
+        """The same over some of the rows."""
+        return ExactTiles(self.kernel, self.rows.take(index))
+
+    def _side(self, index: np.ndarray) -> Rows:
+        return self.rows.take(index)
+
+    def _values(self, rows: slice | np.ndarray, side: Rows) -> np.ndarray:
+        return self.kernel.block(self.rows.take(rows), side)
+
+
+def tiles_of(kernel: Kernel, rows: Rows, single: bool) -> KernelTiles:
+    """The matrix of a kernel, in single precision where that is asked for and holds its digits."""
+    d, gaussian_kernel = rows.shape[1], kernel.name == "rbf" and kernel.plain
+    if gaussian_kernel and not rows.sparse and d <= FEW_COLUMNS:
+        if not single:
+            return NearTiles(_scaled(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float64))
+        if _reach(kernel, rows).max() <= SINGLE_LENGTH:
+            return NearTiles(_scaled(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float32))
+    elif gaussian_kernel and single and (not rows.sparse or d <= DENSE_COLUMNS):
+        reach = _reach(kernel, rows)
+        if reach.max() <= SINGLE_LENGTH:
+            A = _scaled(kernel, rows, np.sqrt(2.0 * kernel.params["gamma"]), d + 2, np.float32)
+            A[:, d], A[:, d + 1] = -reach, 1.0
+            return SingleTiles(A)
+    return ExactTiles(kernel, rows)
+
+
+def _reach(kernel: Kernel, rows: Rows) -> np.ndarray:
+    """gamma |x|^2 of every row, from the centre."""
+    reach: np.ndarray = kernel.params["gamma"] * rows.squares(centre=None if rows.sparse else kernel.centre)
+    return reach
+
+
+def _scaled(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) -> np.ndarray:
+    """Rows from the centre, multiplied by a number, with room for further entries."""
+    centre = 0.0 if rows.sparse or kernel.centre is None else kernel.centre
+    A = np.empty((rows.shape[0], width), dtype=dtype)
+    for span in rows.spans():
+        A[span, : rows.shape[1]] = (rows.block(span) - centre) * by
+    return A

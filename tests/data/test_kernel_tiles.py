@@ -1,0 +1,75 @@
+"""Kernel matrices that nobody keeps: blocks and products are those of the matrix, to the type that they are made in."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mdlearn.data.features import kernel_tiles
+from mdlearn.data.features.kernels import make_kernel
+from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.rows.arrays import as_rows
+from mdlearn.numerics.interruptible import finished
+
+KINDS = {
+    "few columns": (3, {"gamma": 0.7}, "NearTiles"),
+    "many columns": (30, {"gamma": 0.05}, "SingleTiles"),
+    "far rows": (30, {"gamma": 50.0}, "ExactTiles"),
+    "far rows of few columns": (3, {"gamma": 5000.0}, "ExactTiles"),
+    "poly": (6, {"gamma": 0.3, "degree": 3, "coef0": 1.0}, "ExactTiles"),
+}
+
+
+def features_of(kind, storage=np.asarray, m=700):
+    d, params, _ = KINDS[kind]
+    X = np.random.default_rng(d).standard_normal((m, d)) + 3.0
+    rows = as_rows(storage(X), "X")
+    kernel = make_kernel("poly" if kind == "poly" else "rbf", params, rows, np.ones(m))
+    return KernelFeatures(rows, kernel), X
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_and_products_are_those_of_the_matrix(kind, single, storage, monkeypatch):
+    monkeypatch.setattr(kernel_tiles, "TILE_LENGTH", 130)
+    features, _ = features_of(kind, storage)
+    G = finished(features_of(kind, storage)[0].gram())
+    columns = features.columns(single)
+    eps = 2e-5 if columns.dtype == np.float32 else 1e-12
+    rng = np.random.default_rng(0)
+    some = np.sort(rng.choice(700, 300, replace=False))
+    room = np.empty(300 * 300 + 5, dtype=columns.dtype)
+    H = finished(columns.block(some, room))
+    size = np.sqrt(np.outer(np.diagonal(G), np.diagonal(G)))
+    assert np.abs(H - G[np.ix_(some, some)]).max() <= eps * size.max()
+    coef, out = rng.standard_normal(300), rng.standard_normal(700)
+    before = out.copy()
+    finished(columns.add(out, some, coef))
+    assert np.abs(out - before - G[:, some] @ coef).max() <= eps * size.max() * np.abs(coef).sum()
+    part = columns.take(some)
+    whole = np.zeros(300)
+    finished(part.add(whole, np.arange(300), coef))
+    assert np.abs(whole - G[np.ix_(some, some)] @ coef).max() <= eps * size.max() * np.abs(coef).sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_values_are_made_of(kind):
+    features, _ = features_of(kind)
+    assert type(features.columns(single=True)).__name__ == KINDS[kind][2]
+    assert features.columns(single=False).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decision_values_without_a_matrix(kind):
+    """Those of a point near the last one need the columns of its changes alone; they are the same."""
+    features, _ = features_of(kind)
+    G = finished(features_of(kind)[0].gram())
+    rng = np.random.default_rng(1)
+    alpha = rng.standard_normal(700) * (rng.random(700) < 0.4)
+    scale = np.abs(G).max() * np.abs(alpha).sum()
+    assert not features.ready
+    assert np.abs(features.decision(alpha) - G @ alpha).max() <= 1e-14 * scale
+    assert features.ready
+    near = alpha.copy()
+    near[:20] += 0.1
+    assert np.abs(features.decision(near) - G @ near).max() <= 2e-14 * scale
