@@ -58,7 +58,7 @@ class Solvers(Command):
             print(f"{name}: {cls.purpose}" + (f"\n    options: {options}" if options else ""))
         print("solver='auto' takes the first line that fits:")
         for rule in RULES:
-            print(f"    {rule.solver:<10}{rule.reason}")
+            print(f"    {rule.solver:<15}{rule.reason}")
         return 0
 
 

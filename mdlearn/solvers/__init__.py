@@ -7,6 +7,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 def mdlearn_solvers() -> list[type]:
     """Built-in engines, by the same hook that plugins use."""
     from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+    from mdlearn.solvers.decomposition.solver import KernelDecomposition
     from mdlearn.solvers.fixed_point import SMW
     from mdlearn.solvers.hybrid.solver import Hybrid
     from mdlearn.solvers.interior_point.solver import Interior
@@ -16,4 +17,16 @@ def mdlearn_solvers() -> list[type]:
     from mdlearn.solvers.quadratic.solver import Direct
     from mdlearn.solvers.stochastic.solver import ASGD, SGD
 
-    return [APG, ASGD, CoordinateDescent, Direct, Hybrid, Interior, LinearProgram, Newton, SGD, SMW]
+    return [
+        APG,
+        ASGD,
+        CoordinateDescent,
+        KernelDecomposition,
+        Direct,
+        Hybrid,
+        Interior,
+        LinearProgram,
+        Newton,
+        SGD,
+        SMW,
+    ]

@@ -14,6 +14,7 @@ from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
+from mdlearn.solvers.decomposition.solver import KernelDecomposition
 from mdlearn.solvers.hybrid.solver import ROWS_PER_COLUMN, Hybrid
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.linear_program import LinearProgram
@@ -39,6 +40,8 @@ NEWTON_STEPS_OF_A_FIT, SWEEPS = 20, 80
 """Second-order steps of a usual fit, and sweeps of coordinate descent to the same gap."""
 ENTRY = 350
 """Operations on dense matrices in the time that a sweep takes for a stored entry."""
+MATRIX_ROWS = 8000
+"""Rows up to which the whole matrix of a kernel is cheaper than columns of it, at small gaps at least."""
 STIFF_BOX = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -169,6 +172,11 @@ def _steepness(form: MarginForm) -> float:
     return _weight(form) * features.typical_square(form.columns[0].counts)
 
 
+def _columns(form: MarginForm) -> bool:
+    """Whether a kernel's matrix costs more than the columns that change."""
+    return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
+
+
 def _stiff(form: MarginForm) -> bool:
     return _steepness(form) > STIFF_BOX
 
@@ -204,6 +212,7 @@ def _text(form: MarginForm) -> bool:
 
 RULES = (
     Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _plain, takes=True),
+    Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _columns),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
     Rule("linprog", "hinge without the squared norm: a linear program", _program),
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),

@@ -1,0 +1,154 @@
+"""Rounds of a decomposition: a working set, greedy steps on its block, then the decision values of all rows.
+
+Decision values are float64 sums of products of float32 kernel values, so they drift; reports take that away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.solvers.working_set.block_ascent import SignedDual
+
+LEAST_WORKING_ROWS, FIRST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 2048, 6144
+"""Rows of a working set: at least, in a first round, and at most."""
+LARGEST_WORKING_ROWS = 12288
+"""Rows of a working set up to which they become more where rounds lead on no further: 600 MB of values."""
+WORKING_PER_FREE = 1.5
+"""Rows of a working set to free ones, at least."""
+FAR_VIOLATION = 1.0
+"""Violation, in units of margins, beyond which a working set is drawn from all rows that violate."""
+FEW_MOVED, MANY_MOVED = 1.0 / 16.0, 0.5
+"""Shares of a working set that moved, below and above which the next one has half, or twice, as many rows."""
+LEFT_VIOLATION = 0.15
+"""Share of the worst violation at which steps on a working set end."""
+STEPS_PER_ROW = 10
+"""Greedy steps per row of a working set, at most."""
+NEWTON_STEPS = 4
+"""Newton steps of a round, where greedy ones do not get there."""
+USEFUL_RISE = 0.1
+"""Share of the gap by which a round with progress raises the lower bound at least."""
+
+
+class Rounds(SignedDual):
+    """Multipliers u of one column, and the decision values that they stand for.
+
+    Parameters
+    ----------
+    form : MarginForm
+    column : Column
+        Of `form`, or a part of its rows.
+    columns : KernelTiles
+        Of the same rows.
+    constant : float
+        What the bias adds to every kernel value.
+
+    Attributes
+    ----------
+    f : ndarray of shape (m,)
+        Decision values without the bias.
+    objective, lower_bound : float
+        Estimates, as true as `f`.
+    """
+
+    def __init__(
+        self, form: MarginForm, column: Column, columns: KernelTiles, constant: float, rng: np.random.Generator
+    ) -> None:
+        super().__init__(form, column)
+        self.rng = rng
+        self.columns, self.constant = columns, constant
+        self.f = np.zeros(column.y.shape[0])
+        self.size, self.most, self.worst_only, self.first = FIRST_WORKING_ROWS, MOST_WORKING_ROWS, False, True
+        self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
+        self.e = self.target.copy()
+        self.room = np.empty(0)
+        self.look()
+
+    def beta(self) -> np.ndarray:
+        """Multipliers, shape (1, m)."""
+        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the estimates."""
+        return self.column.relative_gap(self.objective, self.lower_bound)
+
+    def look(self) -> None:
+        """Gradient, bias, objective and bound at the present decision values."""
+        column, beta, total = self.column, self.beta(), float(self.u.sum())
+        self.e = self.target - self.f - self.soft * self.u
+        if self.paired:
+            self.b = self.shift(self.e)
+        else:
+            self.b = self.constant * total
+        self.e -= self.b
+        squares = max(float(self.u @ self.f), 0.0) + self.constant * total * total
+        self.objective = objective_at(column, column.y * (self.f + self.b), squares)[0]
+        self.lower_bound = column.bound(beta, np.zeros_like(self.u)) - 0.5 * squares
+
+    def climb_once(self) -> Generator[None, None, bool]:
+        """One round; False where nothing moves."""
+        violation = self.violation(self.e - self._middle())
+        rows, before = self.chosen(violation), self.lower_bound
+        worst = float(violation[rows].max())
+        if self.room.shape[0] < rows.shape[0] ** 2:
+            self.room = np.empty(rows.shape[0] ** 2, dtype=self.columns.dtype)
+        H = yield from self.columns.block(rows, self.room)
+        g, old = self.e[rows].copy(), self.u[rows].copy()
+        H += self.constant
+        none = np.zeros(rows.shape[0])
+        enough = LEFT_VIOLATION * worst
+        left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
+        for _ in range(NEWTON_STEPS):
+            if left <= enough:
+                break
+            yield from self.newton(H, rows, g)
+            left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
+        change = self.u[rows] - old
+        moved = change != 0
+        yield from self.columns.add(self.f, rows[moved], change[moved])
+        self.look()
+        worst_only, self.first = self.worst_only, False
+        rise = self.lower_bound - before
+        self.worst_only = not worst_only and rise < USEFUL_RISE * (self.objective - self.lower_bound)
+        share = np.count_nonzero(moved) / rows.shape[0]
+        by = 0.5 if share < FEW_MOVED else 2.0 if share > MANY_MOVED else 1.0
+        self.size = int(np.clip(by * self.size, LEAST_WORKING_ROWS, self.most))
+        return bool(moved.any()) or not worst_only
+
+    def grow(self) -> bool:
+        """Let working sets become twice as large; False where that is no way on."""
+        if self.most >= min(self.u.shape[0], LARGEST_WORKING_ROWS):
+            return False
+        self.most = 2 * self.most
+        self.size = self.most
+        return True
+
+    def _middle(self) -> float:
+        """Where violations of both directions are the same, for a free bias: else all rows of a set may want one."""
+        if not self.paired:
+            return 0.0
+        up, down = self.e[self.u < self.high], self.e[self.u > self.low]
+        return 0.5 * (float(up.max()) + float(down.min())) if up.shape[0] and down.shape[0] else 0.0
+
+    def chosen(self, violation: np.ndarray) -> np.ndarray:
+        """The working set: free rows, then the worst; in a first round, those nearest to their kinks."""
+        m, worst = violation.shape[0], float(violation.max())
+        free = (self.u > self.low) & (self.u < self.high)
+        n = min(m, int(np.clip(WORKING_PER_FREE * np.count_nonzero(free), self.size, self.most)))
+        if n == m:
+            return np.arange(m)
+        if self.worst_only:
+            score = violation.copy()
+        elif worst > FAR_VIOLATION * self.scale:
+            # Smooth kernels move all values at once: a set that is spread over all rows tells how.
+            score = self.rng.random(m) * (violation > 0) + free
+        elif self.first:
+            score = -np.abs(self.e)
+        else:
+            score = violation + worst * free
+        return np.sort(np.argpartition(score, m - n)[m - n :])
