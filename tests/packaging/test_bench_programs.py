@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,24 @@ def test_the_cheapest_run_that_is_precise_enough():
     growth = importlib.import_module("growth")
     assert growth.precise([(3.0, 1e-9), (1.0, 1e-4), (0.1, 1e-2)]) == (1.0, 1e-4)
     assert np.isnan(growth.precise([(0.1, 1e-2)]).seconds)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@pytest.mark.slow
+def test_kernels_stand_beside_svc(tmp_path, capsys, process):
+    pytest.importorskip("sklearn")
+    kernels = importlib.import_module("kernels")
+    assert kernels.main(["--rows", "400", "--C", "1", "--output", str(tmp_path / "cases.jsonl")]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 1 and told[0].startswith("checkerboard") and " ratio " in told[0]
+    (case,) = [json.loads(line) for line in (tmp_path / "cases.jsonl").read_text().splitlines()]
+    assert 0 <= case["excess"]["mdlearn"] <= case["excess"]["SVC"] < 1e-2
+    X, y = kernels.data("checkerboard", None, 400)
+    with pytest.raises(SystemExit, match="no data set"):
+        np.savez(tmp_path / "few.npz", X=X[:9], y=y[:9])
+        kernels.data("few", str(tmp_path), 400)
 
 
 # ---------------------------------------------------------------- precision

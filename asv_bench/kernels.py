@@ -1,0 +1,148 @@
+"""Support vector machines with the Gaussian kernel beside scikit-learn's SVC: seconds, excess and memory of each fit.
+
+    python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] [--output FILE]
+
+Without a folder the rows are drawn: a checkerboard with 5 % of its labels turned. With one, data sets are those of
+`asv_bench/contest.py`, the last class against the rest. gamma is 1 / (d Var X), the bias free. SVC runs at its default
+tolerance; mdlearn answers at `tol=1e-3` and, where that is farther from the optimum than SVC, at 1e-4 and 1e-5.
+
+Each fit has a process of its own, in which a small one has gone before, and one thread. Seconds are CPU seconds of the
+call, memory is the peak of the process. An excess is relative to the best bound that mdlearn certified. Needs
+mdlearn[bench].
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: BLAS reads it once
+
+import numpy as np
+import scipy.sparse as sp
+from contest import read
+
+import mdlearn
+
+DRAWN = "checkerboard"
+LADDER = (1e-3, 1e-4, 1e-5)
+CACHE_MEGABYTES = 1000
+BLOCK_ROWS, WARMING_ROWS = 500, 200
+TURNED = 0.05
+
+
+def data(name: str, folder: str | None, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dense rows and labels -1 and 1."""
+    if folder is None:
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0.0, 4.0, (rows, 2))
+        y = np.where(X.astype(int).sum(axis=1) % 2 == 0, 1.0, -1.0)
+        return X, np.where(rng.random(rows) < TURNED, -y, y)
+    problem = read(Path(folder) / f"{name}.npz", rows)
+    if problem is None:
+        raise SystemExit(f"{name} is no data set for classifiers")
+    X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
+    return X, problem.signs[-1]
+
+
+def objective(X: np.ndarray, y: np.ndarray, C: float, gamma: float, support: np.ndarray, alpha: Any, b: float) -> float:
+    """1/2 |w|^2 + C sum max(0, 1 - y f(x)) of dual coefficients, by blocks of rows."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    f = np.concatenate(
+        [rbf_kernel(X[i : i + BLOCK_ROWS], X[support], gamma) @ alpha for i in range(0, X.shape[0], BLOCK_ROWS)]
+    )
+    return 0.5 * float(alpha @ f[support]) + C * float(np.maximum(0.0, 1.0 - y * (f + b)).sum())
+
+
+def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[str, Any]:
+    """Fit once; seconds, value, bound, number of support rows, and the peak of this process in megabytes."""
+    gamma, some = 1.0 / (X.shape[1] * float(X.var())), slice(0, WARMING_ROWS)
+    if who == "SVC":
+        from sklearn.svm import SVC
+
+        SVC().fit(X[some], y[some])
+        start = time.process_time()
+        svc = SVC(C=C, gamma=gamma, tol=tol, cache_size=CACHE_MEGABYTES).fit(X, y)
+        seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+        value = objective(X, y, C, gamma, svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]))
+        return {"seconds": seconds, "value": value, "bound": None, "support": len(svc.support_), "megabytes": peak}
+    mdlearn.fit("svm", X[some], y[some], kernel="rbf", bias="free")
+    start = time.process_time()
+    model = mdlearn.fit("svm", X, y, C=C, kernel="rbf", gamma=gamma, bias="free", tol=tol)
+    seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    told = model.certificate
+    found = {"seconds": seconds, "value": told.objective, "bound": told.lower_bound, "megabytes": peak}
+    return {**found, "support": len(model.support_)}
+
+
+def asked(given: argparse.Namespace, name: str, who: str, C: float, tol: float) -> dict[str, Any]:
+    """The same in a new process."""
+    call = [sys.executable, __file__, *([given.folder] if given.folder else []), "--sets", name]
+    call += ["--rows", str(given.rows), "--C", repr(C), "--one", who, repr(tol)]
+    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def case(given: argparse.Namespace, name: str, C: float) -> dict[str, Any]:
+    """SVC, and mdlearn's first fit on the ladder that is no farther from the optimum."""
+    peer = asked(given, name, "SVC", C, 1e-3)
+    for tol in LADDER:
+        mine = asked(given, name, "mdlearn", C, tol)
+        if mine["value"] <= peer["value"]:
+            break
+    bound = mine["bound"]
+    excess = {"mdlearn": mine["value"] / bound - 1.0, "SVC": peer["value"] / bound - 1.0}
+    return {"set": name, "C": C, "tol": tol, "mdlearn": mine, "SVC": peer, "excess": excess}
+
+
+def line(case: dict[str, Any]) -> str:
+    """Both sides of a case."""
+    sides = [
+        f"{who} {case[who]['seconds']:8.2f} s {case['excess'][who]:.1e} {case[who]['megabytes']:6.0f} MB"
+        for who in ("mdlearn", "SVC")
+    ]
+    ratio = case["mdlearn"]["seconds"] / case["SVC"]["seconds"]
+    ends = f"ratio {ratio:.2f}, {case['mdlearn']['support']} support rows"
+    return "   ".join([f"{case['set']:20s} C={case['C']:<6g}", *sides, ends])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line per case."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--sets", nargs="*", default=[])
+    parser.add_argument("--rows", type=int, default=30000)
+    parser.add_argument("--C", nargs="*", type=float, default=[1.0, 10.0])
+    parser.add_argument("--output")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    names = given.sets or (
+        [path.stem for path in sorted(Path(given.folder).glob("*.npz"))] if given.folder else [DRAWN]
+    )
+    if given.one:
+        X, y = data(names[0], given.folder, given.rows)
+        print(json.dumps(one(given.one[0], X, y, given.C[0], float(given.one[1]))))
+        return 0
+    cases = []
+    for name in names:
+        for C in given.C:
+            cases.append(case(given, name, C))
+            print(line(cases[-1]), flush=True)
+    if given.output:
+        Path(given.output).write_text("".join(json.dumps(each) + "\n" for each in cases))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
