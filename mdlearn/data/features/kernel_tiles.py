@@ -23,9 +23,8 @@ SINGLE_LENGTH = 100.0
 """Squared length of rows, in units of 1 / gamma, up to which float32 holds four digits of the least kernel value."""
 FEW_COLUMNS, DENSE_COLUMNS = 8, 1000
 """Columns up to which differences are cheaper than products, and up to which sparse rows are written out."""
-TILE_OPERATIONS_PER_BEAT = 1 << 27
-VALUE_OPERATIONS = 64.0
-"""What an exponential and its use cost, in operations of a product of matrices."""
+TILE_OPERATIONS_PER_BEAT, VALUE_OPERATIONS = 1 << 27, 64.0
+"""Operations of products of matrices between two heartbeats, and those that an exponential and its use cost."""
 
 
 class KernelTiles(ABC):

@@ -14,8 +14,8 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.working_set.block_ascent import SignedDual
 
-LEAST_WORKING_ROWS, FIRST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 2048, 6144
-"""Rows of a working set: at least, in a first round, and at most."""
+LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 6144
+"""Rows of a working set, at least and at most; a first one has the least."""
 LARGEST_WORKING_ROWS = 12288
 """Rows of a working set up to which they become more where rounds lead on no further: 600 MB of values."""
 WORKING_PER_FREE = 1.5
@@ -62,15 +62,11 @@ class Rounds(SignedDual):
         self.rng = rng
         self.columns, self.constant = columns, constant
         self.f = np.zeros(column.y.shape[0])
-        self.size, self.most, self.worst_only, self.first = FIRST_WORKING_ROWS, MOST_WORKING_ROWS, False, True
+        self.size, self.most, self.worst_only, self.first = LEAST_WORKING_ROWS, MOST_WORKING_ROWS, False, True
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         self.e = self.target.copy()
         self.room = np.empty(0)
         self.look()
-
-    def beta(self) -> np.ndarray:
-        """Multipliers, shape (1, m)."""
-        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
 
     @property
     def gap(self) -> float:

@@ -89,6 +89,10 @@ class SignedDual:
         self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
         self.u = np.zeros(m)
 
+    def beta(self) -> np.ndarray:
+        """Multipliers, shape (1, m)."""
+        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
+
     def climb(
         self,
         H: np.ndarray,
@@ -172,7 +176,7 @@ class SignedDual:
             outside = (new < low[i]) | (new > high[i])
             to[i] = np.clip(new, low[i], high[i])
             move = to - u
-            gradient = g - H @ move - self.soft[rows] * move
+            gradient = g - _product(H, move) - self.soft[rows] * move
             yield
             if not outside.any():
                 break
@@ -197,12 +201,17 @@ class SignedDual:
         for _ in range(tries):
             to = np.clip(u + length * direction, low, high)
             move = to - u
-            gradient = g - H @ move - soft * move
+            gradient = g - _product(H, move) - soft * move
             yield
             if float(move @ (g + gradient)) > 0:
                 self.u[rows], g[:] = to, gradient
                 return
             length *= 0.5
+
+
+def _product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
+    """H times a vector in the type of H: of another type, it would be copied."""
+    return np.asarray(H @ move.astype(H.dtype, copy=False), dtype=np.float64)
 
 
 class WorkingSets(SignedDual):
@@ -212,10 +221,6 @@ class WorkingSets(SignedDual):
         super().__init__(form, column)
         self.hessian, self.b = hessian, 0.0
         self.known: np.ndarray | None = None  # the gradient at u, where it begins with one
-
-    def beta(self) -> np.ndarray:
-        """Multipliers, shape (1, m)."""
-        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
 
     def over_all(self, R: np.ndarray, border: np.ndarray, omega: float) -> Generator[None, None, None]:
         """First steps from u = 0 on the whole matrix: its rows are read where they lie."""

@@ -18,7 +18,7 @@ LOSSES = {"hinge": "svm", "squared": "lsvm"}
 def small(monkeypatch):
     """Limits low enough that some hundred rows go through parts and working sets."""
     monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
-    for name, n in [("LEAST_WORKING_ROWS", 40), ("FIRST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
+    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
         monkeypatch.setattr(rounds, name, n)
 
 
