@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.warm_start import first_multipliers
 from mdlearn.solvers.decomposition.rounds import Rounds
+from mdlearn.solvers.working_set.initialise import part_of
 
 FIRST_PART_ROWS, PART_GROWTH = 2000, 4
 """Rows of the first part, and how many times as many the next one has."""
@@ -19,14 +19,6 @@ PART_GAP = 2e-2
 PART_ROUNDS = 200
 FEW_SUPPORT = 0.1
 """Share of the rows in the support of a part below which more rows hardly add any: all of them follow at once."""
-
-
-def part_of(column: Column, rows: np.ndarray) -> Column:
-    """A column of some rows with the weight of all."""
-    counts = column.counts[rows]
-    counts = counts * (column.total / float(counts.sum()))
-    offset = None if column.offset is None else column.offset[rows]
-    return replace(column, y=column.y[rows], counts=counts, offset=offset, start=None)
 
 
 def grown(

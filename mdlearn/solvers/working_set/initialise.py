@@ -66,6 +66,14 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
     return work
 
 
+def part_of(column: Column, rows: np.ndarray) -> Column:
+    """A column of some rows with the weight of all."""
+    counts = column.counts[rows]
+    counts = counts * (column.total / float(counts.sum()))
+    offset = None if column.offset is None else column.offset[rows]
+    return replace(column, y=column.y[rows], counts=counts, offset=offset, start=None)
+
+
 def from_subsample(
     form: MarginForm, column: Column, constant: float, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:
@@ -78,10 +86,7 @@ def from_subsample(
     assert isinstance(features, KernelFeatures)
     n = min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE)))
     rows = np.sort(rng.choice(m, n, replace=False))
-    counts = column.counts[rows]
-    counts = counts * (column.total / float(counts.sum()))
-    offset = None if column.offset is None else column.offset[rows]
-    part = replace(column, y=column.y[rows], counts=counts, offset=offset)
+    part = part_of(column, rows)
     quadratic = SignedDual(form, part)
     K = yield from features.corner(rows)
     hessian: ExactHessian | BorderedGram | None = None
