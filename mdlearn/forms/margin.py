@@ -193,7 +193,9 @@ class Column:
         value = -self.mean * mean
         if self.variance > 0:  # 0 times an overflow is no number
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
-        return value + sum(t.value(z, self.counts) for t in self.terms)
+        for t in self.terms:
+            value += t.value(z, self.counts)
+        return value
 
     def slopes(self, scores: np.ndarray) -> np.ndarray:
         """Multipliers of all terms at scores y f, shape (T, m)."""
@@ -207,7 +209,9 @@ class Column:
 
     def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
         """What multipliers within their caps say about the objective from below, but for the ridge's share."""
-        value = sum(t.bound(b, self.counts) for t, b in zip(self.terms, beta))
+        value = 0.0
+        for t, b in zip(self.terms, beta):
+            value += t.bound(b, self.counts)
         if self.kappa > 0:
             used = slice(None) if self.whole else self.counts > 0
             # Squares of numbers near 1e-292 would be lost.
@@ -221,10 +225,12 @@ class Column:
     @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
-        zero = np.zeros_like(self.y)
-        if self.offset is None:  # neither mean nor variance
-            return float(sum(t.value(zero, self.counts) for t in self.terms))
-        return self.distribution_value(zero)
+        zero, value = np.zeros(self.y.shape), 0.0
+        if self.offset is not None:
+            return self.distribution_value(zero)
+        for t in self.terms:  # there is neither mean nor variance
+            value += t.value(zero, self.counts)
+        return float(value)
 
     @kept
     def bound_at_zero(self) -> float:
@@ -372,7 +378,7 @@ class Point:
     coef : ndarray or None
         A primal point of the engine's own; None means the representer of the multipliers.
     intercept : float
-        Belongs to `coef`, and is the intercept of a free bias.
+        Belongs to `coef`, and is the intercept of a free bias. Without `coef`, 0 tells nothing of a regularized one.
     alpha : ndarray of shape (m,) or None
         Coefficients of `coef` as a combination of rows, where the engine knows them.
     """

@@ -10,5 +10,5 @@ WORD = 1 << 32
 
 def generator(*numbers: int) -> np.random.Generator:
     """``numpy.random.default_rng(numbers)``: the same stream, made sooner where all are below 2^32."""
-    small = all(number < WORD for number in numbers)
+    small = max(numbers) < WORD
     return np.random.default_rng(np.array(numbers, dtype=np.uint32) if small else list(numbers))

@@ -43,7 +43,7 @@ class Report:
         return cls(upper, -math.inf if math.isnan(lower_bound) else lower_bound, point, residual)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Offer:
     """A heartbeat at which there is a point: its report is made only if the fit may end here.
 

@@ -117,6 +117,11 @@ class Rows(ABC):
         """Inner products with other rows, float64 and dense; of dense rows also with a `centre` taken from both."""
 
     @property
+    def whole(self) -> np.ndarray | None:
+        """All rows as one array where a pass needs no other range of them, and no conversion; else None."""
+        return None
+
+    @property
     def coupled(self) -> int:
         """Columns that rows connect: X'DX consists of diagonal blocks of this size."""
         return self.shape[1]
@@ -134,12 +139,16 @@ class Rows(ABC):
 
     def largest(self) -> float:
         """Largest size of an entry; NaN or infinity where X holds one."""
+        if self.whole is not None:
+            return largest_size(self.whole)
         return float(np.max([largest_size(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
-        w, spans = np.asarray(w, dtype=np.float64), self.spans()
-        m, d = self.shape
+        w = np.asarray(w, dtype=np.float64)
+        if w.ndim == 1 and self.whole is not None:
+            return np.asarray(self.whole @ w)
+        spans, (m, d) = self.spans(), self.shape
         if w.ndim == 1 and isinstance(spans, tuple):
             return np.asarray(self._piece(*spans) @ w)
         out = np.empty((m, *w.shape[1:]))
@@ -152,6 +161,8 @@ class Rows(ABC):
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """X' v in float64, for v of shape (m,) or (m, k)."""
+        if v.ndim == 1 and self.whole is not None:
+            return np.asarray(self.whole.T @ v)
         spans = self.spans()
         if v.ndim == 1 and isinstance(spans, tuple):
             return np.asarray(self._piece(*spans).T @ v)
@@ -207,7 +218,7 @@ class RowsInMemory(Rows):
         """(m, d)."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
-    @property
+    @kept
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type that models of these rows have."""
         return self.entry_dtype if self.model_dtype is None else self.model_dtype
@@ -270,6 +281,12 @@ class DenseRows(RowsInMemory):
     def suits_blas(self) -> bool:
         """Whether BLAS takes X as it is, and so any range of its rows."""
         return _suits_blas(self.X)
+
+    @kept
+    def whole(self) -> np.ndarray | None:
+        """X where a pass needs no other range of its rows, and no conversion."""
+        m, d = self.shape
+        return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else None
 
     def matrix(self) -> np.ndarray:
         """All rows in float64."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -176,10 +177,10 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
             return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
-    if point.coef is None:
+    if point.coef is None and point.intercept != 0.0:
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
-    found = min((improved(form, column, expanded, b, f) for b in sorted(intercepts)), key=lambda one: one[0])
+    found = min([improved(form, column, expanded, b, f) for b in sorted(intercepts)], key=itemgetter(0))
     same = found[1] is expanded
     alpha = alpha if same else _grown(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.

@@ -166,6 +166,8 @@ class LossColumn:
     stored : Rows
         The rows without the zeros of dense ones, where these are many.
     kink : float
+    n_rows, width : int
+        Number of rows, and of coefficients.
     """
 
     quadratic: QuadraticPart
@@ -174,6 +176,7 @@ class LossColumn:
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.y = column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
+        self.n_rows, self.width = self.caps.shape[0], rows.width
 
     @kept
     def affine_stored(self) -> AffineRows:
@@ -202,11 +205,6 @@ class LossColumn:
         """What the mean term pulls a free bias with."""
         return float(self.column.y @ self.column.pull) if self.column.mean > 0 else 0.0
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.caps.shape[0]
-
     def margins(self, w: np.ndarray) -> np.ndarray:
         """R w."""
         return np.asarray(self.y * self.affine_stored.dot(w)) if w.any() else np.zeros(self.n_rows)
@@ -218,7 +216,7 @@ class LossColumn:
     def block(self) -> np.ndarray:
         """Signed rows as one dense array."""
         B, y = self.rows.rows.block(slice(None)), self.y
-        signed = np.empty((B.shape[0], self.rows.width))
+        signed = np.empty((B.shape[0], self.width))
         np.multiply(B, y[:, None], out=signed[:, : B.shape[1]])
         signed[:, B.shape[1] :] = y[:, None]
         return signed
@@ -247,10 +245,10 @@ class LossColumn:
         whole[::step] += alpha + (1.0 - kept) * some.column.pull
         return whole - self.column.pull
 
-    @property
+    @kept
     def small(self) -> bool:
         """Whether all rows are one dense block for steps in compiled code."""
-        return self.n_rows * self.rows.width <= WHOLE_BLOCK_ENTRIES
+        return self.n_rows * self.width <= WHOLE_BLOCK_ENTRIES
 
     def sample(self, step: int) -> LossColumn:
         """Every so many rows, that many times as heavy."""

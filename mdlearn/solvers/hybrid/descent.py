@@ -48,9 +48,10 @@ class DualDescent:
         self.records[:, 1] = problem.squares + border + problem.softness
         self.records[:, 2], self.records[:, 3] = problem.caps, problem.softness
         self.w = np.zeros(d + 1)
+        self.u = self.w[: problem.width]
         norm = self._vary() if problem.column.kappa > 0 else math.inf
         if problem.pulled is not None and math.isinf(norm):
-            self.w[: problem.rows.width] = problem.pulled
+            self.u[:] = problem.pulled
         seed = int(rng.integers(1 << 63))
         spare = np.empty(m, dtype=np.int64)
         self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, norm, seed)
@@ -88,7 +89,7 @@ class DualDescent:
     @property
     def element(self) -> np.ndarray:
         """Coefficients that the multipliers stand for, the intercept last; copied."""
-        u = self.w[: self.problem.rows.width]
+        u = self.u
         return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
 
     def sweep(self) -> Generator[None, None, None]:
@@ -112,18 +113,18 @@ class DualDescent:
 
     def _sum_up(self) -> None:
         """Objective and bound after a sweep, at the margins of its visits."""
-        problem, ascent = self.problem, self.ascent
-        column = problem.column
+        problem, ascent, w = self.problem, self.ascent, self.u
+        column, e = problem.column, problem.pulled
         spread = 0.0
         if column.kappa > 0:
             # Multipliers of the variance sum up to 0; so do those that stand for the same coefficients.
             s, v = self.records[:, 7], problem.mean_row
             total = float(s.sum())
             s -= column.counts * (total / column.total)
-            self.w[: v.shape[0]] -= total * v
-            ascent.tau, ascent.along = column.mean, float(v @ self.w[: v.shape[0]])
+            w -= total * v
+            ascent.tau, ascent.along = column.mean, float(v @ w)
             spread = 0.5 * total * total / (column.kappa * column.total)
-        w, e = self.element, problem.pulled
+            w = self.element
         squares = float(w @ w)
         pull = 0.0 if e is None else float(w @ e)
         self.objective = 0.5 * squares - pull + ascent.loss

@@ -76,7 +76,7 @@ class RowEnvelopes:
     def sum(self) -> RunningSum:
         """The matrix of the free rows, kept from step to step."""
         p = self.problem
-        return RunningSum(p.stored, p.rows.constant, np.zeros(p.rows.width), None)
+        return RunningSum(p.stored, p.rows.constant, np.zeros(p.width), None)
 
     def look(self) -> None:
         """Multipliers at the present margins."""
@@ -90,9 +90,9 @@ class RowEnvelopes:
         s = self.steepness[free]
         if not free.shape[0] and p.quadratic.A is None:
             return -g
-        if min(free.shape[0], p.rows.width) > LARGEST_MATRIX:
+        if min(free.shape[0], p.width) > LARGEST_MATRIX:
             raise NotPositiveDefinite(f"a matrix of {LARGEST_MATRIX} rows is the largest one")
-        if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.rows.width:
+        if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.width:
             some = AffineRows(p.rows.rows.take(free), p.rows.constant)
             M = some.rows.inner(some.rows) + float(p.rows.constant)
             M.flat[:: M.shape[0] + 1] += 1.0 / s
@@ -244,7 +244,7 @@ class SemismoothNewton(RowEnvelopes):
         p, target = self.problem, SOLVED_NEAR * self.gap
         some = _Part(p, near)
         inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
-        if near.shape[0] * p.rows.width <= NEAR_BLOCK_ENTRIES:
+        if near.shape[0] * p.width <= NEAR_BLOCK_ENTRIES:
             block = DenseBlock(some.block())
             w = yield from block.steps(inner, self.w.copy(), self.pushed - self.u[near] @ block.B, target)
         else:
@@ -364,3 +364,4 @@ class _Part(LossColumn):
         self.stored = self.rows.rows
         self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
         self.y, self.soft = whole.column.y[chosen], whole.soft
+        self.n_rows, self.width = self.caps.shape[0], whole.width

@@ -70,7 +70,7 @@ class SmoothNewton:
         self.z = problem.margins(w)
         self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
         self.beta, self.lower_bound = self.u, -math.inf
-        d = problem.rows.width
+        d = problem.width
         factor = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
         self.factorable = d <= PRECONDITIONER_COLUMNS and factor <= FACTOR_PASSES * problem.stored.n_entries
         self.first, self.exact = 0.0, self._cheap(factor)

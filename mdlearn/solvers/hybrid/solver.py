@@ -19,6 +19,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.proof import gap_between
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -64,8 +65,8 @@ OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
 """What a step costs beside its work on rows and matrices, in operations on entries: the interpreter, or a call."""
 HEARTBEAT_OPERATIONS = 1e7
 """Operations of sweeps between two heartbeats."""
-OFFERS_PER_REPORT = 10
-"""Places from one to the next that are reported whatever their gap."""
+OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
+"""Places from one to the next that is reported whatever its gap, at least, and operations of sweeps: a millisecond."""
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
 """Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
 """
@@ -119,8 +120,8 @@ class Hybrid(Solver):
         assert isinstance(form.features, LinearFeatures)
         features = form.features
         rows = AffineRows(features.rows, form.bias != "none")
-        yield
         return SharedParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
+        yield  # what makes this a generator
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
@@ -177,19 +178,19 @@ def _sweeps_alone(problem: LossColumn) -> bool:
 
 def _steps_first(problem: LossColumn) -> bool:
     """Whether Newton steps on samples, or from 0, are a better beginning than sweeps."""
-    m, n = problem.n_rows, problem.rows.width
+    m, n, price = problem.n_rows, problem.width, _newton_price(problem)
     if _sweeps_alone(problem):
         return False
     few = problem.small and n <= SMALL_COLUMNS
     if problem.soft:
-        dear = n > m or _newton_operations(problem, m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
+        dear = n > m or price(m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
         return few or not dear
     varied, reach = problem.column.kappa > 0, _reach(problem)
     if m >= ROWS_PER_COLUMN * n:
         far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
     else:
         visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
-        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * _newton_operations(problem, n) <= visits
+        far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
     return far or (few and varied)
 
 
@@ -201,7 +202,7 @@ def _reach(problem: LossColumn) -> float:
 
 def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
     """Newton steps on squared hinges of samples of growing size."""
-    m, n = problem.n_rows, problem.rows.width
+    m, n = problem.n_rows, problem.width
     w, alpha = np.zeros(n), problem.nothing
     step = 1 if problem.small else m // (SAMPLED_ROWS * n)
     while step > 2:
@@ -215,7 +216,7 @@ def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
 
 def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton steps from a sample's solution, or from 0 with a variance term; None where sweeps are better."""
-    cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.rows.width
+    cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
         steepness = STEEPNESS if _reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
@@ -232,7 +233,7 @@ def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton 
 def _steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
     """Steepness of envelopes around multipliers that are nearly right: their slopes span the rows next to the kink."""
     cap = float(problem.caps.max())
-    rows = min(SPANNED * (between + problem.rows.width), problem.n_rows - 1)
+    rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
 
@@ -241,16 +242,18 @@ class OfferedPlaces:
     """Offers of the places that an engine comes through; every so many-th is a report."""
 
     def __init__(self, problem: LossColumn) -> None:
-        self.problem, self.count = problem, 0
+        column, sweep = problem.column, 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
+        self.at_zero, self.hard, self.count = column.at_zero, column.hard, 0
+        self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
 
     def offered(
         self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
     ) -> Report | Offer:
         """A place with estimates of its objective and bound."""
         self.count += 1
-        if due or self.count % OFFERS_PER_REPORT == 0:
+        if due or self.count % self.per_report == 0:
             return make()
-        return Offer(make, self.problem.column.relative_gap(objective, lower_bound))
+        return Offer(make, gap_between(objective, lower_bound, self.at_zero, self.hard))
 
 
 def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
@@ -267,7 +270,8 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
 def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
     """Sweeps, until Newton steps would be cheaper than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
-    least, alone = math.inf, _sweeps_alone(descent.problem)
+    least, alone, price_of = math.inf, _sweeps_alone(problem), _newton_price(problem)
+    ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
 
     def make() -> Report:
         w, beta = descent.element, descent.beta
@@ -284,8 +288,7 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             beat = descent.operations
             yield None
         bounds.append(descent.lower_bound)
-        ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
-        steps = ahead * _newton_operations(problem, descent.ascent.n_between)
+        steps = ahead * price_of(descent.ascent.n_between)
         least = min(least, descent.objective)
         if len(bounds) < SWEEPS_BEFORE:
             continue
@@ -308,17 +311,21 @@ def _descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             return
 
 
-def _newton_operations(problem: LossColumn, free: int) -> float:
-    """Operations of a Newton step with so many free rows, and of two passes."""
-    rows, n, entries = problem.stored, problem.rows.width, problem.stored.n_entries
-    order = n if problem.column.kappa > 0 else min(free, n)
-    if isinstance(rows, CsrRows):
-        per_row = entries / problem.n_rows
-        outer = 0.5 * free * per_row * min(float(free), per_row)
-    else:
-        outer = OPERATION_ON_MATRIX * float(order) * order * max(free, n)
-    overhead = SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS
-    return overhead + 4.0 * entries + outer + OPERATION_ON_MATRIX * order**3 / 3.0
+def _newton_price(problem: LossColumn) -> Callable[[int], float]:
+    """Operations of a Newton step and of two passes, by the number of its free rows."""
+    rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
+    varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
+    fixed = (SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS) + 4.0 * entries
+
+    def price(free: int) -> float:
+        order = n if varied else min(free, n)
+        if sparse:
+            outer = 0.5 * free * per_row * min(float(free), per_row)
+        else:
+            outer = OPERATION_ON_MATRIX * float(order) * order * max(free, n)
+        return fixed + outer + OPERATION_ON_MATRIX * order**3 / 3.0
+
+    return price
 
 
 def _started(problem: LossColumn) -> SemismoothNewton:
@@ -346,7 +353,7 @@ def _element(problem: LossColumn) -> np.ndarray:
     """Coefficients of a start with its intercept; zeros without one."""
     start = problem.column.start
     if start is None:
-        return np.zeros(problem.rows.width)
+        return np.zeros(problem.width)
     return np.append(start.coef, start.intercept) if problem.rows.constant else start.coef.copy()
 
 
@@ -362,7 +369,7 @@ def _some_steps(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generato
 
 def _smooth(problem: LossColumn, places: OfferedPlaces) -> Steps:
     """Newton steps on samples of growing size, then on all rows."""
-    ridge = problem.quadratic.times(np.ones(problem.rows.width))
+    ridge = problem.quadratic.times(np.ones(problem.width))
     w, alpha = _element(problem), _made_of(problem)
     afresh = problem.column.start is None and not problem.small
     step = problem.n_rows // (SAMPLED_ROWS * w.shape[0]) if afresh else 0
