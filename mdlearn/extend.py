@@ -14,7 +14,7 @@ from mdlearn.data.features.clustered_rows import BlockRows, Layout
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmarks import choose, in_time
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import Portion, Tree, paired, plus
 from mdlearn.data.row_blocks.summary import Census
 from mdlearn.data.rows.arrays import check_rows

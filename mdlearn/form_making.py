@@ -12,8 +12,9 @@ from typing import Any
 
 from mdlearn.data.class_pairs import Pieces
 from mdlearn.data.features.feature_map import MappedFeatures
+from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_size
 from mdlearn.data.validation import Data
 from mdlearn.driver.driver import Prepared, Starts

@@ -14,7 +14,7 @@ from scipy import LowLevelCallable
 from scipy.special import xlogy
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm, LogisticTerm

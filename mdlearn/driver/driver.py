@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers.apg import shrink
+from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
-from mdlearn.data.features.spaces import Features
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths

@@ -17,7 +17,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.kernel_features import Features
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import locked
 from mdlearn.forms.losses import Term
 from mdlearn.forms.proof import Start, gap_between

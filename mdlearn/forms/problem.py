@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.base import Form, Problem, Several, array_fault
 from mdlearn.forms.certificates.margin import (
     Proven,

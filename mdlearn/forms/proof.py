@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mdlearn.data.features.spaces import Features
+from mdlearn.data.features.kernel_features import Features
 
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 AT_REST = 1e-13

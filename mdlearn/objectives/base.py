@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import Features, KernelFeatures, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.data.validation import Data
 from mdlearn.forms.losses import Terms

@@ -300,8 +300,8 @@ def _fault(terms: Any, total: float) -> str:
     for one in terms.loss:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
-    for one in weights:
-        if not abs(one) <= LARGEST_ENTRY:
+    for weight in weights:
+        if not abs(weight) <= LARGEST_ENTRY:
             return BEYOND
     return "" if terms.unit > 0 else BEYOND
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from mdlearn.data.clustering.distances import bandwidth
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures
+from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.features.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
 from mdlearn.data.features.smoothed_clusters import smoothing
-from mdlearn.data.features.spaces import Features, KernelFeatures
 from mdlearn.data.rows.distinct import Distinct, distinct
 from mdlearn.data.validation import Data, check_number
 from mdlearn.forms.losses import HingeTerm

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.basis import among_rows, basis_features, check_indices
+from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import Features
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.validation import Data, check_number
 from mdlearn.forms.losses import HingeTerm

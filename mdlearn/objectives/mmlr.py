@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn._solvers import apg
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.kernel_features import Features
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import contrasts
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.basis import among_rows, basis_features, check_indices, incomplete_cholesky
+from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps

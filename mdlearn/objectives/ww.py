@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.kernel_features import Features
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows, contrasts
 from mdlearn.data.validation import Data
 from mdlearn.forms.losses import HingeTerm

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows, only
 from mdlearn.data.validation import Data, check_number, check_weights, class_factors
 from mdlearn.forms.margin import MarginForm

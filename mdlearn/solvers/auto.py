@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mdlearn.data.features.basis import BasisFeatures
-from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows
 from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros
 from mdlearn.data.rows.rows import DenseRows

@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.spaces import Features, LinearFeatures
+from mdlearn.data.features.kernel_features import Features
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.separability import ACCURACY
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import RowBlocks, Sums, plus
 from mdlearn.data.row_blocks.summary import Block, Summary, taken
 from mdlearn.data.validation import Data

@@ -11,7 +11,7 @@ from mdlearn.data.clustering.distances import bandwidth
 from mdlearn.data.features import clustered_rows as module
 from mdlearn.data.features.clustered_rows import BlockRows, Layout, block_rows
 from mdlearn.data.features.landmarks import make_projection
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import InsufficientMemory

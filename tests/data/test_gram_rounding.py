@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.certificates.rounding import _growth, certain, doubtful

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from mdlearn.data.features import kernel_tiles
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import make_kernel
-from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.arrays import as_rows
 from mdlearn.numerics.interruptible import finished
 

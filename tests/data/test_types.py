@@ -9,7 +9,7 @@ from judging import assert_optimal, quiet_fit, recomputed
 from layouts import F32, F64, LAYOUTS, MATRICES, arrays, dense, rows, sparse_rows
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.rounding import rounded, to_type
 from mdlearn.forms.losses import HingeTerm

@@ -11,7 +11,7 @@ import mdlearn.data.rows.conversion
 import mdlearn.data.rows.csr_rows
 import mdlearn.data.rows.rows
 import mdlearn.data.validation
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows, blank, copied

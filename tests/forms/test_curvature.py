@@ -7,7 +7,7 @@ import pytest
 from mdlm_paper import sample, signs_of
 from scipy.optimize import minimize
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.forms.joint.margins import LeastCurvature, MarginComposite
 from mdlearn.forms.losses import LogisticTerm

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from smooth_reference import overlapping
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm, LogisticTerm

@@ -17,7 +17,7 @@ from smooth_reference import overlapping
 
 import mdlearn
 from mdlearn._solvers.callbacks import Callback, evaluate
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms import native

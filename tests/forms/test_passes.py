@@ -7,7 +7,7 @@ import pytest
 from given_losses import EXPONENTIAL, HUBER, RUBBER
 from mdlm_paper import sample, signs_of
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.forms import loss_kernels
 from mdlearn.forms.joint.margins import MarginComposite

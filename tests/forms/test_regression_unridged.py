@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 from scipy.sparse import csr_matrix
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_regression
 from mdlearn.forms.certificates import without_ridge
 from mdlearn.forms.certificates.margin import dual

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from smooth_reference import BIASES, formula, optimum, overlapping
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import dual

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
 

@@ -17,7 +17,7 @@ def test_a_module_asks_for_its_folder_and_for_what_imports_it():
     assert "tests/solvers/newton" in found and "tests/solvers/interior_point" not in found
     assert {"tests/system/test_house.py", "tests/system/test_imports.py"} <= found
     assert "tests/solvers/fixed_point" in affected.affected({"mdlearn/solvers/fixed_point.py"})
-    assert "tests/forms/test_passes.py" in affected.affected({"mdlearn/data/features/spaces.py"})
+    assert "tests/forms/test_passes.py" in affected.affected({"mdlearn/data/features/linear_features.py"})
     assert "tests/_solvers" in affected.affected({"mdlearn/_solvers/sgd.pyx"})
 
 

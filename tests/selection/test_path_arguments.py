@@ -14,7 +14,7 @@ import pytest
 from path_cases import RBF, path, rows
 
 import mdlearn
-from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import registry
 from mdlearn.selection.paths.grid import Route, grouped

@@ -9,8 +9,9 @@ from reference import gram, scale_gamma
 from scipy.optimize import minimize
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

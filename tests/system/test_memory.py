@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn._solvers import cd as cd_kernels
 from mdlearn._solvers import centred as csr_kernels
 from mdlearn._solvers.cd import DenseRows as CompiledRows
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows

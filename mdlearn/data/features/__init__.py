@@ -5,4 +5,4 @@ May import data.rows, data.clustering and data.validation. Stages of a fit make 
 
 from mdlearn.lazy import moved
 
-__getattr__ = moved(__name__, "mdlearn.data.features.spaces")
+__getattr__ = moved(__name__, "mdlearn.data.features.kernel_features")

@@ -14,7 +14,7 @@ import numpy as np
 
 from mdlearn.data.features.gram import lengths
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_size
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import (

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, locked

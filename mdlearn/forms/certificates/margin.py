@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.primal import improved, primal, representer
 from mdlearn.forms.certificates.rounding import (
     certain,

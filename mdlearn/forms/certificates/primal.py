@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.margin import Column, MarginForm, best_shift
 from mdlearn.numerics.cholesky import nearly_inverse

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, length
-from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
 from mdlearn.forms.margin import Column, MarginForm, best_shift
 

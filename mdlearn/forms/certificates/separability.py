@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import SMALLEST_NORMAL, Solution
 

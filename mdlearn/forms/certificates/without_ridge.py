@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.certificates.separability import LARGEST_ROWS, reach, signed_rows
 from mdlearn.forms.margin import Column, MarginForm

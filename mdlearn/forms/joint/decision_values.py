@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Rows, Selection
 from mdlearn.forms.certificates.primal import nearest, representer

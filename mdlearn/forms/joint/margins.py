@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Selection, steps
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
 from mdlearn.forms.margin import MarginForm, Point
 from mdlearn.forms.proof import Start

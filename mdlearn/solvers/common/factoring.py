@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory

@@ -12,7 +12,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS, primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky

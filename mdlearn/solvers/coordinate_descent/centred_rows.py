@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 import mdlearn._solvers.centred as kernels
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.primal import primal

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.cd as kernels
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report

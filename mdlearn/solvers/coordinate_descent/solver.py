@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
 from mdlearn.forms.losses import HingeTerm

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
-from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Offer, Report, Solver, Steps

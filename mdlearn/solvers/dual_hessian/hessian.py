@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
-from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.rows import blank, steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.interruptible import finished

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer
 from mdlearn.solvers.common.huber_start import HuberStart, Smoothed

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite

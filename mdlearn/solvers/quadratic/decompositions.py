@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm

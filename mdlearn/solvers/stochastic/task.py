@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows
 from mdlearn.forms.given import GivenTerm

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.features.clustered_rows import BlockRows
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factored
 from mdlearn.solvers.systems.explicit import GramSystem, RowSystem, StackedSystem

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, SPAN_ENTRIES, Change, RowsInMemory, steps
 from mdlearn.forms.margin import Column, MarginForm

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.data.features.spaces import KernelFeatures
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.common.warm_start import first_multipliers

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from sparse_cases import planted
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import certify, certify_best

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point

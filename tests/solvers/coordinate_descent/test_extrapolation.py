@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.losses import HingeTerm

@@ -14,7 +14,7 @@ from smw_paper import STEP, Band, after, dense, quadratic, sample, svml
 from watching import watched
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

@@ -9,7 +9,7 @@ from smw_paper import Band, sample, svml
 
 import mdlearn
 from mdlearn._solvers import smw as compiled
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

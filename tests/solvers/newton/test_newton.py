@@ -9,7 +9,7 @@ import pytest
 from newton_reference import BIASES, Band, features_of, form_in_name_only, minimum, printed, sample
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm

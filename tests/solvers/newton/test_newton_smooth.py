@@ -13,8 +13,9 @@ from smooth_reference import BIASES, formula, overlapping
 from smooth_reference import optimum as reference
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import KernelFeatures, LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm

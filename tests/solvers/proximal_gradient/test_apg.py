@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import mdlearn
 from mdlearn._solvers import apg as kernel
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.forms.joint import decision_values
 from mdlearn.forms.joint.margins import MarginComposite

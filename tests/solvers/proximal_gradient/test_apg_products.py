@@ -8,7 +8,7 @@ from mdlm_paper import sample
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
 from mdlearn.solvers.proximal_gradient.averaged import Preconditioner

@@ -7,8 +7,8 @@ import pytest
 from path_cases import RBF, path, rows, single
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.margin import Column, MarginForm

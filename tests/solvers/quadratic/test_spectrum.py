@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm

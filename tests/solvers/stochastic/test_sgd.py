@@ -14,7 +14,7 @@ from sgd_cases import BAND, HINGE, KINDS, MIXED, SQUARED_HINGE, g, near, points,
 from watching import watched
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.margin import dual
 from mdlearn.forms.losses import HingeTerm

@@ -7,7 +7,7 @@ import pytest
 from sgd_cases import HINGE, points
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.stochastic import solver as sgd

@@ -12,7 +12,7 @@ from scipy.special import expit
 from smooth_reference import LOGISTIC, formula, overlapping
 
 import mdlearn
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm

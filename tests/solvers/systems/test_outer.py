@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mdlearn._solvers import hinges, products
-from mdlearn.data.features.spaces import LinearFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm

@@ -8,8 +8,8 @@ import pytest
 import mdlearn
 from mdlearn._solvers import bounded_quadratic as greedy
 from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.spaces import KernelFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.dual_hessian import cholesky_ordered
 from mdlearn.solvers.dual_hessian import hessian as hessians

@@ -1,0 +1,175 @@
+"""Explicit rows as the feature space of a fit: phi(x) = x."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, length
+from mdlearn.data.rows.rows import DenseRows, Rows, Selection, locked
+from mdlearn.numerics.lazy_property import kept
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """phi(x) = x with explicit rows.
+
+    Attributes
+    ----------
+    rows : Rows of shape (m, d)
+    ridge : ndarray of shape (d,) or None
+        Positive weights of the squared norm sum_j ridge_j w_j^2; None means ones.
+    """
+
+    rows: Rows
+    ridge: np.ndarray | None = None
+    by_rows: ClassVar[bool] = True
+    """Whether models keep dual coefficients over the rows."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.rows.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Length of a coefficient vector: the number of columns."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
+        return self.rows.dtype
+
+    @property
+    def n_entries(self) -> int:
+        """Entries that a pass over the rows goes through."""
+        return self.rows.n_entries
+
+    @property
+    def ready(self) -> bool:
+        """Whether the rows are there."""
+        return self.rows.complete
+
+    def square(self, counts: np.ndarray) -> np.ndarray | None:
+        """The rows where they are a kernel matrix whose columns have a ridge of one over the counts; else None."""
+        return None
+
+    def most(self, alpha: np.ndarray) -> float:
+        """What the squared norm of `expand` is at most, while rows are not there; infinity: nothing is known."""
+        return 0.0 if not alpha.any() else np.inf
+
+    def expand(self, alpha: np.ndarray) -> np.ndarray:
+        """Return w = (X' alpha) / ridge, shape (d,)."""
+        w = self.rows.adjoint(alpha) if alpha.any() else np.zeros((self.width, *alpha.shape[1:]))
+        return w if self.ridge is None else w / self.ridge
+
+    def decision(self, coef: np.ndarray) -> np.ndarray:
+        """Return f = X w on the training rows."""
+        return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
+
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every column over the rows: what no entry of it is larger than."""
+        return np.sqrt(self.rows.column_squares(np.ones(self.n_rows)))
+
+    @kept
+    def row_lengths(self) -> np.ndarray:
+        """Length of every row."""
+        return np.sqrt(self.squares() if self.ridge is None else self.rows.squares())
+
+    def blur(self, coef: np.ndarray) -> np.ndarray:
+        """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
+        if not coef.any():
+            return np.zeros(self.n_rows)
+        return ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
+
+    @kept
+    def longest_row(self) -> float:
+        """Length of the longest row."""
+        return float(self.row_lengths.max())
+
+    def longest(self, coef: np.ndarray) -> float:
+        """What no decision value is larger than."""
+        return self.longest_row * length(coef)
+
+    def most_blur(self, coef: np.ndarray) -> float:
+        """What no value of `blur` is larger than, from lengths of rows alone; infinity: that says nothing."""
+        return ROUNDINGS_HERE * UNIT * self.longest(coef) if coef.any() else 0.0
+
+    def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
+        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by.
+
+        None: what it is at most, as no column adds up to more than its length allows.
+        """
+        most = length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
+        off = ROUNDINGS_HERE * UNIT * most
+        longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
+        return float(longer.sum() if self.ridge is None else longer @ self.ridge)
+
+    def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
+        """What `haze` is at most, from lengths of rows alone; infinity: these say nothing."""
+        if self.ridge is not None:
+            return np.inf
+        if not alpha.any():
+            return 0.0
+        off = ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(float(self.squares().sum()))
+        return (length(element) + 0.5 * off) * off
+
+    def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
+        """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
+        return float(coef @ coef if self.ridge is None else coef @ (self.ridge * coef))
+
+    def squared_length(self, coef: np.ndarray) -> float:
+        """Squared norm of w as a function of x: what margins are divided by; here, as in the objective."""
+        return self.squared_norm(coef)
+
+    def computed(self) -> Generator[None, None, None]:
+        """Compute what the rows are made of, in interruptible pieces: rows as given need nothing."""
+        return
+        yield  # what makes this a generator
+
+    def squares(self) -> np.ndarray:
+        """Squared norm of every row in feature space, sum_j x_ij^2 / ridge_j."""
+        return self._squares
+
+    @kept
+    def _squares(self) -> np.ndarray:
+        return locked(self.rows.squares(self.ridge))
+
+    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
+        return coef, alpha
+
+    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        assert coef is not None
+        return coef
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Arrays that a model of these features has as attributes, by name."""
+        return {}
+
+    def mapping(self) -> Any:
+        """What makes the features of new rows (a FeatureMap); None: they are taken as they are."""
+        return None
+
+    def matrix(self) -> Any:
+        """Rows whose products with coefficients are the decision values: X, an array or a CSR matrix."""
+        return self.rows.matrix()
+
+    def gram(self) -> Generator[None, None, np.ndarray]:
+        """Compute X diag(1 / ridge) X' by row blocks, yielding between them."""
+
+        def block(rows: Selection, columns: Selection) -> np.ndarray:
+            left = self.rows.take(rows)
+            if self.ridge is not None:
+                left = DenseRows(left.block(slice(None)) / self.ridge)
+            return left.inner(self.rows.take(columns))
+
+        return symmetric(self.n_rows, self.width, block)
