@@ -129,17 +129,18 @@ def _featured(
     task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], seeds: tuple[int, ...]
 ) -> Generator[None, Any, Features]:
     """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
-    place = kernel.explicit
-    if place is None and type(task).features is Objective.features:
-        return plain_features(data, kernel)  # nothing is drawn
-    rng = generator(*seeds)
+    place, own = kernel.explicit, task.own_features(params)
+    if place is None and not own:
+        return plain_features(data, kernel)
     if place is None:
-        made = yield from task.features(data, kernel, params, rng)
+        made = yield from task.features(data, kernel, params, generator(*seeds))
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
             check_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
-    features = yield from task.features(mapped, Kernel("linear"), params, rng)
+    features = plain_features(mapped, Kernel("linear"))
+    if own:
+        features = yield from task.features(mapped, Kernel("linear"), params, generator(*seeds))
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
     if not features.rows.made_when_asked:

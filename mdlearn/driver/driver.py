@@ -23,7 +23,7 @@ from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, St
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.seeds import generator
+from mdlearn.numerics.seeds import Seeded
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]
@@ -279,9 +279,8 @@ class Driver(Run):
             return solution
         if self.stopped:
             return incumbent.certified()
-        rng = generator(self.seed, j)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
-        for reports in self._attempts(form, problem, shared, incumbent, rng):
+        for reports in self._attempts(form, problem, shared, incumbent, Seeded(self.seed, j)):
             count = yield from self._followed(reports, problem, incumbent, j, count, most)
             if self.stopped or count >= most:
                 break
@@ -332,7 +331,7 @@ class Driver(Run):
         return self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, row_dots)
 
     def _attempts(
-        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, rng: np.random.Generator
+        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, random: Seeded
     ) -> Iterator[Reports]:
         """Reports of the engine, of its follower where it asks for it, and of others while the gap is not reached.
 
@@ -342,7 +341,7 @@ class Driver(Run):
         others: list[tuple[Solver, int | None]] = [(solver, RELIEF_STEPS) for solver in self.relief]
 
         def first() -> Reports:
-            asked = yield from self.engine.reports(form, problem, shared, self.options, rng)
+            asked = yield from self.engine.reports(form, problem, shared, self.options, random)
             if asked and self.follower is not None:
                 others.insert(0, (self.follower, None))
 
@@ -356,17 +355,17 @@ class Driver(Run):
             engine.tol = self.limits.tol
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
-                yield self._relieved(engine, form, problem, rng, most)
+                yield self._relieved(engine, form, problem, random, most)
 
     def _relieved(
-        self, engine: CheckedEngine, form: Form, problem: Problem, rng: np.random.Generator, most: int | None
+        self, engine: CheckedEngine, form: Form, problem: Problem, random: Seeded, most: int | None
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         with contextlib.suppress(ValueError, MemoryError):
             engine.solver.check_memory(form)
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
-            yield from islice(engine.reports(form, problem, shared, options, rng), most)
+            yield from islice(engine.reports(form, problem, shared, options, random), most)
 
 
 def _made(form: Form) -> Generator[None, Any, Form]:

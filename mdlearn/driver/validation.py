@@ -10,6 +10,7 @@ import numpy as np
 
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.seeds import Seeded
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
 
@@ -55,10 +56,9 @@ class CheckedEngine:
                 return done.value
             yield None
 
-    def reports(
-        self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], rng: np.random.Generator
-    ) -> Steps:
+    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], random: Seeded) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
+        rng: Any = random.generator if self.solver.draws else None
         work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
         while True:
             try:

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from mdlearn.numerics.lazy_property import kept
+
 WORD = 1 << 32
 """Numbers below it need one word of NumPy's seeds."""
+
+
+class Seeded:
+    """A generator that is made when it is first asked for: that takes as long as much of a small fit."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = numbers
+
+    @kept
+    def generator(self) -> np.random.Generator:
+        """That of the numbers."""
+        return generator(*self.numbers)
 
 
 def generator(*numbers: int) -> np.random.Generator:

@@ -168,6 +168,20 @@ class Objective:
         return plain_features(data, kernel)
         yield  # what makes this a generator
 
+    def own_features(self, params: dict[str, Any]) -> bool:
+        """Whether `features` makes others than those of the kernel; here: where a class has a method of its own.
+
+        Parameters
+        ----------
+        params : dict
+            Resolved parameters.
+
+        Returns
+        -------
+        bool
+        """
+        return type(self).features is not Objective.features
+
     def features_depend_on(self, params: dict[str, Any]) -> dict[str, Any]:
         """Of resolved parameters, those that `features` reads: where they are equal, fits share their features.
 
@@ -182,7 +196,7 @@ class Objective:
         """
         names = self.feature_parameters
         if names is None:
-            names = () if type(self).features is Objective.features else tuple(params)
+            names = tuple(params) if self.own_features(params) else ()
         return {name: params[name] for name in names}
 
     def problem(

@@ -68,6 +68,10 @@ class LSVM(Objective):
         drawn = np.sort(rng.choice(len(choice), reduced, replace=False))
         return basis_features(data, kernel, choice.where[drawn], shared=False)
 
+    def own_features(self, params: dict[str, Any]) -> bool:
+        """Those of the reduced machine."""
+        return params["reduced"] is not None
+
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """The reduced machine takes rows for its columns."""
         return "" if params["reduced"] is None else "with `reduced`, its columns are made of single rows"

@@ -200,9 +200,10 @@ def _plain(form: MarginForm) -> bool:
 def _vertices(form: MarginForm) -> bool:
     """Whether hinges over many dense columns end with as many rows on a kink: interior steps find these sooner."""
     rows, width = form.features.rows, form.features.width
+    if not MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width:
+        return False
     kinks = "hinge" in form.kinds and not any(column.kappa > 0 for column in form.columns)
-    many = MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width
-    return kinks and many and isinstance(rows, DenseRows) and not mostly_zeros(rows)
+    return kinks and isinstance(rows, DenseRows) and not mostly_zeros(rows)
 
 
 def _text(form: MarginForm) -> bool:

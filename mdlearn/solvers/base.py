@@ -96,6 +96,9 @@ class Solver:
         Whether it needs the squared norm in the objective.
     offsets : bool
         Whether it takes margins with an offset (regression).
+    draws : bool
+        Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
+        as much of a small fit.
     takes_blocks : bool
         Whether it goes over row blocks, epoch by epoch: it has `begin_blocks`, `over_block`, a `block_state`, and an
         option ``epochs``.
@@ -112,6 +115,7 @@ class Solver:
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
     needs_ridge: ClassVar[bool] = True
     offsets: ClassVar[bool] = False
+    draws: ClassVar[bool] = True
     takes_blocks: ClassVar[bool] = False
     block_state: ClassVar[type]
 
@@ -318,7 +322,7 @@ class Solver:
         options : dict
             Complete, as `check_options` returned them.
         rng : Generator
-            The only source of random numbers.
+            The only source of random numbers; None for an engine that `draws` none.
 
         Yields
         ------

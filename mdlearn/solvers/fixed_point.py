@@ -59,6 +59,7 @@ class SMW(Solver):
     default_max_iter: ClassVar[int] = 10_000
     exact: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
+    draws: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:
         """Return what the form has that the fixed point has not."""

@@ -53,6 +53,7 @@ class LinearProgram(Solver):
     name: ClassVar[str] = "linprog"
     purpose: ClassVar[str] = "hinge terms without the squared norm: a linear program (HiGHS); explicit rows, every bias"
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge"})
+    draws: ClassVar[bool] = False
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
 

@@ -8,6 +8,7 @@ import pytest
 import mdlearn
 from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.margin import Point
+from mdlearn.numerics.seeds import Seeded
 from mdlearn.solvers.base import Offer, Report
 
 
@@ -25,6 +26,7 @@ class Waiting:
     """An engine that offers a place, goes on, and ends with another one."""
 
     name = "waiting"
+    draws = True
 
     def iterate(self, form, column, shared, options, rng):
         def place(value):
@@ -37,7 +39,7 @@ class Waiting:
 
 
 def reports(engine, part):
-    return engine.reports(None, Problem(part), None, {}, np.random.default_rng(0))
+    return engine.reports(None, Problem(part), None, {}, Seeded(0))
 
 
 def test_problems_side_by_side_keep_their_own():

@@ -50,6 +50,24 @@ SETTINGS = [
 ]
 
 
+QUIET = [("hybrid", "svm"), ("interior", "svm"), ("newton", "lsvm"), ("direct", "lsldm"), ("smw", "lsvm")]
+"""Engines that draw no random numbers, with an objective that they take."""
+
+
+@pytest.mark.parametrize(("solver", "objective"), QUIET)
+def test_an_engine_that_draws_nothing_has_the_same_bits_for_every_seed(solver, objective, monkeypatch):
+    X, y = data()
+    one = mdlearn.fit(objective, X, y, solver=solver, random_state=1)
+    monkeypatch.setattr(np.random, "default_rng", None)  # no generator is made, either
+    assert bits(mdlearn.fit(objective, X, y, solver=solver, random_state=2), X) == bits(one, X)
+
+
+def test_an_engine_that_draws_has_other_bits_for_another_seed():
+    X, y = data()
+    one, other = (mdlearn.fit("svm", X, y, solver="asgd", random_state=seed) for seed in (1, 2))
+    assert bits(one, X) != bits(other, X)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_same_call_same_bits(settings, classes):

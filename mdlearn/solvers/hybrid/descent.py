@@ -24,6 +24,8 @@ VISIT_OPERATIONS = 24.0
 """What a visit costs beside its entries, in operations on entries."""
 VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
+ORDER_SEED = 0x9E3779B97F4A7C15
+"""Of the order of visits: any order serves, the same one every time."""
 LAZY_SHARE = 0.3
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
@@ -39,7 +41,7 @@ class DualDescent:
         Operations so far.
     """
 
-    def __init__(self, problem: LossColumn, rng: np.random.Generator) -> None:
+    def __init__(self, problem: LossColumn) -> None:
         self.problem = problem
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
         border = float(problem.rows.constant)
@@ -52,9 +54,8 @@ class DualDescent:
         norm = self._vary() if problem.column.kappa > 0 else math.inf
         if problem.pulled is not None and math.isinf(norm):
             self.u[:] = problem.pulled
-        seed = int(rng.integers(1 << 63))
         spare = np.empty(m, dtype=np.int64)
-        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, norm, seed)
+        self.ascent = kernels.Ascent(self.records, self.w, np.arange(m), spare, problem.kink, border, norm, ORDER_SEED)
         self.ascent.tau = problem.column.mean
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))

@@ -82,6 +82,7 @@ class Hybrid(Solver):
         "one hinge, squared hinge or logistic loss a row, explicit rows; a free bias with logistic losses alone"
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
+    draws: ClassVar[bool] = False
 
     def refusal(self, form: Any) -> str | None:
         """What it takes are explicit rows as arrays, and one term that falls with the margin."""
@@ -94,14 +95,16 @@ class Hybrid(Solver):
         smooth = "logistic" in form.kinds
         if form.bias == "free" and not smooth:
             return "it cannot keep the equality constraint of bias='free'"
-        if any(len(one.terms) != 1 or one.terms[0].side < 0 or one.terms[0].weight == 0 for one in form.columns):
-            return "it needs one loss a row, of margins that are too small"
-        if smooth and any(one.kappa > 0 for one in form.columns):
-            return "it takes no variance term beside a logistic loss"
-        dense = not isinstance(features.rows, CsrRows)
-        if dense and features.width > VARIANCE_COLUMNS and any(one.kappa > 0 for one in form.columns):
-            return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
-        weight = max(one.terms[0].weight for one in form.columns)
+        wide = features.width > VARIANCE_COLUMNS and isinstance(features.rows, DenseRows)
+        weight = 0.0
+        for one in form.columns:
+            if len(one.terms) != 1 or one.terms[0].side < 0 or one.terms[0].weight == 0:
+                return "it needs one loss a row, of margins that are too small"
+            if smooth and one.kappa > 0:
+                return "it takes no variance term beside a logistic loss"
+            if wide and one.kappa > 0:
+                return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
+            weight = max(weight, one.terms[0].weight)
         steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
         if weight * float(features.squares().max(initial=0.0)) > steepest:
             return f"its multipliers lose their digits where C |x|^2 is beyond {steepest:g}"
@@ -143,13 +146,13 @@ class Hybrid(Solver):
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _smooth(problem, places)
                 return
-            begun = yield from self._begin(problem, shared, places, rng)
+            begun = yield from self._begin(problem, shared, places)
             yield from _finish(begun, places)
         except NotPositiveDefinite:
             return
 
     def _begin(
-        self, problem: LossColumn, shared: SharedParts, places: OfferedPlaces, rng: np.random.Generator
+        self, problem: LossColumn, shared: SharedParts, places: OfferedPlaces
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
@@ -160,7 +163,7 @@ class Hybrid(Solver):
             begun = yield from _of_samples(problem) if problem.soft else _of_a_sample(problem)
         if begun is not None:
             return begun
-        descent = DualDescent(problem, rng)
+        descent = DualDescent(problem)
         yield from _descend(descent, places)
         if _sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
