@@ -96,11 +96,11 @@ class SharedParts:
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
-        # Sums over single rows skip the zeros of dense ones, where these are many.
+        # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
             X = rows.rows.X
-            if mostly_zeros(rows.rows):
+            if X.shape[0] * rows.width > WHOLE_BLOCK_ENTRIES and mostly_zeros(rows.rows):
                 self.stored = stored_entries(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied(X))
