@@ -58,7 +58,8 @@ class CheckedEngine:
 
     def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], random: Seeded) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
-        rng: Any = random.generator if self.solver.draws else None
+        # Of the class itself: one that is derived from it may draw.
+        rng: Any = None if vars(type(self.solver)).get("draws") is False else random.generator
         work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
         while True:
             try:

@@ -98,7 +98,7 @@ class Solver:
         Whether it takes margins with an offset (regression).
     draws : bool
         Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
-        as much of a small fit.
+        as much of a small fit. Derived classes draw unless they say it anew.
     takes_blocks : bool
         Whether it goes over row blocks, epoch by epoch: it has `begin_blocks`, `over_block`, a `block_state`, and an
         option ``epochs``.

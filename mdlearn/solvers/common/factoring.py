@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, ClassVar
+from typing import Any
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.losses import CURVED
@@ -16,8 +16,6 @@ from mdlearn.solvers.systems.choice import blockwise, by_rows
 
 class Factoring(Solver):
     """Base of engines on `RowSystem` and `GramSystem`."""
-
-    draws: ClassVar[bool] = False
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""

@@ -37,6 +37,7 @@ class Interior(Factoring):
     """Primal-dual interior point method (``solver="interior"``)."""
 
     name: ClassVar[str] = "interior"
+    draws: ClassVar[bool] = False
     purpose: ClassVar[str] = "declared hinge terms, dense rows with moderate d, or a Gram matrix; every bias"
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200

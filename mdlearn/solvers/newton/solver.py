@@ -46,6 +46,7 @@ class Newton(Factoring):
     """Newton's method with a line search on the margins (``solver="newton"``)."""
 
     name: ClassVar[str] = "newton"
+    draws: ClassVar[bool] = False
     purpose: ClassVar[str] = (
         "squared hinge, logistic and given losses, explicit rows with moderate d, or a Gram matrix; every bias, "
         "ridge or none"

@@ -50,6 +50,7 @@ class Direct(Factoring):
     """Solve the linear system of a quadratic objective (``solver="direct"``)."""
 
     name: ClassVar[str] = "direct"
+    draws: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"})
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
