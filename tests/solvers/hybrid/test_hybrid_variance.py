@@ -153,10 +153,12 @@ def test_sparse_rows_of_more_columns_than_a_matrix_may_have(C, lambda1, monkeypa
         assert best * (1 - 1e-11) <= model.certificate.objective <= best * (1 + 2e-8)
 
 
-def test_sweeps_that_crawl_leave_the_rest_to_another_engine(monkeypatch):
+@pytest.mark.parametrize(("name", "value"), [("MOST_SWEEPS", 6), ("CRAWL_SHARE", 2.0)])
+def test_sweeps_that_crawl_leave_the_rest_to_another_engine(name, value, monkeypatch):
+    """They do after so many, and where the last ones closed less than a share of the gap: here, whatever they close."""
     X, y = sample(60, 12, seed=11)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
-    monkeypatch.setattr(solver, "MOST_SWEEPS", 6)
+    monkeypatch.setattr(solver, name, value)
     given = {"C": 1e4, "lambda1": 1.0, "tol": 1e-9}
     model = mdlearn.fit("ldm", sp.csr_matrix(X), y, **given)
     assert model.certificate.converged
