@@ -45,8 +45,9 @@ ASCENT_VISITS = 30
 """Visits of every row that coordinate ascent is taken to need beside a variance term."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on squared hinges are cheaper than sweeps."""
-SMALL_STEEPNESS = 5.0
-"""Cap times |x|^2 above which so are steps on hinges, over dense rows: time ratios of 0.67 to 0.96 on 13 of 15 sets."""
+SMALL_STEEPNESS, SMALL_VARIED_STEEPNESS = 5.0, 0.5
+"""Cap times |x|^2 above which so are steps on hinges, over dense rows (time ratios of 0.67 to 0.96 on 13 of 15 sets);
+with a variance term, over any rows. Sweeps take 0.69 to 1.07 of the time below the second, 0.97 to 1.4 above it."""
 DESCENT_PASSES = 10.0
 """Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
 AT_CAP = 0.02
@@ -197,7 +198,9 @@ def _steps_first(problem: LossColumn) -> bool:
     else:
         visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
         far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
-    return far or (few and varied) or (_few_dense(problem) and reach > SMALL_STEEPNESS)
+    if few and varied:
+        return reach > SMALL_VARIED_STEEPNESS
+    return far or (_few_dense(problem) and reach > SMALL_STEEPNESS)
 
 
 def _few_dense(problem: LossColumn) -> bool:
