@@ -44,10 +44,10 @@ DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
 ASCENT_VISITS = 30
 """Visits of every row that coordinate ascent is taken to need beside a variance term."""
 SMALL_COLUMNS = 40
-"""Columns of small problems up to which steps on squared hinges are cheaper than sweeps."""
-SMALL_STEEPNESS, SMALL_VARIED_STEEPNESS = 5.0, 0.5
-"""Cap times |x|^2 above which so are steps on hinges, over dense rows (time ratios of 0.67 to 0.96 on 13 of 15 sets);
-with a variance term, over any rows. Sweeps take 0.69 to 1.07 of the time below the second, 0.97 to 1.4 above it."""
+"""Columns of small problems up to which steps on steep losses are cheaper than sweeps."""
+SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5
+"""Cap times |x|^2 above which they are: on hinges over dense rows (time ratios of 0.67 to 0.96 on 13 of 15 sets); on
+squared ones or with a variance term. Sweeps take 0.69 to 1.1 of the time below the second, 0.9 to 1.4 above it."""
 DESCENT_PASSES = 10.0
 """Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
 AT_CAP = 0.02
@@ -188,18 +188,16 @@ def _steps_first(problem: LossColumn) -> bool:
     m, n, price = problem.n_rows, problem.width, _newton_price(problem)
     if _sweeps_alone(problem):
         return False
-    few = problem.small and n <= SMALL_COLUMNS
-    if problem.soft:
-        dear = n > m or price(m) > DESCENT_PASSES * 2.0 * problem.stored.n_entries
-        return few or not dear
     varied, reach = problem.column.kappa > 0, _reach(problem)
+    if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
+        return reach > SMALL_CURVED_STEEPNESS
+    if problem.soft:
+        return n <= m and price(m) <= DESCENT_PASSES * 2.0 * problem.stored.n_entries
     if m >= ROWS_PER_COLUMN * n:
         far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
     else:
         visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
         far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
-    if few and varied:
-        return reach > SMALL_VARIED_STEEPNESS
     return far or (_few_dense(problem) and reach > SMALL_STEEPNESS)
 
 
@@ -209,9 +207,10 @@ def _few_dense(problem: LossColumn) -> bool:
 
 
 def _reach(problem: LossColumn) -> float:
-    """By how much the margin of an average row moves when its multiplier reaches its cap."""
+    """By how much the margin of an average row moves when its multiplier reaches its cap; of squared hinges, 1."""
     column = problem.column
-    return float(problem.caps.max()) * float(problem.squares @ column.counts) / column.total
+    most = column.terms[0].steepest if problem.soft else float(problem.caps.max())
+    return most * float(problem.squares @ column.counts) / column.total
 
 
 def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
