@@ -28,6 +28,9 @@ STEEPNESS_GROWTH = 5.0
 SOLVED = 0.05
 """Share of the gap that the squared slope may have by then."""
 MOST_MOVES = 8
+SHORT_STEP, SHORT_STEPS = 0.01, 3
+"""Length of a step, and number of them in a row, that tell of envelopes that are too steep: steps zigzag between kinks.
+"""
 FREE_ROWS_PER_COLUMN = 0.5
 """Free rows per column below which the matrix is one of their size."""
 LARGEST_MATRIX = 2001
@@ -147,7 +150,7 @@ class SemismoothNewton(RowEnvelopes):
         else:
             s = steepness * counts
         super().__init__(problem, centre, s, problem.margins(w), alpha)
-        self.w, self.block = w, None
+        self.w, self.block, self.short = w, None, 0
         if problem.small:
             self.block = DenseBlock(problem.block())
         self.look()
@@ -198,6 +201,7 @@ class SemismoothNewton(RowEnvelopes):
             else:
                 self.z, self.alpha = self.z + t * dz, self.alpha + t * (made_of - self.alpha)
                 self.kept *= 1.0 - t + t * kept
+            self._ease(t)
             yield False
             self.look()
             yield True
@@ -220,6 +224,12 @@ class SemismoothNewton(RowEnvelopes):
             self.centre, self.u = self.u, np.empty_like(self.u)
             self.steepness = STEEPNESS_GROWTH * self.steepness
             self.look()
+
+    def _ease(self, t: float) -> None:
+        """Take flatter envelopes around the same multipliers where steps are cut short again and again."""
+        self.short = self.short + 1 if t < SHORT_STEP and not self.problem.soft else 0
+        if self.short >= SHORT_STEPS:
+            self.steepness, self.short = self.steepness / STEEPNESS_GROWTH**2, 0
 
     def quadratic_slope(self) -> float:
         """1/2 g'A^-1 g: what the smooth problem could still fall by, at most."""

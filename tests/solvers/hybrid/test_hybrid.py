@@ -112,6 +112,21 @@ def test_an_end_inside_of_every_phase(loss, monkeypatch):
         np.testing.assert_allclose(X.T @ model.dual_coef_[0], model.coef_[0], rtol=0, atol=1e-11)
 
 
+def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
+    """Steps are cut short between kinks where many rows are equal: 134 places, thousands on mushroom, each a pass."""
+    rng = np.random.default_rng(1)
+    X = np.eye(5)[rng.integers(5, size=(3000, 12))].reshape(3000, -1)
+    y = np.where(X @ rng.standard_normal(60) > 0, 1, -1)
+    places = []
+    look = semismooth.SemismoothNewton.look
+    monkeypatch.setattr(semismooth.SemismoothNewton, "look", lambda self: (places.append(1), look(self)))
+    monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
+    monkeypatch.setattr(solver, "STEPS_AHEAD", 0)
+    monkeypatch.setattr(solver, "_steepness", lambda problem, w, between: 1e5 * problem.caps.max())
+    assert fit("hinge", X, y, tol=1e-8, C=1000.0).certificate.converged
+    assert len(places) < 80
+
+
 def test_sweeps_in_pieces_are_the_same_sweeps(monkeypatch):
     X, y = sample(500, 5, seed=5)
     whole = fit("hinge", X, y, tol=1e-8)
