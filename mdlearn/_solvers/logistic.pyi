@@ -38,6 +38,7 @@ def newton_step(
     alpha: np.ndarray,
     beta: np.ndarray,
     room: Work,
+    loss: float,
     full: float,
     close: float,
     left_over: float,

@@ -18,6 +18,12 @@ cdef enum:
     PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
 
 
+cdef double ROUNDING_OF_LOSS = 1e-13
+"""Share of the loss that rounding may make it rise by along a step."""
+cdef double FLAT_LOSS = 1e-6
+"""Share of its largest second derivative that a loss is taken to have at least along a free bias."""
+
+
 cdef class Total:
     """A sum of c_i log(1 + e_i): logarithms are taken of products, as long as weights stay the same from row to row."""
 
@@ -126,6 +132,7 @@ cdef double length(
     cdef Py_ssize_t i
     cdef int trial
     cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve, small, p
+    cdef bint near
     if not start < 0.0:
         return INFINITY
     for trial in range(TRIALS):
@@ -134,17 +141,21 @@ cdef double length(
             p = share(sharpness * (kink - z[i] - t * dz[i]), &small)
             value += (u[i] - caps[i] * p) * dz[i]
             curve += sharpness * caps[i] * p * (1.0 - p) * dz[i] * dz[i]
-        if not fabs(value) > close * fabs(start):
-            break
+        near = not fabs(value) > close * fabs(start)
+        # Before the minimum the function has fallen; as near behind it, it may have risen by any amount.
+        if near and not value > 0.0:
+            return t if isfinite(t) else INFINITY
         if value < 0.0:
             low = t
         else:
             high = t
-        t = min(t - value / curve, 8.0 * t) if curve > 0.0 else 8.0 * t
+        t = min(t - (2.0 if near else 1.0) * value / curve, 8.0 * t) if curve > 0.0 else 8.0 * t
         if not low < t < high:
             t = 0.5 * (low + high) if high < INFINITY else 8.0 * low
         if t == low or t == high:
             break
+    if low > 0.0:
+        t = low
     return t if isfinite(t) else INFINITY
 
 
@@ -181,9 +192,19 @@ cdef class Work:
         self.posv = <posv_t> PyCapsule_GetPointer(dposv, PyCapsule_GetName(dposv))
 
 
+cdef double damping(const double[::1] caps, const double[::1] bends, double sharpness) noexcept nogil:
+    """What a loss that bends nowhere near its margins lacks: a step along a free bias would have no end."""
+    cdef Py_ssize_t i
+    cdef double most = 0.0, now = 0.0
+    for i in range(caps.shape[0]):
+        most += caps[i]
+        now += bends[i]
+    return max(FLAT_LOSS * sharpness * most - now, 0.0)
+
+
 cdef int direction(
     const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] w,
-    const double[::1] u, const double[::1] bends, double* slope, double* step, Work r,
+    const double[::1] u, const double[::1] bends, double lacking, double* slope, double* step, Work r,
 ) noexcept nogil:
     """Write the slope and the Newton step against it, by the matrix of second derivatives."""
     cdef int n = B.shape[1], k = B.shape[0], one_side = 1, info = 0
@@ -201,6 +222,7 @@ cdef int direction(
     for j in range(n):
         r.M[j, j] += ridge[j]
         step[j] = -slope[j]
+    r.M[n - 1, n - 1] += lacking
     r.posv(&upper, &n, &one_side, &r.M[0, 0], &n, step, &n, &info)
     return info
 
@@ -251,7 +273,7 @@ cdef double bound(
 def newton_step(
     const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] caps, double sharpness,
     double kink, double[::1] w, double[::1] z, double[::1] u, double[::1] bends, double[::1] alpha, double[::1] beta,
-    Work room, double full, double close, double left_over,
+    Work room, double loss, double full, double close, double left_over,
 ):
     """Make a Newton step on 1/2 w' diag(ridge) w - fixed'w + the loss of rows B w = z.
 
@@ -260,8 +282,8 @@ def newton_step(
     B : (k, n) signed rows, whose last column is that of a free bias where the last ridge is 0; ridge, fixed, w : (n,);
     caps, z, u, bends, alpha : (k,); w, z, u, bends and alpha, which w is made of, are changed in place, and u and bends
     belong to z; beta : (k,) written: multipliers that stand for where a step of length 1 leads, within their bounds;
-    full : share of its slope that such a step may leave, close : that another length may; left_over : share of their
-    sum that multipliers of a free bias may miss theirs by.
+    loss : at z; full : share of its slope that such a step may leave, if the objective does not rise, close : that
+    another length may; left_over : share of their sum that multipliers of a free bias may miss theirs by.
 
     Returns
     -------
@@ -269,7 +291,7 @@ def newton_step(
         The loss at its end, and the dual value of beta; infinite, and nothing but beta changed, where there is no step.
     """
     cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0]
-    cdef double t = 1.0, start, bend = 0.0, left, value = INFINITY, lower = -INFINITY
+    cdef double t = 1.0, start, bend = 0.0, left, rise, value = INFINITY, lower = -INFINITY
     cdef Total total = Total()
     if ridge.shape[0] != n or fixed.shape[0] != n or w.shape[0] != n or room.M.shape[0] != n or n == 0 or k == 0:
         raise ValueError("rows and coefficients do not fit each other")
@@ -281,7 +303,9 @@ def newton_step(
     cdef double* step = &room.rows[1, 0]
     cdef double[::1] dz = room.rows[2, :k], before = room.rows[3, :k]
     with nogil:
-        if direction(B, ridge, fixed, w, u, bends, slope, step, room) == 0:
+        bend = damping(caps, bends, sharpness) if ridge[n - 1] == 0.0 else 0.0
+        if direction(B, ridge, fixed, w, u, bends, bend, slope, step, room) == 0:
+            bend = 0.0
             start = inner(slope, step, n)
             for j in range(n):
                 bend += ridge[j] * step[j] * step[j]
@@ -290,9 +314,11 @@ def newton_step(
                 beta[i], before[i] = u[i] - bends[i] * dz[i], u[i]
                 z[i] += dz[i]
             value, left = look(z, caps, sharpness, kink, u, bends, total), start + bend
+            rise = start + 0.5 * bend + (value - loss)
             for i in range(k):
                 left += (before[i] - u[i]) * dz[i]
-            if not fabs(left) <= full * fabs(start):
+                rise += before[i] * dz[i]
+            if not (fabs(left) <= full * fabs(start) and rise <= ROUNDING_OF_LOSS * fabs(loss)):
                 for i in range(k):
                     z[i] -= dz[i]
                 t = length(z, dz, caps, sharpness, kink, before, start, bend, close)

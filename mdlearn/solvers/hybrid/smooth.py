@@ -28,8 +28,13 @@ PRECONDITIONER_ROWS = 4
 """Rows per column in the preconditioner's sample."""
 FULL_STEP = 0.3
 """Share of its first slope that a step of length 1 may leave."""
+ROUNDING_OF_LOSS = 1e-13
+"""Share of the objective that rounding may make it rise by along a step."""
 OTHER_STEP = 0.1
 """Share that another length may leave."""
+FLAT_LOSS = 1e-6
+"""Share of its largest second derivative that a loss is taken to have at least along a free bias: the steps of one that
+bends nowhere near its margins would have no end."""
 RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
 """Residual of conjugate gradients, as a share of the slope: at most, and at least."""
 GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
@@ -67,6 +72,8 @@ class SmoothNewton:
     def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
         self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
         self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
+        self.free = bool(problem.rows.constant and ridge[-1] == 0)
+        self.least_bend = FLAT_LOSS * self.sharpness * float(problem.caps.sum())
         self.z = problem.margins(w)
         self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
         self.beta, self.lower_bound = self.u, -math.inf
@@ -103,8 +110,8 @@ class SmoothNewton:
     def look(self) -> None:
         """Multipliers, second derivatives and objective at the present margins."""
         p = self.problem
-        loss = logistic.slopes(self.z, p.caps, self.sharpness, p.kink, self.u, self.bends)
-        self.objective = 0.5 * float((self.ridge * self.w) @ self.w) + loss
+        self.loss = logistic.slopes(self.z, p.caps, self.sharpness, p.kink, self.u, self.bends)
+        self.objective = 0.5 * float((self.ridge * self.w) @ self.w) + self.loss
         if p.pulled is not None:
             self.objective -= float(p.pulled @ self.w)
 
@@ -134,15 +141,19 @@ class SmoothNewton:
             step = yield from self._direction(slope)
             dz = p.margins(step)
             yield False
+            if not np.isfinite(dz).all():
+                return
             step, dz = self._bound(step, dz)
             start, bend = float(slope @ step), float((self.ridge * step) @ step)
-            z, w, before = self.z, self.w, self.u
+            z, w, before, objective = self.z, self.w, self.u, self.objective
             towards = before - self.bends * dz
             self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
             self.look()
             t = 1.0
             left = start + bend + float((before - self.u) @ dz)
-            if not abs(left) <= FULL_STEP * abs(start):
+            # A small slope alone may be that of the other side: margins that go through all kinks at once.
+            risen = not self.objective <= objective + ROUNDING_OF_LOSS * abs(objective)
+            if risen or not abs(left) <= FULL_STEP * abs(start):
                 t = logistic.minimum(z, dz, p.caps, self.sharpness, p.kink, before, start, bend, OTHER_STEP)
                 if not math.isfinite(t):
                     self.z, self.w = z, w
@@ -175,6 +186,7 @@ class SmoothNewton:
             self.alpha,
             beta,
             block.room,
+            self.loss,
             FULL_STEP,
             OTHER_STEP,
             BALANCED_SUM,
@@ -182,7 +194,7 @@ class SmoothNewton:
         if not (math.isfinite(loss) and np.isfinite(self.w).all()):
             self.w, self.z, self.u, self.bends, self.alpha = before
             return False
-        self.objective = 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
+        self.loss, self.objective = loss, 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
         if lower > self.lower_bound:
             self.lower_bound, self.beta = lower, beta
         return True
@@ -191,9 +203,8 @@ class SmoothNewton:
         """What the multipliers of a full step say; return the step and its margins with the best intercept."""
         p, y = self.problem, self.problem.column.y
         beta = self.u - self.bends * dz
-        free = p.rows.constant and self.ridge[-1] == 0
         bend = float(self.bends.sum())
-        if free and bend > 0:
+        if self.free and bend > self.least_bend:
             miss = (float(y @ beta) + p.mean_pull) / bend
             step[-1] += miss
             dz = dz + miss * y
@@ -203,8 +214,7 @@ class SmoothNewton:
 
     def _raise_bound(self, beta: np.ndarray, stand_for: np.ndarray | None) -> None:
         """Take multipliers, once they are within their bounds, where they say more; `stand_for` is what they make."""
-        p = self.problem
-        free = p.rows.constant and self.ridge[-1] == 0
+        p, free = self.problem, self.free
         if stand_for is None or (beta < 0).any() or (beta > p.caps).any():
             beta = np.minimum(np.maximum(beta, 0.0), p.caps)
             balanced = _balanced(beta, p.caps, p.column.y, -p.mean_pull) if free else beta
@@ -220,12 +230,15 @@ class SmoothNewton:
 
     def _direction(self, slope: np.ndarray) -> Generator[bool, None, np.ndarray]:
         """Newton step against a slope."""
+        lacking = max(self.least_bend - float(self.bends.sum()), 0.0) if self.free else 0.0
         if self.exact:
             for _ in self.sum.to(self.bends):
                 yield False
             M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
+            M[-1, -1] += lacking
             return (yield from beating(cholesky.solution(M, -slope)))
-        p, bends, ridge = self.problem, self.bends, self.ridge
+        p, bends, ridge = self.problem, self.bends, self.ridge.copy()
+        ridge[-1] += lacking
 
         used = 0
 
@@ -252,6 +265,8 @@ class SmoothNewton:
         p, n, m = self.problem, self.w.shape[0], self.problem.n_rows
         if not self.factorable or not self.used > DEAR_ITERATIONS:
             diagonal = self.ridge + p.affine_stored.column_squares(self.bends)
+            if self.free:
+                diagonal[-1] = max(diagonal[-1], self.least_bend)
             return lambda v: v / diagonal
         self.factored = True
         chosen = np.arange(0, m, max(1, m // (PRECONDITIONER_ROWS * n)))

@@ -309,12 +309,12 @@ def test_a_logistic_step_tells_what_its_multipliers_prove(bias):
     if bias == "free":
         ridge[-1] = 0.0
     w, z, alpha, u, bends = np.zeros(n), np.zeros(k), np.zeros(k), np.empty(k), np.empty(k)
-    logistic.slopes(z, caps, sharpness, 1.0, u, bends)
+    loss = logistic.slopes(z, caps, sharpness, 1.0, u, bends)
     room = logistic.Work(np.empty((n, n)), np.empty((k, n)), np.empty((4, k)), SYRK, POSV)
     for _ in range(8):
         beta = np.empty(k)
         loss, lower = logistic.newton_step(
-            B, ridge, fixed, caps, sharpness, 1.0, w, z, u, bends, alpha, beta, room, 0.3, 0.1, 1e-14
+            B, ridge, fixed, caps, sharpness, 1.0, w, z, u, bends, alpha, beta, room, loss, 0.3, 0.1, 1e-14
         )
         np.testing.assert_allclose(z, B @ w, rtol=0, atol=1e-11)
         assert loss == pytest.approx(caps @ np.logaddexp(0.0, sharpness * (1.0 - z)) / sharpness, rel=1e-12)
@@ -328,6 +328,29 @@ def test_a_logistic_step_tells_what_its_multipliers_prove(bias):
         objective = 0.5 * ridge @ w**2 - fixed @ w + loss
         assert lower <= objective + 1e-12 * abs(objective)
     assert objective - lower <= 1e-11 * abs(objective)
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 5.0, 50.0])
+def test_no_logistic_step_goes_up(sharpness):
+    """Few rows of one class: a full step takes the others through their kinks at once, to where no loss bends."""
+    rng = np.random.default_rng(5)
+    k, n, caps = 200, 4, np.full(200, 10.0)
+    y = np.where(np.arange(k) < 6, 1.0, -1.0)
+    B = np.hstack([y[:, None] * 0.5 * rng.standard_normal((k, n - 1)), y[:, None]])
+    ridge, fixed = np.array([1.0, 1.0, 1.0, 0.0]), np.zeros(n)
+    w, z, alpha, u, bends = np.zeros(n), np.zeros(k), np.zeros(k), np.empty(k), np.empty(k)
+    loss, before = logistic.slopes(z, caps, sharpness, 1.0, u, bends), np.inf
+    room = logistic.Work(np.empty((n, n)), np.empty((k, n)), np.empty((4, k)), SYRK, POSV)
+    for _ in range(40):
+        objective = 0.5 * ridge @ w**2 + loss
+        assert objective <= before * (1 + 1e-12)
+        before, beta = objective, np.empty(k)
+        loss, lower = logistic.newton_step(
+            B, ridge, fixed, caps, sharpness, 1.0, w, z, u, bends, alpha, beta, room, loss, 0.3, 0.1, 1e-14
+        )
+        if objective - lower <= 1e-10 * objective:
+            break
+    assert objective - lower <= 1e-10 * objective
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 20.0])

@@ -37,3 +37,16 @@ def test_many_sparse_rows_and_columns_need_no_matrix_of_either(loss, monkeypatch
     monkeypatch.setattr(memory, "available_bytes", lambda: 2e8)
     assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05, solver="cd").certificate.converged
     assert mdlearn.fit(OBJECTIVES[loss], X, y, C=0.05).certificate.converged
+
+
+@pytest.mark.parametrize("alpha", [5.0, 20.0])
+def test_few_rows_of_one_class_and_a_steep_loss(alpha):
+    """A full step takes all margins through their kinks at once, to where no loss bends: it went on to 1e28."""
+    X, _ = wide(1500, 2500, 20)
+    X = sp.csr_matrix(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))))
+    f = X @ np.random.default_rng(0).standard_normal(2500)
+    y = np.where(f > np.quantile(f, 0.95), 1, -1)
+    found = mdlearn.fit("mlr", X, y, alpha=alpha, solver="hybrid", tol=1e-8).certificate
+    other = mdlearn.fit("mlr", X, y, alpha=alpha, solver="apg", tol=1e-8).certificate
+    assert found.converged and other.converged
+    assert found.lower_bound <= other.objective * (1 + 1e-12) and other.lower_bound <= found.objective * (1 + 1e-12)
