@@ -7,6 +7,7 @@ import time
 import weakref
 
 import dask
+import distributed
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -179,15 +180,39 @@ def test_a_time_limit_ends_a_pass(client):
 
 
 def test_interruption(client):
+    """A second Ctrl-C may be needed: where Dask's callback of the garbage collector runs, Python ignores the first."""
     blocks = DaskBlocks(recipes(), cluster=client)
     client.run(slowed, 1.0)
-    told = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    over = threading.Event()
+
+    def interrupt():
+        wait = 0.5
+        while not over.wait(wait):
+            os.kill(os.getpid(), signal.SIGINT)
+            wait = 2.0
+
+    told = threading.Thread(target=interrupt)
     started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         told.start()
-        mdlearn.fit("lsvm", blocks, None, n_threads=1)
+        try:
+            mdlearn.fit("lsvm", blocks, None, n_threads=1)
+        finally:
+            over.set()
     assert time.perf_counter() - started < 60
     told.join()
+
+
+def test_futures_come_and_go_in_another_thread(client, monkeypatch):
+    """Python ignores a KeyboardInterrupt in their finalizers, and signals come to the main thread."""
+    threads = []
+    release = distributed.Future.release
+    monkeypatch.setattr(
+        distributed.Future, "release", lambda self: (threads.append(threading.current_thread()), release(self))
+    )
+    blocks = DaskBlocks(recipes(), cluster=client)
+    mdlearn.fit("lsvm", blocks, None, n_threads=1)
+    assert threads and threading.main_thread() not in threads
 
 
 def test_progress(client, capfd):

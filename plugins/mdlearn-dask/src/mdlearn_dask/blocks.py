@@ -1,6 +1,7 @@
 """Row blocks on the workers of a Dask cluster."""
 
 import pickle
+import threading
 import time
 import weakref
 from concurrent.futures import CancelledError
@@ -86,17 +87,22 @@ class DaskBlocks(RowBlocks):
     def reduced(self, make):
         """Add up what a callable makes of every block, on the workers; see `mdlearn.RowBlocks`."""
         address = self.connection.client.scheduler.address
+        work = _Pass(self, make)
         try:
-            total = self._submitted(make)
-            while total is not None and not total.done():
+            while work.thread.is_alive():
                 time.sleep(PAUSE)
                 yield
-            return None if total is None else total.result()
-        except LOST as error:
+        finally:
+            work.over = True
+        if isinstance(work.error, LOST):
             raise ConnectionError(
-                f"the Dask cluster at {address} was lost in the middle of a pass ({type(error).__name__}: {error}); "
+                f"the Dask cluster at {address} was lost in the middle of a pass "
+                f"({type(work.error).__name__}: {work.error}); "
                 "start it again and fit anew: a checkpoint goes on from the last pass"
-            ) from error
+            ) from work.error
+        if work.error is not None:
+            raise work.error
+        return work.found
 
     def _submitted(self, make):
         """A future of the sum; None where there are no blocks."""
@@ -115,6 +121,32 @@ class DaskBlocks(RowBlocks):
     def __iter__(self):
         """Blocks in this process, one after the other."""
         return (paired(future.result()) for future in self.futures)
+
+
+class _Pass:
+    """A pass in a thread of its own: futures come and go there.
+
+    Ctrl-C comes to the main thread, wherever that is. In the finalizer of a future, or in the callback by which Dask
+    watches Python's garbage collector, it would be told as an error that is ignored, and the fit would go on.
+    """
+
+    def __init__(self, blocks, make):
+        self.blocks, self.make = blocks, make
+        self.found, self.error, self.over = None, None, False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        """Submit the work and wait for its sum, unless nobody does any more."""
+        try:
+            total = self.blocks._submitted(self.make)
+            while total is not None and not total.done():
+                if self.over:
+                    return
+                time.sleep(PAUSE)
+            self.found = None if total is None else total.result()
+        except BaseException as error:
+            self.error = error
 
 
 @sizeof.register(Census)
