@@ -17,6 +17,14 @@ import mdlearn
 
 
 @pytest.fixture
+def listening():
+    """Ctrl-C as at a terminal: a process that a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def client():
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as found:
         yield found
@@ -179,7 +187,7 @@ def test_a_time_limit_ends_a_pass(client):
     assert np.isfinite(model.certificate.objective) and not model.certificate.converged
 
 
-def test_interruption(client):
+def test_interruption(client, listening):
     """A second Ctrl-C may be needed: where Dask's callback of the garbage collector runs, Python ignores the first."""
     blocks = DaskBlocks(recipes(), cluster=client)
     client.run(slowed, 1.0)
