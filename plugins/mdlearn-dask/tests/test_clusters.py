@@ -187,6 +187,7 @@ def test_a_time_limit_ends_a_pass(client):
     assert np.isfinite(model.certificate.objective) and not model.certificate.converged
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption(client, listening):
     """A second Ctrl-C may be needed: where Dask's callback of the garbage collector runs, Python ignores the first."""
     blocks = DaskBlocks(recipes(), cluster=client)
