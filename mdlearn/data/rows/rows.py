@@ -117,9 +117,10 @@ class Rows(ABC):
         """Inner products with other rows, float64 and dense; of dense rows also with a `centre` taken from both."""
 
     @property
-    def whole(self) -> np.ndarray | None:
-        """All rows as one array where a pass needs no other range of them, and no conversion; else None."""
-        return None
+    def whole(self) -> Any:
+        """All rows in the form that multiplies fastest, where one range of them is a pass; else None."""
+        spans = self.spans()
+        return self._piece(*spans) if isinstance(spans, tuple) else None
 
     @property
     def coupled(self) -> int:
@@ -139,21 +140,21 @@ class Rows(ABC):
 
     def largest(self) -> float:
         """Largest size of an entry; NaN or infinity where X holds one."""
-        if self.whole is not None:
-            return largest_size(self.whole)
+        whole = self.whole
+        if whole is not None:
+            return largest_size(whole)
         return float(np.max([largest_size(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
         w = np.asarray(w, dtype=np.float64)
-        if w.ndim == 1 and self.whole is not None:
-            return np.asarray(self.whole @ w)
-        spans, (m, d) = self.spans(), self.shape
-        if w.ndim == 1 and isinstance(spans, tuple):
-            return np.asarray(self._piece(*spans) @ w)
+        whole = self.whole if w.ndim == 1 else None
+        if whole is not None:
+            return np.asarray(whole @ w)
+        m, d = self.shape
         out = np.empty((m, *w.shape[1:]))
         wide = w.ndim == 2 and d >= TRANSPOSED_COLUMNS and not self.sparse
-        for rows in spans:
+        for rows in self.spans():
             piece = self._piece(rows)
             # As in `adjoint`, for rows that are not too short.
             out[rows] = (w.T @ piece.T).T if wide else piece @ w
@@ -161,13 +162,11 @@ class Rows(ABC):
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """X' v in float64, for v of shape (m,) or (m, k)."""
-        if v.ndim == 1 and self.whole is not None:
-            return np.asarray(self.whole.T @ v)
-        spans = self.spans()
-        if v.ndim == 1 and isinstance(spans, tuple):
-            return np.asarray(self._piece(*spans).T @ v)
+        whole = self.whole if v.ndim == 1 else None
+        if whole is not None:
+            return np.asarray(whole.T @ v)
         out = np.zeros((*v.shape[1:], self.shape[1]))
-        for rows in spans:
+        for rows in self.spans():
             piece = self._piece(rows)
             # BLAS is twice as fast with the long side last.
             out += piece.T @ v[rows] if v.ndim == 1 else v[rows].T @ piece
@@ -282,11 +281,11 @@ class DenseRows(RowsInMemory):
         """Whether BLAS takes X as it is, and so any range of its rows."""
         return _suits_blas(self.X)
 
-    @kept
-    def whole(self) -> np.ndarray | None:
-        """X where a pass needs no other range of its rows, and no conversion."""
+    @property
+    def whole(self) -> Any:
+        """X itself where BLAS takes it as it is: a small fit asks a dozen times."""
         m, d = self.shape
-        return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else None
+        return self.X if self.suits_blas and 0 < m * d <= SPAN_ENTRIES else super().whole
 
     def matrix(self) -> np.ndarray:
         """All rows in float64."""
