@@ -331,7 +331,7 @@ class Driver(Run):
         return self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, row_dots)
 
     def _attempts(
-        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, random: Seeded
+        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, seeded: Seeded
     ) -> Iterator[Reports]:
         """Reports of the engine, of its follower where it asks for it, and of others while the gap is not reached.
 
@@ -341,7 +341,7 @@ class Driver(Run):
         others: list[tuple[Solver, int | None]] = [(solver, RELIEF_STEPS) for solver in self.relief]
 
         def first() -> Reports:
-            asked = yield from self.engine.reports(form, problem, shared, self.options, random)
+            asked = yield from self.engine.reports(form, problem, shared, self.options, seeded)
             if asked and self.follower is not None:
                 others.insert(0, (self.follower, None))
 
@@ -355,17 +355,17 @@ class Driver(Run):
             engine.tol = self.limits.tol
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
-                yield self._relieved(engine, form, problem, random, most)
+                yield self._relieved(engine, form, problem, seeded, most)
 
     def _relieved(
-        self, engine: CheckedEngine, form: Form, problem: Problem, random: Seeded, most: int | None
+        self, engine: CheckedEngine, form: Form, problem: Problem, seeded: Seeded, most: int | None
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         with contextlib.suppress(ValueError, MemoryError):
             engine.solver.check_memory(form)
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
-            yield from islice(engine.reports(form, problem, shared, options, random), most)
+            yield from islice(engine.reports(form, problem, shared, options, seeded), most)
 
 
 def _made(form: Form) -> Generator[None, Any, Form]:

@@ -56,10 +56,9 @@ class CheckedEngine:
                 return done.value
             yield None
 
-    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], random: Seeded) -> Steps:
+    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: Seeded) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
-        # Of the class itself: one that is derived from it may draw.
-        rng: Any = None if vars(type(self.solver)).get("draws") is False else random.generator
+        rng: Any = seeded.generator if self.solver.draws else None
         work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
         while True:
             try:

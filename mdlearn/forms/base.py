@@ -133,7 +133,7 @@ class Problem(ABC):
 
     def gap_of(self, objective: float, lower: float) -> float:
         """Return the gap of that certificate; not a number is no proof."""
-        return gap_between(objective, lower, self.unit * self.at_zero, self.hard)
+        return gap_between(objective, lower, self.reference, self.hard)
 
     def joined(self, primal: Solution, proof: Solution, tol: float) -> Solution:
         """Return a solution with the bound of another and its multipliers, where that bound is the larger one."""

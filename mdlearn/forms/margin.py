@@ -226,12 +226,10 @@ class Column:
     @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
-        zero, value = np.zeros(self.y.shape), 0.0
-        if self.offset is not None:
-            return self.distribution_value(zero)
-        for t in self.terms:  # there is neither mean nor variance
-            value += t.value(zero, self.counts)
-        return float(value)
+        zero = np.zeros_like(self.y)
+        if self.offset is None:  # neither mean nor variance
+            return float(sum(t.value(zero, self.counts) for t in self.terms))
+        return self.distribution_value(zero)
 
     @kept
     def bound_at_zero(self) -> float:

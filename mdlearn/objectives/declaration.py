@@ -300,10 +300,7 @@ def _fault(terms: Any, total: float) -> str:
     for one in terms.loss:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
-    for weight in weights:
-        if not abs(weight) <= LARGEST_ENTRY:
-            return BEYOND
-    return "" if terms.unit > 0 else BEYOND
+    return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
 
 
 def check_blocks(task: Any, reason: str) -> None:

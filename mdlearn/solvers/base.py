@@ -119,6 +119,11 @@ class Solver:
     takes_blocks: ClassVar[bool] = False
     block_state: ClassVar[type]
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        # Not inherited: an engine on top of one that draws nothing may draw.
+        cls.draws = vars(cls).get("draws", True)
+
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.
 
