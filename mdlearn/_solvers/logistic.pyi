@@ -39,6 +39,8 @@ def newton_step(
     beta: np.ndarray,
     room: Work,
     loss: float,
+    rounding: float,
+    least_bend: float,
     full: float,
     close: float,
     left_over: float,

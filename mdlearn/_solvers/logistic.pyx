@@ -18,12 +18,6 @@ cdef enum:
     PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
 
 
-cdef double ROUNDING_OF_LOSS = 1e-13
-"""Share of the loss that rounding may make it rise by along a step."""
-cdef double FLAT_LOSS = 1e-6
-"""Share of its largest second derivative that a loss is taken to have at least along a free bias."""
-
-
 cdef class Total:
     """A sum of c_i log(1 + e_i): logarithms are taken of products, as long as weights stay the same from row to row."""
 
@@ -192,23 +186,13 @@ cdef class Work:
         self.posv = <posv_t> PyCapsule_GetPointer(dposv, PyCapsule_GetName(dposv))
 
 
-cdef double damping(const double[::1] caps, const double[::1] bends, double sharpness) noexcept nogil:
-    """What a loss that bends nowhere near its margins lacks: a step along a free bias would have no end."""
-    cdef Py_ssize_t i
-    cdef double most = 0.0, now = 0.0
-    for i in range(caps.shape[0]):
-        most += caps[i]
-        now += bends[i]
-    return max(FLAT_LOSS * sharpness * most - now, 0.0)
-
-
 cdef int direction(
     const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] w,
-    const double[::1] u, const double[::1] bends, double lacking, double* slope, double* step, Work r,
+    const double[::1] u, const double[::1] bends, double least_bend, double* slope, double* step, Work r,
 ) noexcept nogil:
     """Write the slope and the Newton step against it, by the matrix of second derivatives."""
     cdef int n = B.shape[1], k = B.shape[0], one_side = 1, info = 0
-    cdef double one = 1.0, zero = 0.0, root
+    cdef double one = 1.0, zero = 0.0, root, lacking = least_bend
     cdef char upper = b"U", by_columns = b"N"
     cdef Py_ssize_t i, j
     for j in range(n):
@@ -216,13 +200,15 @@ cdef int direction(
     for i in range(k):
         add(&B[i, 0], 1, slope, n, -u[i])
         root = sqrt(bends[i])
+        lacking -= bends[i]
         for j in range(n):
             r.held[i, j] = root * B[i, j]
     r.syrk(&upper, &by_columns, &n, &k, &one, &r.held[0, 0], &n, &zero, &r.M[0, 0], &n)
     for j in range(n):
         r.M[j, j] += ridge[j]
         step[j] = -slope[j]
-    r.M[n - 1, n - 1] += lacking
+    # A step along a free bias would have no end where no loss bends.
+    r.M[n - 1, n - 1] += max(lacking, 0.0)
     r.posv(&upper, &n, &one_side, &r.M[0, 0], &n, step, &n, &info)
     return info
 
@@ -273,7 +259,7 @@ cdef double bound(
 def newton_step(
     const double[:, ::1] B, const double[::1] ridge, const double[::1] fixed, const double[::1] caps, double sharpness,
     double kink, double[::1] w, double[::1] z, double[::1] u, double[::1] bends, double[::1] alpha, double[::1] beta,
-    Work room, double loss, double full, double close, double left_over,
+    Work room, double loss, double rounding, double least_bend, double full, double close, double left_over,
 ):
     """Make a Newton step on 1/2 w' diag(ridge) w - fixed'w + the loss of rows B w = z.
 
@@ -282,8 +268,10 @@ def newton_step(
     B : (k, n) signed rows, whose last column is that of a free bias where the last ridge is 0; ridge, fixed, w : (n,);
     caps, z, u, bends, alpha : (k,); w, z, u, bends and alpha, which w is made of, are changed in place, and u and bends
     belong to z; beta : (k,) written: multipliers that stand for where a step of length 1 leads, within their bounds;
-    loss : at z; full : share of its slope that such a step may leave, if the objective does not rise, close : that
-    another length may; left_over : share of their sum that multipliers of a free bias may miss theirs by.
+    loss : at z; rounding : what the objective may rise by; least_bend : second derivative that the loss is taken to
+    have at least along a free bias, 0 without one; full : share of its slope that such a step may leave, if the
+    objective does not rise, close : that another length may; left_over : share of their sum that multipliers of a free
+    bias may miss theirs by.
 
     Returns
     -------
@@ -303,9 +291,7 @@ def newton_step(
     cdef double* step = &room.rows[1, 0]
     cdef double[::1] dz = room.rows[2, :k], before = room.rows[3, :k]
     with nogil:
-        bend = damping(caps, bends, sharpness) if ridge[n - 1] == 0.0 else 0.0
-        if direction(B, ridge, fixed, w, u, bends, bend, slope, step, room) == 0:
-            bend = 0.0
+        if direction(B, ridge, fixed, w, u, bends, least_bend, slope, step, room) == 0:
             start = inner(slope, step, n)
             for j in range(n):
                 bend += ridge[j] * step[j] * step[j]
@@ -318,7 +304,7 @@ def newton_step(
             for i in range(k):
                 left += (before[i] - u[i]) * dz[i]
                 rise += before[i] * dz[i]
-            if not (fabs(left) <= full * fabs(start) and rise <= ROUNDING_OF_LOSS * fabs(loss)):
+            if not (fabs(left) <= full * fabs(start) and rise <= rounding):
                 for i in range(k):
                     z[i] -= dz[i]
                 t = length(z, dz, caps, sharpness, kink, before, start, bend, close)

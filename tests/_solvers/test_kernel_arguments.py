@@ -166,7 +166,18 @@ def pass_csr(data, indices, indptr, w, records, order, free):
 
 def smooth_step(square, held, columns, **given):
     room = logistic.Work(square, held, columns, SYRK, POSV)
-    logistic.newton_step(**given, sharpness=1.0, kink=1.0, room=room, loss=1.0, full=0.3, close=0.1, left_over=1e-14)
+    logistic.newton_step(
+        **given,
+        sharpness=1.0,
+        kink=1.0,
+        room=room,
+        loss=1.0,
+        rounding=0.0,
+        least_bend=0.0,
+        full=0.3,
+        close=0.1,
+        left_over=1e-14,
+    )
 
 
 def newton_steps(B, A, fixed, w, z, u, alpha, free, centre, steepness, caps, square, held, columns, change):

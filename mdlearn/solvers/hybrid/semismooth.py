@@ -150,7 +150,7 @@ class SemismoothNewton(RowEnvelopes):
         else:
             s = steepness * counts
         super().__init__(problem, centre, s, problem.margins(w), alpha)
-        self.w, self.block, self.short = w, None, 0
+        self.w, self.block, self.short_steps = w, None, 0
         if problem.small:
             self.block = DenseBlock(problem.block())
         self.look()
@@ -227,9 +227,9 @@ class SemismoothNewton(RowEnvelopes):
 
     def _ease(self, t: float) -> None:
         """Take flatter envelopes around the same multipliers where steps are cut short again and again."""
-        self.short = self.short + 1 if t < SHORT_STEP and not self.problem.soft else 0
-        if self.short >= SHORT_STEPS:
-            self.steepness, self.short = self.steepness / STEEPNESS_GROWTH**2, 0
+        self.short_steps = self.short_steps + 1 if t < SHORT_STEP and not self.problem.soft else 0
+        if self.short_steps >= SHORT_STEPS:
+            self.steepness, self.short_steps = self.steepness / STEEPNESS_GROWTH**2, 0
 
     def quadratic_slope(self) -> float:
         """1/2 g'A^-1 g: what the smooth problem could still fall by, at most."""

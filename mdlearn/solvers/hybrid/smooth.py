@@ -141,8 +141,6 @@ class SmoothNewton:
             step = yield from self._direction(slope)
             dz = p.margins(step)
             yield False
-            if not np.isfinite(dz).all():
-                return
             step, dz = self._bound(step, dz)
             start, bend = float(slope @ step), float((self.ridge * step) @ step)
             z, w, before, objective = self.z, self.w, self.u, self.objective
@@ -187,6 +185,8 @@ class SmoothNewton:
             beta,
             block.room,
             self.loss,
+            ROUNDING_OF_LOSS * abs(self.loss),
+            self.least_bend if self.free else 0.0,
             FULL_STEP,
             OTHER_STEP,
             BALANCED_SUM,
