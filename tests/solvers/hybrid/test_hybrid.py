@@ -113,7 +113,7 @@ def test_an_end_inside_of_every_phase(loss, monkeypatch):
 
 
 def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
-    """Steps are cut short between kinks where many rows are equal: 134 places, thousands on mushroom, each a pass."""
+    """Steps are cut short between kinks where many rows are equal: 134 places without this, each a pass."""
     rng = np.random.default_rng(1)
     X = np.eye(5)[rng.integers(5, size=(3000, 12))].reshape(3000, -1)
     y = np.where(X @ rng.standard_normal(60) > 0, 1, -1)
