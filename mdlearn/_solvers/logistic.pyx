@@ -17,6 +17,8 @@ cdef enum:
     BALANCING_TURNS = 4
     PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
 
+cdef double LEAST_PART = 1e-3  # of a bracket, that a trial leaves behind
+
 
 cdef class Total:
     """A sum of c_i log(1 + e_i): logarithms are taken of products, as long as weights stay the same from row to row."""
@@ -144,8 +146,12 @@ cdef double length(
         else:
             high = t
         t = min(t - (2.0 if near else 1.0) * value / curve, 8.0 * t) if curve > 0.0 else 8.0 * t
-        if not low < t < high:
-            t = 0.5 * (low + high) if high < INFINITY else 8.0 * low
+        if high < INFINITY:
+            # A line through a flat end of the slope leads back to the other end, give or take rounding.
+            if not low + LEAST_PART * (high - low) < t < high:
+                t = 0.5 * (low + high)
+        elif not t > low:
+            t = 8.0 * low
         if t == low or t == high:
             break
     if low > 0.0:

@@ -115,4 +115,17 @@ def test_the_minimum_along_a_line_of_logistic_losses(close):
     assert logistic.minimum(z, 0 * dz, c, 1.0, 1.0, u, -1.0, 0.0, close) > 1e30
 
 
+def test_lengths_do_not_hang_on_rounding_where_the_far_end_is_flat():
+    """From a flat end a Newton step leads back to 0, give or take rounding, which differs for repeated rows."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, dz = rng.integers(1, 5, 20), rng.uniform(20, 80, 20)
+        bend, lengths = 0.2 * 18.5 * float(n @ dz), []
+        for chosen, count in ((np.arange(20), n.astype(float)), (np.repeat(np.arange(20), n), np.ones(n.sum()))):
+            u, d = 18.5 * count * expit(5.0), dz[chosen]
+            z = np.zeros(len(d))
+            lengths.append(logistic.minimum(z, d, 18.5 * count, 5.0, 1.0, u, -float(u @ d), bend, 0.1))
+        assert lengths[0] == pytest.approx(lengths[1], rel=1e-9)
+
+
 # ---------------------------------------------------------------- arguments
