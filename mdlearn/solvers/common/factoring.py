@@ -6,12 +6,14 @@ from collections.abc import Generator
 from typing import Any
 
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver
 from mdlearn.solvers.systems.block_factor import BlockSystem
 from mdlearn.solvers.systems.choice import blockwise, by_rows
+from mdlearn.solvers.systems.scatter import Scatters
 
 
 class Factoring(Solver):
@@ -23,7 +25,8 @@ class Factoring(Solver):
         sweeps = form.ridge > 0 and CURVED.isdisjoint(form.kinds)
         if by_rows(form):
             square = BlockSystem.bytes_of(form.features.rows) if blockwise(form) else 24.0 * d * d
-            size, what = at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
+            common = 8.0 * d * d if len(form.columns) > 1 else 0.0
+            size, what = common + at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
             memory.require(size, what, "use solver='cd'" if sweeps else "use fewer columns", at_once)
         else:
             size, what = (8.0 + 16.0 * at_once) * m * m, f"a Gram matrix of {m} rows"
@@ -33,9 +36,12 @@ class Factoring(Solver):
             memory.require(size, what, instead, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
-        """Return the Gram matrix when the problem is solved through it."""
-        if isinstance(form.features, LinearFeatures):
-            yield from form.features.computed()
+        """Return the Gram matrix, where that is factored, or sums over rows that several columns have in common."""
+        features = form.features
+        if isinstance(features, LinearFeatures):
+            yield from features.computed()
         if by_rows(form):
-            return None
+            assert isinstance(features, LinearFeatures)
+            several = len(form.columns) > 1 and not blockwise(form)
+            return Scatters(AffineRows(features.rows, form.bias != "none")) if several else None
         return (yield from form.features.gram())

@@ -12,22 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros, stored_entries
-from mdlearn.data.rows.rows import DenseRows, Rows, copied, steps
+from mdlearn.data.rows.csr_rows import mostly_zeros, stored_entries
+from mdlearn.data.rows.rows import DenseRows, Rows, copied
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, add_outer, mirror
+from mdlearn.solvers.systems.scatter import Scatters
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
-LEFT_BY_CENTRE = 1e-3
-"""Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
 WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
 OPERATION_ON_MATRIX = 0.25
@@ -76,23 +73,8 @@ class QuadraticPart:
         return M
 
 
-class Scatter(NamedTuple):
-    """Weights of rows, their mean, and the sum of squares about it."""
-
-    counts: np.ndarray
-    mean: np.ndarray
-    about: np.ndarray
-
-
 class SharedParts:
-    """What columns over the same rows share: squared lengths of rows, and how they vary about their mean.
-
-    With r_i = y_i x_i, x = m + d and v = l m + s, where l is the mean of the signs and s that of y_i d_i::
-
-        sum c_i (r_i - v)(r_i - v)' = sum c_i d_i d_i' - C s s' + C ((1 - l^2) m m' - l (m s' + s m'))
-
-    so that all classes share the first sum, and no digits are lost where m is large beside d.
-    """
+    """What columns over the same rows share: squared lengths of rows, and how they vary about their mean."""
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
@@ -104,48 +86,13 @@ class SharedParts:
                 self.stored = stored_entries(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied(X))
-        self.scatter: Scatter | None = None
-
-    def _scatter_of(self, counts: np.ndarray) -> Generator[None, None, Scatter]:
-        """Mean row and sum of squares about it, of rows that weigh `counts`; those of the first weights are kept."""
-        before = self.scatter
-        if before is not None and (counts is before.counts or np.array_equal(counts, before.counts)):
-            return before
-        mean = self.rows.adjoint(counts) / counts.sum()
-        n, (m, d) = mean.shape[0], self.stored.shape
-        about = np.zeros((n, n))  # a constant column does not vary
-        M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
-        if M is None:
-            M = np.zeros((d, d))
-            for part in steps(m, PIECE_ENTRIES // d):
-                some = DenseRows(self.rows.rows.block(part) - mean[:d])
-                yield from add_outer(some, False, counts[part], M)
-        mirror(M)
-        about[:d, :d] = M
-        found = Scatter(counts, mean, about)
-        self.scatter = self.scatter or found
-        return found
-
-    def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
-        """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
-        M = np.zeros((mean.shape[0], mean.shape[0]))
-        yield from add_outer(self.stored, False, counts, M)
-        squares = np.diagonal(M).copy()
-        M -= np.multiply.outer(counts.sum() * mean, mean)
-        return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
+        self.scatters = Scatters(rows, self.stored)
 
     def quadratic(self, column: Column) -> Generator[None, None, QuadraticPart]:
         """The quadratic part of a column."""
         if column.kappa == 0:
             return QuadraticPart(None, None, self.bias == "free")
-        _, m, about = yield from self._scatter_of(column.counts)
-        C, weights = column.total, column.counts * column.y
-        label = float(weights.sum()) / C
-        s = self.rows.adjoint(weights - label * column.counts) / C
-        s -= (float(weights.sum()) / C - label) * m
-        cross = np.multiply.outer(m, s)
-        A = about - C * np.multiply.outer(s, s)
-        A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
+        A = yield from self.scatters.centred(column)
         A *= column.kappa
         A.flat[:: A.shape[0] + 1] += 1.0
         return QuadraticPart(A, (yield from cholesky.cholesky(A.copy())), False)

@@ -11,6 +11,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factored
 from mdlearn.solvers.systems.explicit import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.systems.scatter import Scatters
 
 EXPLICIT_COLUMNS = 300
 """Columns up to which explicit rows are used even when there are fewer rows: a d x d matrix rounds less."""
@@ -55,8 +56,8 @@ def common_start(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
     return (yield from factored(form.features.rows, D[0]))
 
 
-Shared = np.ndarray | BlockFactor | None
-"""What columns have in common: a Gram matrix, or the factor of their first step over rows of blocks."""
+Shared = np.ndarray | BlockFactor | Scatters | None
+"""What columns have in common: a Gram matrix, the factor of their first step over rows of blocks, or sums over rows."""
 
 
 def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
@@ -64,7 +65,10 @@ def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) ->
     if isinstance(shared, np.ndarray):
         return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width
-    stacked = form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF_LOSS * typical_multiplier(form)
-    if not stacked and blockwise(form):
+    if form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF_LOSS * typical_multiplier(form):
+        return StackedSystem(form, column)
+    if blockwise(form):
+        assert shared is None or isinstance(shared, BlockFactor)
         return BlockSystem(form, column, shared)
-    return StackedSystem(form, column) if stacked else RowSystem(form, column)
+    assert shared is None or isinstance(shared, Scatters)
+    return RowSystem(form, column, shared)

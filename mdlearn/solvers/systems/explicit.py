@@ -20,7 +20,8 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.systems.weighted_gram import Centring, RunningSum, Work, add_outer, copy_lower, mirror
+from mdlearn.solvers.systems.scatter import Scatters
+from mdlearn.solvers.systems.weighted_gram import KnownSum, RunningSum, Work, copy_lower, mirror
 
 Map = Callable[[np.ndarray], np.ndarray]
 LOST_DIGITS = 1e-8
@@ -44,12 +45,20 @@ def two_passes(
 
 
 class RowSystem:
-    """Explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks."""
+    """Explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
 
-    def __init__(self, form: MarginForm, column: Column) -> None:
+    Parameters
+    ----------
+    form : MarginForm
+    column : Column
+    scatters : Scatters, optional
+        Sums over the rows that other columns use as well.
+    """
+
+    def __init__(self, form: MarginForm, column: Column, scatters: Scatters | None = None) -> None:
         assert isinstance(form.features, LinearFeatures)
         self.form, self.features = form, form.features
-        self.column = column
+        self.column, self.scatters = column, scatters
         self.bias = form.bias != "none"
         self.affine = AffineRows(self.features.rows, self.bias)
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
@@ -64,15 +73,13 @@ class RowSystem:
 
     def setup(self) -> Work:
         """Form Q from centred rows: subtracting the mean afterwards would cost digits when it dominates."""
-        column, rows, Q, centring = self.column, self.features.rows, None, None
+        column, Q, scatters = self.column, self.ridge, self.scatters
         if column.kappa > 0:
-            Q = np.zeros((self.size, self.size))
-            shift = np.append(column.y, self.centre)
-            yield from add_outer(rows, self.bias, column.kappa * column.counts, Q, shift)
-            mirror(Q)
+            scatters = Scatters(self.affine) if scatters is None else scatters
+            Q = column.kappa * (yield from scatters.centred(column))
             Q[np.diag_indices(self.size)] += self.ridge
-            centring = Centring(column.kappa, column.counts, self.centre, self.ridge)
-        self.sum = RunningSum(rows, self.bias, self.ridge if Q is None else Q, centring)
+        known = None if scatters is None else KnownSum(column.counts, scatters.add)
+        self.sum = RunningSum(self.features.rows, self.bias, Q, known)
 
     @property
     def Q(self) -> np.ndarray:

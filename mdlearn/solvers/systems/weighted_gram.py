@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas
@@ -129,11 +129,23 @@ def mirror(M: np.ndarray) -> None:
         np.copyto(corner, corner.T, where=~np.tri(corner.shape[0], dtype=bool))
 
 
+class KnownSum(NamedTuple):
+    """Weights c of rows for which sum_i c_i x_i x_i' is known, and what adds a multiple of it to a matrix."""
+
+    counts: np.ndarray
+    add: Callable[[float, np.ndarray, np.ndarray], Work]
+
+    def multiple(self, D: np.ndarray) -> float:
+        """The number by which D is a multiple of the counts; 0 where it is none."""
+        factor = float(D.max() / self.counts.max())
+        return factor if (np.abs(D - factor * self.counts) <= ALIKE * D).all() else 0.0
+
+
 class RunningSum:
     """Q + sum_i D_i x_i x_i' in the lower triangle of a matrix, kept for the next weights.
 
     Where few weights change (rows that come and go from the active set of squared hinges), only these are added or
-    taken out again. Where D is a multiple of the counts, the sum is that of Q but for its centring.
+    taken out again. Where D is a multiple of the weights of a sum that is known, that one is taken.
 
     Attributes
     ----------
@@ -141,8 +153,8 @@ class RunningSum:
     M : ndarray of shape (n, n)
     """
 
-    def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, centring: Centring | None) -> None:
-        self.rows, self.bias, self.Q, self.centring = rows, bias, Q, centring
+    def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, known: KnownSum | None) -> None:
+        self.rows, self.bias, self.Q, self.known = rows, bias, Q, known
         self.M = np.empty((Q.shape[0], Q.shape[0]))
         self.D: np.ndarray | None = None
 
@@ -166,32 +178,9 @@ class RunningSum:
             np.fill_diagonal(self.M, self.Q)
         else:
             copy_lower(self.Q, self.M)
-        factor = 0.0 if self.centring is None else self.centring.multiple(D)
-        if self.centring is not None and factor > 0:
-            self.centring.add(factor, self.M)
-            yield
+        factor = 0.0 if self.known is None else self.known.multiple(D)
+        if self.known is not None and factor > 0:
+            yield from self.known.add(factor, self.known.counts, self.M)
         else:
             yield from add_outer(self.rows, self.bias, D, self.M)
         self.highest = np.diagonal(self.M).copy()
-
-
-@dataclass(frozen=True)
-class Centring:
-    """What Q is made of: ridge + kappa sum_i c_i (r_i - centre)(r_i - centre)', kappa > 0."""
-
-    kappa: float
-    counts: np.ndarray
-    centre: np.ndarray
-    ridge: np.ndarray
-
-    def multiple(self, D: np.ndarray) -> float:
-        """The number by which D is a multiple of the counts; 0 where it is none."""
-        factor = float(D.max() / self.counts.max())
-        return factor if (np.abs(D - factor * self.counts) <= ALIKE * D).all() else 0.0
-
-    def add(self, factor: float, M: np.ndarray) -> None:
-        """Add factor sum_i c_i r_i r_i' to M, which is Q."""
-        share = factor / self.kappa
-        M *= 1.0 + share
-        M[np.diag_indices_from(M)] -= share * self.ridge
-        M += np.multiply.outer((factor * float(self.counts.sum())) * self.centre, self.centre)

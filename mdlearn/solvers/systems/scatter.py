@@ -1,0 +1,113 @@
+"""Sums of squares of rows about their mean, one for all columns that weigh the rows alike."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+import numpy as np
+
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows, Rows, steps
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_outer, mirror
+
+LEFT_BY_CENTRE = 1e-3
+"""Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
+
+
+class Scatter(NamedTuple):
+    """Weights of rows, their mean, and the sum of squares about it."""
+
+    counts: np.ndarray
+    mean: np.ndarray
+    about: np.ndarray
+
+
+class Scatters:
+    """How rows (x, 1) vary about their mean; the sums for the first weights are kept.
+
+    With r_i = y_i x_i, x = m + d and v = l m + s, where l is the mean of the signs and s that of y_i d_i::
+
+        sum c_i (r_i - v)(r_i - v)' = sum c_i d_i d_i' - C s s' + C ((1 - l^2) m m' - l (m s' + s m'))
+
+    so that all classes share the first sum, and no digits are lost where m is large beside d.
+
+    Parameters
+    ----------
+    rows : AffineRows
+    stored : Rows, optional
+        The same rows without the zeros of dense ones; default: the rows themselves.
+    """
+
+    def __init__(self, rows: AffineRows, stored: Rows | None = None) -> None:
+        self.rows, self.stored = rows, rows.rows if stored is None else stored
+        self.scatter: Scatter | None = None
+        self.plain: tuple[np.ndarray, np.ndarray] | None = None
+
+    def of(self, counts: np.ndarray) -> Generator[None, None, Scatter]:
+        """Mean row and sum of squares about it, of rows that weigh `counts`."""
+        before = self.scatter
+        if before is not None and _alike(counts, before.counts):
+            return before
+        mean = self.rows.adjoint(counts) / counts.sum()
+        n, d = mean.shape[0], self.stored.shape[1]
+        about = np.zeros((n, n))  # a constant column does not vary
+        M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
+        if M is None:
+            M = yield from self._sum_about(counts, mean[:d])
+        mirror(M)
+        about[:d, :d] = M
+        found = Scatter(counts, mean, about)
+        self.scatter = self.scatter or found
+        return found
+
+    def _sum_about(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """The lower triangle from rows less their mean."""
+        rows, (m, d) = self.rows.rows, self.stored.shape
+        M = np.zeros((d, d))
+        yield from rows.written()
+        for part in steps(m, max(64, PIECE_ENTRIES // d)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                some = DenseRows(rows.block(part) - mean)
+            yield from add_outer(some, False, counts[part], M)
+        return M
+
+    def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+        """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
+        M = np.zeros((mean.shape[0], mean.shape[0]))
+        yield from add_outer(self.stored, False, counts, M)
+        squares = np.diagonal(M).copy()
+        M -= np.multiply.outer(counts.sum() * mean, mean)
+        return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
+
+    def centred(self, column: Column) -> Generator[None, None, np.ndarray]:
+        """The matrix sum c_i (r_i - v)(r_i - v)' of a column."""
+        _, m, about = yield from self.of(column.counts)
+        C, weights = column.total, column.counts * column.y
+        label = float(weights.sum()) / C
+        s = self.rows.adjoint(weights - label * column.counts) / C
+        s -= (float(weights.sum()) / C - label) * m
+        cross = np.multiply.outer(m, s)
+        A = about - C * np.multiply.outer(s, s)
+        A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
+        return A
+
+    def add(self, factor: float, counts: np.ndarray, M: np.ndarray) -> Work:
+        """Add factor sum c_i x_i x_i' to the lower triangle of M."""
+        if self.scatter is not None and _alike(counts, self.scatter.counts):
+            M += factor * self.scatter.about
+            M += np.multiply.outer((factor * float(counts.sum())) * self.scatter.mean, self.scatter.mean)
+            return
+        if self.plain is None or not _alike(counts, self.plain[0]):
+            whole = np.zeros_like(M)
+            yield from add_outer(self.stored, self.rows.constant, counts, whole)
+            self.plain = self.plain or (counts, whole)
+        else:
+            whole = self.plain[1]
+        M += factor * whole
+
+
+def _alike(counts: np.ndarray, before: np.ndarray) -> bool:
+    return counts is before or np.array_equal(counts, before)

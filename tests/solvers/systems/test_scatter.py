@@ -1,0 +1,74 @@
+"""Sums of squares about the mean that classes share, against extended precision, and how often they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.systems import scatter
+from mdlearn.solvers.systems.scatter import Scatters
+
+
+def returned(work):
+    try:
+        while True:
+            next(work)
+    except StopIteration as done:
+        return done.value
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_every_class_has_its_own_matrix_from_one_sum(kind, constant, far):
+    rng = np.random.default_rng(0)
+    m, d = 200, 6
+    X = rng.standard_normal((m, d))
+    if kind == "sparse":
+        X[rng.random((m, d)) > 0.15] = 0.0
+    X[:, 0] += far
+    counts = rng.uniform(0.5, 2.0, m)
+    rows = DenseRows(X) if kind == "dense" else CsrRows(sp.csr_matrix(X))
+    shared = Scatters(AffineRows(rows, constant))
+    B = np.hstack([X, np.ones((m, 1))]) if constant else X
+    c = counts.astype(np.longdouble)
+    for share in (0.5, 0.1, 0.0):
+        y = np.where(rng.random(m) < share, 1.0, -1.0)
+        R = y[:, None] * B.astype(np.longdouble)
+        centred = R - c @ R / c.sum()
+        exact = ((c[:, None] * centred).T @ centred).astype(float)
+        A = returned(shared.centred(Column(y, counts, 1.0, 0.0, (HingeTerm(1.0),))))
+        size = np.sqrt(np.multiply.outer(np.diagonal(exact), np.diagonal(exact))) + counts.sum()
+        # A column far from 0 keeps the digits of its spread, and the others have nothing of its rounding.
+        assert (np.abs(A - exact)[1:, 1:] <= 1e-12 * size[1:, 1:]).all()
+        assert np.abs(A - exact)[0, 0] <= 1e-12 * exact[0, 0] + 1e-9 * counts.sum()
+    M = np.zeros((B.shape[1], B.shape[1]))
+    returned(shared.add(0.5, counts, M))
+    np.testing.assert_allclose(np.tril(M), np.tril(0.5 * (counts[:, None] * B).T @ B), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["lssvm", "lsldm"])
+def test_classes_share_one_sum_over_the_rows(objective, monkeypatch):
+    """The rows are gone over once for all five classes, and each has the optimum that it has alone."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 5, 400)
+    X = rng.standard_normal((400, 8)) + np.eye(5, 8)[y]
+    sums, add_outer = [], scatter.add_outer
+
+    def counted(rows, *others):
+        sums.append(rows.shape[0])
+        return add_outer(rows, *others)
+
+    monkeypatch.setattr(scatter, "add_outer", counted)
+    model = mdlearn.fit(objective, X, y, solver="direct", tol=1e-10, n_threads=1)
+    assert sums == [400] and model.certificate.converged
+    for k in range(5):
+        one = mdlearn.fit(objective, X, np.where(y == k, 1, -1), solver="direct", tol=1e-10)
+        np.testing.assert_allclose(model.coef_[k], one.coef_[0], rtol=1e-7, atol=1e-10)
