@@ -138,7 +138,7 @@ def _quick(form: MarginForm) -> bool:
     rows, (m, d) = features.rows, features.rows.shape
     if d > min(m, WIDE_COLUMNS):
         return False
-    # Centring makes the rows of the first matrix dense.
+    # Where means outweigh a column's spread, centring makes the rows of the first matrix dense.
     first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
     step = outer_operations(rows) + d**3 / 3.0 + first / NEWTON_STEPS_OF_A_FIT
     return step <= min(STEP_OPERATIONS, SWEEPS * ENTRY * rows.X.nnz / NEWTON_STEPS_OF_A_FIT)

@@ -79,7 +79,8 @@ class Scatters:
         M = np.zeros((mean.shape[0], mean.shape[0]))
         yield from add_outer(self.stored, False, counts, M)
         squares = np.diagonal(M).copy()
-        M -= np.multiply.outer(counts.sum() * mean, mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            M -= np.multiply.outer(counts.sum() * mean, mean)
         return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
 
     def centred(self, column: Column) -> Generator[None, None, np.ndarray]:
@@ -89,24 +90,27 @@ class Scatters:
         label = float(weights.sum()) / C
         s = self.rows.adjoint(weights - label * column.counts) / C
         s -= (float(weights.sum()) / C - label) * m
-        cross = np.multiply.outer(m, s)
-        A = about - C * np.multiply.outer(s, s)
-        A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
+        with np.errstate(over="ignore", invalid="ignore"):
+            cross = np.multiply.outer(m, s)
+            A = about - C * np.multiply.outer(s, s)
+            A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
         return A
 
     def add(self, factor: float, counts: np.ndarray, M: np.ndarray) -> Work:
         """Add factor sum c_i x_i x_i' to the lower triangle of M."""
-        if self.scatter is not None and _alike(counts, self.scatter.counts):
-            M += factor * self.scatter.about
-            M += np.multiply.outer((factor * float(counts.sum())) * self.scatter.mean, self.scatter.mean)
-            return
-        if self.plain is None or not _alike(counts, self.plain[0]):
+        centred, plain = self.scatter, self.plain
+        if centred is not None and _alike(counts, centred.counts):
+            whole = centred.about
+            with np.errstate(over="ignore", invalid="ignore"):
+                M += np.multiply.outer((factor * float(counts.sum())) * centred.mean, centred.mean)
+        elif plain is not None and _alike(counts, plain[0]):
+            whole = plain[1]
+        else:
             whole = np.zeros_like(M)
             yield from add_outer(self.stored, self.rows.constant, counts, whole)
-            self.plain = self.plain or (counts, whole)
-        else:
-            whole = self.plain[1]
-        M += factor * whole
+            self.plain = plain or (counts, whole)
+        with np.errstate(over="ignore", invalid="ignore"):
+            M += factor * whole
 
 
 def _alike(counts: np.ndarray, before: np.ndarray) -> bool:
