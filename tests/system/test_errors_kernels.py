@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from error_cases import INF, NAN, RNG, CountingKernel, X, Y, one_sentence, refuse
+from error_cases import INF, NAN, CountingKernel, X, Y, one_sentence, refuse
 
 import mdlearn
 
@@ -23,7 +23,7 @@ def test_precomputed_kernel_has_to_be_symmetric():
     refuse(
         ValueError,
         "^the precomputed kernel matrix is not symmetric; give K",
-        data=RNG.standard_normal((12, 12)),
+        data=np.arange(144.0).reshape(12, 12),
         kernel="precomputed",
     )
 

@@ -114,3 +114,48 @@ def test_no_test_hopes_for_a_quick_machine():
         if (lines := faults(path.read_text(encoding="utf-8")))
     }
     assert not wrong
+
+
+# ---------------------------------------------------------------- random numbers
+
+
+def generators(tree):
+    """Names that a module has for generators of random numbers."""
+    found = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    found = [node for node in found if ast.unparse(node.value.func).endswith("default_rng")]
+    return {target.id for node in found for target in node.targets if isinstance(target, ast.Name)}
+
+
+def draws(tree, others):
+    """Lines of functions that draw from a generator of their module, or from that of another one."""
+    names = generators(tree)
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {one.asname or one.name for one in node.names if one.name in others.get(node.module, ())}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            used = [part for line in function.body for part in ast.walk(line) if isinstance(part, ast.Name)]
+            own = {one.arg for one in function.args.args} | {one.id for one in used if isinstance(one.ctx, ast.Store)}
+            yield from sorted({one.lineno for one in used if one.id in names - own})
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("RNG = default_rng(0)\ndef test(): return RNG.random()", 1),
+        ("from cases import RNG\ndef test(): return RNG.random()", 1),
+        ("RNG = default_rng(0)\nX = RNG.random(3)\n@given(RNG.random())\ndef test(x): return X", 0),
+        ("rng = default_rng(0)\ndef test(rng): return rng.random()", 0),
+        ("rng = default_rng(0)\ndef test():\n    rng = default_rng(1)\n    return rng.random()", 0),
+    ],
+)
+def test_what_is_drawn_from_others(program, expected):
+    assert len(list(draws(ast.parse(program), {"cases": {"RNG"}}))) == expected
+
+
+def test_no_test_draws_from_a_generator_of_others():
+    paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "plugins").glob("*/tests/*.py")]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    others = {path.stem: generators(tree) for path, tree in trees.items()}
+    wrong = {path.relative_to(ROOT).as_posix(): list(draws(tree, others)) for path, tree in trees.items()}
+    assert not {name: lines for name, lines in wrong.items() if lines}
