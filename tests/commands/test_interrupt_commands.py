@@ -117,6 +117,17 @@ def test_the_command_line_leaves_the_caller_as_it_was(place):
     assert done.returncode == 0, done.stderr
 
 
+def test_outside_of_the_command(place):
+    """After the process has begun, and before a command is there to be interrupted."""
+    code = (
+        "import sys, mdlearn.cli\nfrom mdlearn.__main__ import run\n"
+        "def main(*_, **__):\n    raise KeyboardInterrupt\n"
+        "mdlearn.cli.main = main\nsys.exit(run())\n"
+    )
+    done = python("-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_while_a_label_is_read(place, monkeypatch):
     """NumPy's reader of text makes a ValueError of every exception in a converter, which is no reason to read on."""
     from mdlearn.files import delimited

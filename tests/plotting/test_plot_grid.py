@@ -97,3 +97,27 @@ def test_gallery_and_library_have_one_palette():
         assert "#" not in "".join(part for part in text.split('"')[1::2] if part.startswith("#")), path.name
         assert '"k-"' not in text and 'color="black"' not in text, path.name
     assert len(set(plotting.COLOURS)) == 7
+
+
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+"""Linear RGB as it is seen without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1)."""
+
+
+@pytest.mark.parametrize("kind", DEFICIENCIES)
+def test_colours_differ_for_everybody(kind):
+    """By 12 units of CIELAB at least; 2 are just noticeable side by side."""
+    from matplotlib.colors import to_rgb
+
+    colours = np.array([to_rgb(colour) for colour in plotting.COLOURS])
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(DEFICIENCIES[kind]), 0.0, 1.0)
+    xyz = seen @ np.transpose([[0.4339, 0.3763, 0.1898], [0.2126, 0.7152, 0.0722], [0.0178, 0.1095, 0.8727]])
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116).T
+    lab = np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+    apart = np.linalg.norm(lab[:, None] - lab, axis=2)
+    assert apart[np.triu_indices(len(lab), 1)].min() > 12

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from judging import assert_optimal
+from two_hinges import TwoHinges
 
 import mdlearn
 
@@ -212,6 +214,20 @@ def test_auto_chooses_by_the_rows_and_not_by_how_often_they_are_repeated(kernel)
             weighted = mdlearn.fit("svm", few, y, sample_weight=counts, C=C, tol=1e9, **settings)
             there = many[order][:, order] if kernel == "precomputed" else many[order]
             assert mdlearn.fit("svm", there, y[rows][order], C=C, tol=1e9, **settings).solver == weighted.solver
+
+
+def test_auto_chooses_by_the_weights_of_sparse_rows():
+    """The same for explicit rows, whose lengths say whether sweeps crawl."""
+    rng = np.random.default_rng(17)
+    X = sp.random(60, 600, density=0.05, random_state=rng, format="csr")
+    X = (sp.diags_array(np.r_[100.0, 100.0, np.ones(58)]) @ X).tocsr()
+    y, counts = np.arange(60) % 2, np.r_[200, 200, np.ones(58, dtype=int)]
+    rows, chosen = np.repeat(np.arange(60), counts), set()
+    for C in 10.0 ** np.arange(-4, 4):
+        weighted = mdlearn.fit(TwoHinges, X, y, sample_weight=counts, C=C, tol=1e9)
+        assert mdlearn.fit(TwoHinges, X[rows], y[rows], C=C, tol=1e9).solver == weighted.solver
+        chosen.add(weighted.solver)
+    assert len(chosen) == 2
 
 
 def test_class_weight_with_string_labels_and_partial_mapping():

@@ -14,6 +14,7 @@ from mdlearn.margins import hessian_diagonal, loo_error_bound, lssvm_loo_margins
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.selection import loo
+from mdlearn.selection.study import Study
 
 
 def sample(m=20, d=3, seed=0, classes=2):
@@ -278,6 +279,18 @@ def test_a_decomposition_that_would_not_end_in_time_is_not_begun(seconds, scored
     with contextlib.nullcontext() if scored else pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         found = mdlearn.cross_validate("lssvm", X, X[:, 0] > 0, cv="loo", kernel="rbf", time_limit=100.0)
     assert np.isfinite(found.scores).all() == scored
+
+
+def test_points_after_the_deadline_have_no_score(clock, monkeypatch):
+    """All points of a grid come from one decomposition, but their scores take time as well."""
+    score = Study.score
+    monkeypatch.setattr(Study, "score", lambda self, *given: (clock.sleep(1.0), score(self, *given))[1])
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        found = mdlearn.select(
+            "lssvm", X, X[:, 0] > 0, {"C": [0.1, 1.0, 10.0, 100.0]}, cv="loo", time_limit=1.5, refit=False
+        )
+    np.testing.assert_array_equal(np.isnan(found.mean_scores), [False, False, True, True])
 
 
 def test_the_seconds_of_a_decomposition_grow_with_the_cube_of_its_order():

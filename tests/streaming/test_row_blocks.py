@@ -396,3 +396,17 @@ def test_nothing_is_written_to():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mdlearn.fit("ldm", cut(X, y, [300]), None)
+
+
+@pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [None, 2])
+@pytest.mark.parametrize("objective, given", [("ldm", {}), ("svm", {"solver": "asgd"}), ("mdlm", {"beta": 0.1})])
+def test_the_history_ends_with_the_certificate_and_contradicts_it_nowhere(objective, given, max_iter):
+    X, y = rows(k=3)
+    model = mdlearn.fit(objective, cut(X, y, [250]), None, max_iter=max_iter, tol=1e-9, **given)
+    for j, told in enumerate(model.certificate.parts or [model.certificate]):
+        history = [state for state in model.history if state.problem == j]
+        last = history[-1]
+        assert (last.objective, last.lower_bound, last.gap) == (told.objective, told.lower_bound, told.gap)
+        assert all(state.objective >= told.objective and state.lower_bound <= told.lower_bound for state in history)
+        assert all(state.gap > told.tol for state in history[:-1])
