@@ -26,7 +26,7 @@ class Scatter(NamedTuple):
 
 
 class Scatters:
-    """How rows (x, 1) vary about their mean; the sums for the first weights are kept.
+    """How rows (x, 1) vary about their mean; the sums for the last weights are kept.
 
     With r_i = y_i x_i, x = m + d and v = l m + s, where l is the mean of the signs and s that of y_i d_i::
 
@@ -60,7 +60,7 @@ class Scatters:
         mirror(M)
         about[:d, :d] = M
         found = Scatter(counts, mean, about)
-        self.scatter = self.scatter or found
+        self.scatter = found
         return found
 
     def _sum_about(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray]:
@@ -108,7 +108,7 @@ class Scatters:
         else:
             whole = np.zeros_like(M)
             yield from add_outer(self.stored, self.rows.constant, counts, whole)
-            self.plain = plain or (counts, whole)
+            self.plain = counts, whole
         with np.errstate(over="ignore", invalid="ignore"):
             M += factor * whole
 
