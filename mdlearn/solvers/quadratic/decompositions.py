@@ -16,6 +16,8 @@ from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import decompose
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
 from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, steepness, unsuited
+from mdlearn.solvers.systems.choice import Shared
+from mdlearn.solvers.systems.scatter import Scatters
 
 DECOMPOSED_ROWS = 3000
 """Rows of a Gram matrix, or columns, beyond which a decomposition takes too long."""
@@ -27,8 +29,8 @@ class Decompositions:
 
     Attributes
     ----------
-    gram : ndarray or None
-        What `Direct.prepare` returned.
+    shared : ndarray, Scatters, BlockFactor or None
+        What `Direct.prepare` returned: the Gram matrix, or what columns of rows have in common.
     rows : tuple of (Column, float, Spectrum)
         Decompositions of rows, with the column that each was made for and the weight that it serves up to.
     kernel : KernelSpectrum or BasisSpectrum or None
@@ -37,14 +39,14 @@ class Decompositions:
         Whether that matrix has none.
     """
 
-    gram: np.ndarray | None = None
+    shared: Shared = None
     rows: tuple[tuple[Column, float, Spectrum], ...] = ()
     kernel: KernelSpectrum | BasisSpectrum | None = None
     fails: bool = False
 
-    def extended(self, form: MarginForm, gram: np.ndarray | None) -> Generator[None, None, Decompositions]:
+    def extended(self, form: MarginForm, shared: Shared) -> Generator[None, None, Decompositions]:
         """Decompose what the columns of a form need and is not there yet."""
-        found = replace(self, gram=gram)
+        found, gram = replace(self, shared=shared), shared if isinstance(shared, np.ndarray) else None
         if gram is None and form.features.width > DECOMPOSED_ROWS:
             return found
         found = yield from found._of_kernel(form, gram)
@@ -55,7 +57,7 @@ class Decompositions:
         for column in form.columns:
             if unsuited(form, column) is None and found._spectrum(column) is None:
                 others = tuple(one for one in found.rows if not _alike(one[0], column))
-                spectrum = yield from spectrum_of(form, [column])
+                spectrum = yield from spectrum_of(form, [column], shared if isinstance(shared, Scatters) else None)
                 # By squares up to some weight, beyond it by the rows themselves.
                 stiff = steepest(column) * float(spectrum.values.sum()) > STIFF_STACK
                 most = np.inf if stiff else STIFF_STACK / max(float(spectrum.values.sum()), 1e-300)
@@ -86,7 +88,7 @@ class Decompositions:
         known: KernelSpectrum | BasisSpectrum | Spectrum | None = None
         if self.kernel is not None and self.kernel.serves(form, column):
             known = self.kernel
-        elif self.gram is None and unsuited(form, column) is None:
+        elif not isinstance(self.shared, np.ndarray) and unsuited(form, column) is None:
             known = self._spectrum(column)
         if known is None:
             return None

@@ -81,7 +81,7 @@ class Direct(Factoring):
             yield None
             if report is not None:  # where rounding makes it a poor one, a factorisation follows
                 yield report
-            shared = shared.gram
+            shared = shared.shared
         D = steepness(column).sum(axis=0)
         system = system_of(form, column, shared, float(D.max()))
         yield from system.setup()

@@ -25,7 +25,7 @@ from mdlearn.numerics.symmetric_eigenvalues import eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
-from mdlearn.solvers.systems.weighted_gram import add_outer, mirror
+from mdlearn.solvers.systems.scatter import Scatters
 
 
 def quadratic(column: Column) -> bool:
@@ -146,8 +146,10 @@ def unsuited(form: MarginForm, column: Column) -> str | None:
     return None
 
 
-def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None, Spectrum]:
-    """Decompose once for several columns that differ in variance, mean and loss alone.
+def spectrum_of(
+    form: MarginForm, columns: list[Column], scatters: Scatters | None = None
+) -> Generator[None, None, Spectrum]:
+    """Decompose once for several columns that differ in variance, mean and loss alone; `scatters`: sums kept before.
 
     Raises
     ------
@@ -162,10 +164,7 @@ def spectrum_of(form: MarginForm, columns: list[Column]) -> Generator[None, None
         if reason is not None:
             raise ValueError(f"one decomposition cannot serve these problems: {reason}")
     system = RowSystem(form, first)
-    C = np.zeros((system.size, system.size))
-    shift = np.append(first.y, system.centre)
-    yield from add_outer(form.features.rows, system.bias, first.counts, C, shift)
-    mirror(C)
+    C = yield from (Scatters(system.affine) if scatters is None else scatters).centred(first)
     intercept, mean, scale = None, system.centre, 1.0 / np.sqrt(system.metric)
     if form.bias == "free":
         towards = C[-1, :-1] / C[-1, -1]

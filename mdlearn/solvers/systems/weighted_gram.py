@@ -30,7 +30,7 @@ DIAGONAL_FALL = 16.0
 """By how much the diagonal may fall from its highest before a sum is made anew: what was taken out left rounding."""
 
 
-def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.ndarray | None = None) -> Work:
+def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
     """Add sum_i D_i x_i x_i' to the lower triangle of M, for weights of one sign; yield between pieces.
 
     Parameters
@@ -40,38 +40,30 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray, shift: np.nd
         Whether rows have a last entry 1.
     D : ndarray of shape (m,)
     M : ndarray of shape (n, n), n = d or d + 1
-    shift : ndarray of shape (m + n,), optional
-        y and a centre: rows are x_i - y_i centre.
     """
     yield from rows.written()
-    if shift is None and isinstance(rows, CsrRows) and _few_entries(rows):
+    if isinstance(rows, CsrRows) and _few_entries(rows):
         yield from _add_sparse(rows, bias, D, M)
         return
-    m, d = rows.shape
-    chosen = np.flatnonzero(D)
+    d, chosen = rows.shape[1], np.flatnonzero(D)
     for part in steps(chosen.shape[0], max(64, PIECE_ENTRIES // M.shape[0])):
         piece = chosen[part]
         weights = D[piece]
         whole = piece[-1] - piece[0] + 1 == piece.shape[0]
         B = rows.block(slice(int(piece[0]), int(piece[-1]) + 1) if whole else piece)
         with np.errstate(over="ignore", invalid="ignore"):
-            if shift is None and (weights == weights[0]).all():
+            if (weights == weights[0]).all():
                 _add_alike(B, float(weights[0]), M)
             else:
                 own = np.empty((piece.shape[0], M.shape[0]))
-                if shift is None:
-                    own[:, :d], own[:, d:] = B, 1.0
-                else:
-                    np.multiply.outer(-shift[piece], shift[m:], out=own)
-                    own[:, :d] += B
-                    own[:, d:] += 1.0
+                own[:, :d], own[:, d:] = B, 1.0
                 own *= np.sqrt(np.abs(weights))[:, None]
                 _add_dense(own, float(np.sign(weights[0])), M)
         yield
 
 
 def outer_operations(rows: CsrRows) -> float:
-    """Products that `add_outer` makes of all rows of a CSR matrix without a shift."""
+    """Products that `add_outer` makes of all rows of a CSR matrix."""
     m, d = rows.shape
     if not _few_entries(rows):
         return float(m) * d * d
