@@ -41,7 +41,6 @@ def done(work):
             return end.value
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("name", GRIDS)
