@@ -135,6 +135,11 @@ class Decomposition(_Fits):
     params = [["svm", "lsvm"], ["kernel 1000", "kernel 20000"], TYPES]
 
 
+class NewtonCG(_Fits):
+    engine = "newton-cg"
+    params = [["lssvm", "lsvm"], ["kernel 1000", "kernel 20000"], TYPES]
+
+
 class Stochastic(_Visits):
     engine = "sgd"
     params = [["svm", "ldm"], ["dense 20000 x 51", "sparse 10000 x 50000"], TYPES]

@@ -13,6 +13,7 @@ def mdlearn_solvers() -> list[type]:
     from mdlearn.solvers.interior_point.solver import Interior
     from mdlearn.solvers.linear_program import LinearProgram
     from mdlearn.solvers.newton.solver import Newton
+    from mdlearn.solvers.newton_cg.solver import NewtonCG
     from mdlearn.solvers.proximal_gradient.solver import APG
     from mdlearn.solvers.quadratic.solver import Direct
     from mdlearn.solvers.stochastic.solver import ASGD, SGD
@@ -27,6 +28,7 @@ def mdlearn_solvers() -> list[type]:
         Interior,
         LinearProgram,
         Newton,
+        NewtonCG,
         SGD,
         SMW,
     ]

@@ -20,6 +20,7 @@ from mdlearn.solvers.hybrid.solver import ROWS_PER_COLUMN, Hybrid
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.linear_program import LinearProgram
 from mdlearn.solvers.newton.solver import Newton
+from mdlearn.solvers.newton_cg.solver import NewtonCG
 from mdlearn.solvers.proximal_gradient.solver import APG
 from mdlearn.solvers.quadratic.solver import Direct
 from mdlearn.solvers.systems.choice import blockwise
@@ -43,6 +44,8 @@ ENTRY = 350
 """Operations on dense matrices in the time that a sweep takes for a stored entry."""
 MATRIX_ROWS = 8000
 """Rows up to which the whole matrix of a kernel is cheaper than columns of it, at small gaps at least."""
+GENTLE_LOSS = 1e3
+"""Weight of a term times k(x, x) up to which conjugate gradients are a match for a factorisation."""
 STIFF_BOX = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -178,6 +181,12 @@ def _columns(form: MarginForm) -> bool:
     return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
 
 
+def _products(form: MarginForm) -> bool:
+    """The same where a loss has no kinks: products with the matrix in the place of its factors."""
+    gentle = form.features.n_rows > MATRIX_ROWS and _steepness(form) <= GENTLE_LOSS
+    return gentle and NewtonCG().refusal(form) is None
+
+
 def _stiff(form: MarginForm) -> bool:
     return _steepness(form) > STIFF_BOX
 
@@ -215,6 +224,7 @@ def _text(form: MarginForm) -> bool:
 RULES = (
     Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _plain, takes=True),
     Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _columns),
+    Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _products),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
     Rule("linprog", "hinge without the squared norm: a linear program", _program),
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),

@@ -13,8 +13,8 @@ LOADER.exec_module(affected)
 
 
 def test_a_module_asks_for_its_folder_and_for_what_imports_it():
-    found = affected.affected({"mdlearn/solvers/newton/squared.py"})
-    assert "tests/solvers/newton" in found and "tests/solvers/interior_point" not in found
+    found = affected.affected({"mdlearn/solvers/newton_cg/newton_system.py"})
+    assert "tests/solvers/newton_cg" in found and "tests/solvers/interior_point" not in found
     assert {"tests/system/test_house.py", "tests/system/test_imports.py"} <= found
     assert "tests/solvers/fixed_point" in affected.affected({"mdlearn/solvers/fixed_point.py"})
     assert "tests/forms/test_passes.py" in affected.affected({"mdlearn/data/features/linear_features.py"})

@@ -89,5 +89,5 @@ def test_every_engine_is_used_and_every_objective_has_one():
         models = able(objective, 2)
         assert models, objective
         used |= set(models)
-    # One takes kernels alone: tests/solvers/decomposition.
-    assert used == set(mdlearn.list_solvers()) - {"decomposition"}
+    # Two take kernels alone: tests/solvers/decomposition and tests/solvers/newton_cg.
+    assert used == set(mdlearn.list_solvers()) - {"decomposition", "newton-cg"}

@@ -63,9 +63,9 @@ def test_engines_biases_and_classes_on_pages(name):
     cls, text = OBJECTIVES[name], page_of(name)
     flat = text.replace("\n", " ")
     (row,) = re.findall(rf"^\| `{name}` \| .*$", README, re.MULTILINE)
-    engines = re.findall(r"\w+", row.rsplit("|", 2)[1])
-    listed = re.findall(r"``(\w+)``", re.search(r" Engines: (.*?)[.;(]", flat).group(1))
-    more = re.findall(r"squared hinge ``(\w+)``", text)
+    engines = re.findall(r"[\w-]+", row.rsplit("|", 2)[1])
+    listed = re.findall(r"``([\w-]+)``", re.search(r" Engines: (.*?)[.;(]", flat).group(1))
+    more = re.findall(r"squared hinge ``([\w-]+)``", text)
     assert sorted(listed) == engines, "README has the table that is tested"
     assert more == (["newton"] if name == "l3svm" else [])
     assert f'Default bias: ``"{cls.default_bias}"``' in flat

@@ -71,14 +71,42 @@ class KernelTiles(ABC):
                     yield
         return H
 
+    def across(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Values between all rows and some, shape (m, n)."""
+        H, due = np.empty((self.n_rows, index.shape[0]), dtype=self.dtype), self._beat()
+        for columns in steps(index.shape[0], TILE_LENGTH):
+            side = self._side(index[columns])
+            for rows in steps(self.n_rows, TILE_LENGTH):
+                H[rows, columns] = self._values(rows, side)
+                if due(rows, columns):
+                    yield
+        return H
+
     def add(self, out: np.ndarray, index: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
         """Add sum_j coef_j k(x_i, x_index_j) to out_i, for every row i."""
+        if np.array_equal(index, np.arange(self.n_rows)):
+            yield from self._add_all(out, coef)
+            return
         coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
         tiles = list(steps(index.shape[0], TILE_LENGTH))
         sides = [self._side(index[tile]) for tile in tiles]
         for rows in steps(self.n_rows, TILE_LENGTH):
             for columns, side in zip(tiles, sides):
                 self._product(rows, side, coef[columns], out[rows])
+                if due(rows, columns):
+                    yield
+
+    def _add_all(self, out: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
+        """The same for all rows: a value serves both of its places."""
+        coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
+        tiles = list(steps(self.n_rows, TILE_LENGTH))
+        for k, columns in enumerate(tiles):
+            side = self._side(np.arange(columns.start, columns.stop))
+            for rows in tiles[: k + 1]:
+                values = self._values(rows, side)
+                out[rows] += values @ coef[columns]
+                if rows.start != columns.start:
+                    out[columns] += coef[rows] @ values
                 if due(rows, columns):
                     yield
 

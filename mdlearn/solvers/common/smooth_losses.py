@@ -39,11 +39,8 @@ class SmoothTerms:
             D = np.maximum(D, change / (2.0 * self.reach))
         return D
 
-    def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
-        """Length that takes the derivative along a step of that model to a hundredth; `bend` is that of the rest.
-
-        The derivative begins at -(bend + sum of D dz^2), by the equation that the step solves, and rises.
-        """
+    def length(self, z: np.ndarray, dz: np.ndarray, slope: float, bend: float) -> float:
+        """Length that takes the derivative along a step from `slope` to a hundredth; `bend` is that of the rest."""
         column, first = self.column, self.slopes(z)
 
         def along(t: float) -> tuple[float, float]:
@@ -51,7 +48,7 @@ class SmoothTerms:
             rise = float((column.sides @ (first - self.slopes(there))) @ dz)
             return t * bend + rise, bend + float((column.curvatures(there).sum(axis=0) * dz) @ dz)
 
-        t = minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, LINE_SEARCH_SLOPE)
+        t = minimum(slope, along, LINE_SEARCH_SLOPE)
         if np.isfinite(t):
             self._remember(t, dz)
         return t

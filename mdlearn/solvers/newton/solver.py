@@ -25,8 +25,8 @@ from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_without_pass
 from mdlearn.solvers.common.smooth_losses import SmoothTerms
+from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.common.warm_start import first_element
-from mdlearn.solvers.newton.squared import SquaredTerms
 from mdlearn.solvers.systems.choice import by_rows, common_start, system_of
 
 STALL_STEPS = 8
@@ -143,7 +143,9 @@ class NewtonIterate:
         state, column, loss = self.state, self.state.column, self.loss
         step = _step(state, self.residual, D.sum(axis=0))
         dz = state.margins(step)
-        length = loss.length(self.z, dz, D, _bend(state, step, dz))
+        bend = _bend(state, step, dz)
+        # The equation that the step solves says with which slope it begins.
+        length = loss.length(self.z, dz, -(bend + float((D.sum(axis=0) * dz) @ dz)), bend)
         if not np.isfinite(length):
             return np.inf
         # The full step's own multipliers: slopes moved along the model.

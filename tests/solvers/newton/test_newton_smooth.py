@@ -131,7 +131,7 @@ def test_the_line_search(alpha):
         gradient = -column.sides @ np.array([t.slopes(z, c) for t in column.terms])
         dz = -gradient / (D.sum(axis=0) + bend)  # one feature per row, ridge `bend`, from the point where w = 0
         square = bend * dz @ dz
-        t = loss.length(z, dz, D, square)
+        t = loss.length(z, dz, -(square + D.sum(axis=0) @ np.square(dz)), square)
         at = z + t * dz
         slope = t * square - (column.sides @ np.array([t.slopes(at, c) for t in column.terms])) @ dz
         first = gradient @ dz
@@ -142,9 +142,9 @@ def test_without_a_minimum_along_the_line():
     """Separated rows without a norm: the loss alone flattens out, together with a mean term it falls without end."""
     column, z, dz = Column(np.ones(4), np.ones(4), 0.0, 2.0, (LogisticTerm(0.1),)), np.zeros(4), np.ones(4)
     slope = column.terms[0].slopes(z, np.ones(4))[None]
-    flat = SmoothTerms(column).length(z, dz, slope, 0.0)
+    flat = SmoothTerms(column).length(z, dz, -slope.sum(), 0.0)
     assert column.terms[0].slopes(z + flat * dz, np.ones(4))[0] <= 0.011 * slope[0, 0]
-    assert SmoothTerms(column).length(z, dz, slope + column.pull, 0.0) == np.inf
+    assert SmoothTerms(column).length(z, dz, -(slope + column.pull).sum(), 0.0) == np.inf
 
 
 def test_what_it_refuses():

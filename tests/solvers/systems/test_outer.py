@@ -12,7 +12,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.newton.squared import SquaredTerms
+from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.systems.weighted_gram import SYRK, RunningSum
 
@@ -94,7 +94,7 @@ def test_the_length_is_the_minimum_along_the_line(shifted):
         if not dz.any():
             continue
         square = bend * float(dz @ dz)
-        t = loss.length(z, dz, D, square)
+        t = loss.length(z, dz, -(square + D.sum(axis=0) @ np.square(dz)), square)
         slope = t * square - float((column.sides @ loss.slopes(z + t * dz)) @ dz)
         assert t > 0 and abs(slope) <= 1e-10 * float((column.sides @ loss.slopes(z)) @ dz), seed
 

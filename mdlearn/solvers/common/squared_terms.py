@@ -27,15 +27,12 @@ class SquaredTerms:
         """Second derivatives at margins z, shape (T, m); on the threshold itself 0."""
         return self.column.curvatures(z)
 
-    def length(self, z: np.ndarray, dz: np.ndarray, model: np.ndarray, bend: float) -> float:
-        """Minimiser of the objective along a step of that model; `bend` is the second derivative of the rest.
-
-        The slope begins at -(bend + sum of D dz^2), by the equation that the step solves.
-        """
+    def length(self, z: np.ndarray, dz: np.ndarray, slope: float, bend: float) -> float:
+        """Minimiser of the objective along a step that begins with a slope; `bend`: second derivative of the rest."""
         z, dz = np.ascontiguousarray(z), np.ascontiguousarray(dz)
 
         def along(t: float) -> tuple[float, float]:
             rise, curvature = hinges.along(z, dz, self.column.counts, self.offset, self.terms, t)
             return t * bend + rise, bend + curvature
 
-        return minimum(-(bend + float((model.sum(axis=0) * dz) @ dz)), along, SLOPE_ROUNDING)
+        return minimum(slope, along, SLOPE_ROUNDING)

@@ -1,0 +1,59 @@
+"""Partial Cholesky factors of a kernel matrix, with pivots drawn at random: few columns tell most of it.
+
+Pivots are drawn in proportion to what is left of the diagonal, a block at a time (Chen, Epperly, Tropp and Webber,
+"Randomly pivoted Cholesky", arXiv 2207.06503). Nothing but the diagonal and the columns drawn is ever asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+PIVOT_BLOCK = 128
+"""Pivots drawn at once."""
+FACTORED_SHARE = 1e-7
+"""Share of the diagonal's sum that counts as factored."""
+INDEPENDENT_SHARE = 1e-6
+"""Share of the largest entry of a block's diagonal that a further pivot of the block needs."""
+UPDATED_ROWS = 4096
+"""Rows that are brought up to date between two heartbeats."""
+Columns = Callable[[np.ndarray], Generator[None, None, np.ndarray]]
+
+
+def randomly_pivoted(
+    columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator
+) -> Generator[None, None, np.ndarray]:
+    """Return L of shape (m, r), r <= rank, with L L' near a positive semidefinite matrix and never above it.
+
+    Parameters
+    ----------
+    columns : callable
+        columns(index) is a generator that returns the columns `index` of the matrix, shape (m, n).
+    diagonal : ndarray of shape (m,)
+    rank : int
+    rng : numpy.random.Generator
+    """
+    m = diagonal.shape[0]
+    L, left, k = np.zeros((m, min(rank, m))), diagonal.astype(np.float64), 0
+    whole = float(left.sum())
+    while k < L.shape[1] and float(left.sum()) > FACTORED_SHARE * whole:
+        n = min(PIVOT_BLOCK, L.shape[1] - k, int(np.count_nonzero(left)))
+        drawn = rng.choice(m, n, replace=False, p=left / left.sum())
+        C = yield from columns(drawn)
+        C = C.astype(np.float64) - L[:, :k] @ L[drawn, :k].T
+        yield
+        corner, order, own, _ = lapack.dpstrf(C[drawn], tol=INDEPENDENT_SHARE * float(left[drawn].max()), lower=0)
+        order = order[:own] - 1
+        if own == 0:
+            break
+        for start in range(0, m, UPDATED_ROWS):
+            rows = slice(start, start + UPDATED_ROWS)
+            part = solve_triangular(corner[:own, :own], C[rows, order].T, trans=1, check_finite=False)
+            L[rows, k : k + own] = part.T
+            left[rows] = np.maximum(left[rows] - np.square(part).sum(axis=0), 0.0)
+            yield
+        left[drawn] = 0.0
+        k += own
+    return L[:, :k]

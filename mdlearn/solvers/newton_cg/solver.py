@@ -1,0 +1,233 @@
+"""Newton's method over a kernel without its matrix: every step by conjugate gradients (``solver="newton-cg"``).
+
+A step takes products in single precision, and one in double precision for the margins: what rounding left, or
+conjugate gradients, is in the next step's gradient. After a full step the coefficients are those of multipliers, so
+that objective and bound cost no further product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.losses import CURVED
+from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.numerics import memory
+from mdlearn.numerics.pivoted_cholesky import randomly_pivoted
+from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.common.smooth_losses import SmoothTerms
+from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+
+MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
+"""Columns of the preconditioner's factor at most, and its entries: 320 MB."""
+ROUGH_STEP, CLOSEST_STEP = 1e-3, 1e-6
+"""Share of a residual that a step may leave: at first, and where steps that leave more lead nowhere."""
+SAME_COEFFICIENTS = 1e-10
+"""Difference of coefficients, relative to the largest, up to which those of multipliers are taken in their place."""
+SINGLE_GAP = 1e-3
+"""Gap down to which margins are made of products in single precision."""
+STALLED_STEPS, LEAST_FALL = 5, 1e-10
+"""Steps without progress after which rounding is taken to be reached; relative fall of the objective that is some."""
+
+
+class NewtonCG(Solver):
+    """Newton steps by preconditioned conjugate gradients over products with a kernel (``solver="newton-cg"``)."""
+
+    name: ClassVar[str] = "newton-cg"
+    purpose: ClassVar[str] = (
+        "squared, logistic and given losses, variance or mean alone, kernel 'rbf' or 'poly': no matrix of all rows"
+    )
+    default_max_iter: ClassVar[int] = 200
+    draws: ClassVar[bool] = False
+    kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
+    offsets: ClassVar[bool] = True
+
+    def refusal(self, form: Any) -> str | None:
+        """What it takes are kernels made of inner products."""
+        general = super().refusal(form)
+        if general is None and not (isinstance(form.features, KernelFeatures) and form.features.kernel.plain):
+            return "it needs kernel 'rbf' or 'poly'"
+        return general
+
+    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+        """Ask for the rows in single precision, the partial factor once, and as much for every column in work."""
+        m, d = form.features.rows.shape
+        r = pivots(m)
+        size = 4.0 * m * (d + 2) + 8.0 * m * r + at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
+        memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
+
+    def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
+        """Return the matrix as products, with a partial factor of it."""
+        features = form.features
+        assert isinstance(features, KernelFeatures)
+        tiles, constant = features.columns(single=True), float(form.bias == "regularized")
+        diagonal = features.squares()
+
+        def columns(index: np.ndarray) -> Generator[None, None, np.ndarray]:
+            return (yield from tiles.across(index))
+
+        # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
+        rng = np.random.default_rng(0)
+        L = yield from randomly_pivoted(columns, diagonal, pivots(features.n_rows), rng)
+        if constant:
+            L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
+        return KernelProducts(tiles, diagonal, L, constant)
+
+    def iterate(
+        self,
+        form: MarginForm,
+        column: Column,
+        shared: KernelProducts,
+        options: dict[str, Any],
+        rng: np.random.Generator,
+    ) -> Steps:
+        """Offer an iterate per step."""
+        squared = all(t.kind == "squared" for t in column.terms)
+        loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
+        current = KernelIterate(form, column, loss, shared)
+        yield from current.begin()
+        system, model, share = None, np.empty(0), ROUGH_STEP
+        best, lowest, stalled = np.inf, np.inf, 0
+        while True:
+            yield Offer(current.report, current.gap)
+            yield None
+            fallen = current.objective < lowest - LEAST_FALL * abs(lowest) or not np.isfinite(lowest)
+            stalled = 0 if fallen or current.gap < 0.9 * best else stalled + 1
+            if current.gap > 0.1 * best:
+                share = max(CLOSEST_STEP, 0.1 * share)
+            best, lowest = min(best, current.gap), min(lowest, current.objective)
+            if stalled > STALLED_STEPS:
+                break
+            D = loss.model(current.z).sum(axis=0)
+            if system is None or not np.array_equal(D, model):
+                system, model = NewtonSystem(column, shared, form.bias == "free", D), D
+                yield from system.prepare()
+            while True:
+                step, b = yield from system.solve(current.gradient, current.balance, share)
+                moved = yield from current.move(step, b)
+                if moved or share <= CLOSEST_STEP:
+                    break
+                share = max(CLOSEST_STEP, 0.01 * share)
+            if not moved:
+                break
+        yield current.report()
+
+
+def pivots(m: int) -> int:
+    """Columns of the preconditioner's factor for m rows."""
+    return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
+
+
+class KernelIterate:
+    """Representer coefficients with their margins.
+
+    Attributes
+    ----------
+    x, f : ndarray of shape (m,)
+        Coefficients and what they make of every row; with the share of a regularized bias.
+    b : float
+        A free intercept.
+    z : ndarray of shape (m,)
+        y (f + b).
+    gradient : ndarray of shape (m,)
+        That of the objective, as representer coefficients.
+    gap : float
+        Relative gap that it is thought to have.
+    """
+
+    def __init__(
+        self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothTerms, kernel: KernelProducts
+    ) -> None:
+        self.form, self.column, self.loss, self.constant = form, column, loss, kernel.constant
+        self.free, self.tiles, self.single = form.bias == "free", kernel.tiles, True
+
+    def _product(self, v: np.ndarray) -> Generator[None, None, np.ndarray]:
+        out, own = np.zeros_like(v), np.flatnonzero(v)
+        yield from self.tiles.add(out, own, v[own])
+        return out + self.constant * float(v.sum())
+
+    def begin(self) -> Generator[None, None, None]:
+        """Begin at the column's start where that is worth more than w = 0, else at what the mean term adds."""
+        column, start = self.column, self.column.start
+        # Bounds take kernel values once some are known: one row's say as much as all.
+        self.form.features.decision(np.eye(1, column.y.shape[0])[0])
+        self.x, self.b = column.y * column.pull, 0.0
+        if start is not None and start.alpha is not None:
+            own = start.alpha.astype(np.float64)
+            f = yield from self._product(own)
+            b = start.intercept if self.free else 0.0
+            if objective_at(column, column.y * (f + b), float(own @ f))[0] <= column.at_zero:
+                self.x, self.f, self.b = own, f, b
+                self._settle()
+                return
+        self.f = yield from self._product(self.x)
+        self._settle()
+
+    def _settle(self) -> None:
+        column = self.column
+        self.z = column.y * (self.f + self.b)
+        self.slopes = self.loss.slopes(self.z)
+        spread = column.spread(self.z)
+        own = column.alpha(self.slopes, spread)
+        self.gradient, self.balance = self.x - own, -float(self.x.sum())
+        self.pulls = float(own.sum())
+        self.objective = objective_at(column, self.z, float(self.x @ self.f))[0]
+        self.beta, self.sigma, missing = self._multipliers(spread)
+        # What clipped multipliers leave out, in length at most.
+        lengths = self.form.features.lengths if missing.any() else 0.0
+        square = float(np.abs(missing) @ np.sqrt(np.square(lengths) + self.constant)) ** 2 if missing.any() else 0.0
+        norm = float(self.x @ self.f) - 2.0 * float(missing @ self.f) + square
+        self.lower = column.bound(self.beta, self.sigma) - 0.5 * norm
+        if self.free and abs(self.balance) > 1e-9 * float(np.abs(self.x).sum()):
+            self.lower = -np.inf
+        self.gap = column.relative_gap(self.objective, self.lower)
+
+    def _multipliers(self, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Multipliers that stand for x itself, where their boxes allow it, and the coefficients that they miss."""
+        column = self.column
+        D, variance = self.loss.model(self.z), column.kappa * column.counts
+        T = D.sum(axis=0) + variance
+        extra = column.y * self.x - column.sides @ self.slopes - spread - column.pull
+        share = np.divide(extra, T, out=np.zeros_like(extra), where=T > 0)
+        sigma = spread + variance * share
+        if column.kappa > 0:
+            sigma -= column.counts * (float(sigma.sum()) / column.total)
+        beta = np.clip(self.slopes + column.sides[:, None] * D * share, 0.0, column.caps)
+        return beta, sigma, self.x - column.alpha(beta, sigma)
+
+    def move(self, step: np.ndarray, b: float) -> Generator[None, None, bool]:
+        """Go along a step to the least objective; False where there is no way down."""
+        column = self.column
+        df = yield from self._product(step)
+        dz = column.y * (df + b)
+        square = float(step @ df)
+        bend = square - float(dz @ column.spread(dz))
+        slope = float(self.gradient @ df) - b * self.pulls
+        if not slope < 0.0:
+            return False
+        length = self.loss.length(self.z, dz, slope, bend)
+        if not np.isfinite(length):
+            return False
+        self.x, self.f, self.b = self.x + length * step, self.f + length * df, self.b + length * b
+        self._settle()
+        if self.single and self.gap <= SINGLE_GAP:
+            assert isinstance(self.form.features, KernelFeatures)
+            self.tiles, self.single = self.form.features.columns(single=False), False
+            self.f = yield from self._product(self.x)
+            self._settle()
+        return True
+
+    def report(self) -> Report:
+        """The report of the multipliers: their coefficients, with the bound that they prove."""
+        form, column = self.form, self.column
+        found = dual(form, column, self.beta, self.sigma)
+        near = np.abs(found.alpha - self.x).max() <= SAME_COEFFICIENTS * np.abs(self.x).max()
+        coef = found.alpha if near else self.x  # one product fewer for the certificate
+        point = Point(self.beta, self.sigma, coef, self.b if self.free else self.constant * float(coef.sum()))
+        return Report.estimated(self.objective, found.lower, point)
