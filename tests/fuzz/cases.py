@@ -26,6 +26,16 @@ ENGINES = {
     "rlp": ("linprog", "interior"),
     "l3svm": ("cd", "interior", "newton", "asgd", "sgd"),
 }
+OTHERS = {
+    "ldm": ("hybrid",),
+    "svm": ("hybrid", "decomposition"),
+    "lssvm": ("newton-cg",),
+    "lsldm": ("newton-cg",),
+    "lsvm": ("hybrid", "decomposition", "newton-cg"),
+    "l2lr": ("hybrid",),
+    "mlr": ("hybrid",),
+}
+"""Engines that came later: each is tried once and last, so that a problem keeps the runs that it had without them."""
 STEPS = (1, 2, 5, 10, 20, 50)
 TOLS = (1e-6, 1e-6, 1e-6, 1e-3, 1e-9, 1e-12, 0.0)
 
@@ -103,6 +113,8 @@ class Case:
             self._repeated(first)
         if rng.random() < 0.08:
             self._path()
+        for solver in OTHERS.get(self.problem.objective, ()):
+            self.fit("engine", solver)
         return self
 
     def _again(self):
