@@ -169,8 +169,10 @@ class NewtonSystem:
                 break
             p = z + (rho / before) * p if k else z
             h = yield from self._times(p)
-            length = rho / float(p @ h)
-            d, r = d + length * p, r - length * h
+            bend = float(p @ h)
+            if not bend > 0.0:  # rounding of single precision
+                break
+            d, r = d + (rho / bend) * p, r - (rho / bend) * h
         if free:
             d = d + ((balance - float(along @ d)) / hold) * eased
         return d, b

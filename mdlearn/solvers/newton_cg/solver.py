@@ -32,6 +32,8 @@ SAME_COEFFICIENTS = 1e-10
 """Difference of coefficients, relative to the largest, up to which those of multipliers are taken in their place."""
 SINGLE_GAP = 1e-3
 """Gap down to which margins are made of products in single precision."""
+UNBALANCED_SHARE = 1e-9
+"""Share of its terms from which the sum of coefficients, which a free bias needs to be 0, is no rounding."""
 STALLED_STEPS, LEAST_FALL = 5, 1e-10
 """Steps without progress after which rounding is taken to be reached; relative fall of the objective that is some."""
 
@@ -114,7 +116,7 @@ class NewtonCG(Solver):
                 if moved or share <= CLOSEST_STEP:
                     break
                 share = max(CLOSEST_STEP, 0.01 * share)
-            if not moved:
+            if not moved and not (yield from current.sharpened()):
                 break
         yield current.report()
 
@@ -137,8 +139,10 @@ class KernelIterate:
         y (f + b).
     gradient : ndarray of shape (m,)
         That of the objective, as representer coefficients.
-    gap : float
-        Relative gap that it is thought to have.
+    balance : float
+        What the coefficients of a free bias lack to the sum 0.
+    objective, gap : float
+        Value, and the relative gap that it is thought to have.
     """
 
     def __init__(
@@ -179,14 +183,14 @@ class KernelIterate:
         self.pulls = float(own.sum())
         self.objective = objective_at(column, self.z, float(self.x @ self.f))[0]
         self.beta, self.sigma, missing = self._multipliers(spread)
-        # What clipped multipliers leave out, in length at most.
-        lengths = self.form.features.lengths if missing.any() else 0.0
-        square = float(np.abs(missing) @ np.sqrt(np.square(lengths) + self.constant)) ** 2 if missing.any() else 0.0
-        norm = float(self.x @ self.f) - 2.0 * float(missing @ self.f) + square
-        self.lower = column.bound(self.beta, self.sigma) - 0.5 * norm
-        if self.free and abs(self.balance) > 1e-9 * float(np.abs(self.x).sum()):
-            self.lower = -np.inf
-        self.gap = column.relative_gap(self.objective, self.lower)
+        norm = float(self.x @ self.f)
+        if missing.any():  # what clipped multipliers leave out has this length at most
+            length = float(np.abs(missing) @ np.sqrt(np.square(self.form.features.lengths) + self.constant))
+            norm += length * length - 2.0 * float(missing @ self.f)
+        lower = column.bound(self.beta, self.sigma) - 0.5 * norm
+        if self.free and abs(self.balance) > UNBALANCED_SHARE * float(np.abs(self.x).sum()):
+            lower = -np.inf
+        self.gap = column.relative_gap(self.objective, lower)
 
     def _multipliers(self, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Multipliers that stand for x itself, where their boxes allow it, and the coefficients that they miss."""
@@ -216,11 +220,18 @@ class KernelIterate:
             return False
         self.x, self.f, self.b = self.x + length * step, self.f + length * df, self.b + length * b
         self._settle()
-        if self.single and self.gap <= SINGLE_GAP:
-            assert isinstance(self.form.features, KernelFeatures)
-            self.tiles, self.single = self.form.features.columns(single=False), False
-            self.f = yield from self._product(self.x)
-            self._settle()
+        if self.gap <= SINGLE_GAP:
+            yield from self.sharpened()
+        return True
+
+    def sharpened(self) -> Generator[None, None, bool]:
+        """Go over to products in double precision; False where they are that already."""
+        if not self.single:
+            return False
+        assert isinstance(self.form.features, KernelFeatures)
+        self.tiles, self.single = self.form.features.columns(single=False), False
+        self.f = yield from self._product(self.x)
+        self._settle()
         return True
 
     def report(self) -> Report:
