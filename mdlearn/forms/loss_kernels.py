@@ -46,12 +46,15 @@ class LossPass:
         self.given: list[list[Any]] = [[t for t in own if t.kind not in COMPILED_KINDS] for own in terms]
         self.mixed = any(self.given)
         self.numbers = np.zeros((max(len(own) for own in declared), len(columns), 5))
-        for j, own in enumerate(declared):
-            side, threshold, _, rise, height, sharpness = table(own).T
-            parts = height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)
-            self.numbers[: len(own), j] = np.transpose(parts)
-        self.steepest = np.array([_steepest(own) + _given_steepest(other) for own, other in zip(declared, self.given)])
-        reaches = [_reach(t) for own in declared for t in own] + [t.reach for own in self.given for t in own]
+        # Classes against the rest have one tuple of terms, which thousands of them need not read anew.
+        which = {id(c.terms): j for j, c in enumerate(columns)}
+        own_numbers = {key: _numbers(declared[j]) for key, j in which.items()}
+        steepest = {key: _steepest(declared[j]) + _given_steepest(self.given[j]) for key, j in which.items()}
+        for j, c in enumerate(columns):
+            self.numbers[: len(declared[j]), j] = own_numbers[id(c.terms)]
+        self.steepest = np.array([steepest[id(c.terms)] for c in columns])
+        reaches = [_reach(t) for j in which.values() for t in declared[j]]
+        reaches += [t.reach for j in which.values() for t in self.given[j]]
         self.reach = max(reaches, default=1.0)
         self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.given], dtype=np.float64)
 
@@ -105,6 +108,12 @@ def _given_steepest(terms: Sequence[Any]) -> float:
 
 def _reach(term: Term) -> float:
     return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
+
+
+def _numbers(terms: list[Term]) -> np.ndarray:
+    """Terms as the compiled pass reads them, (T, 5)."""
+    side, threshold, _, rise, height, sharpness = table(terms).T
+    return np.transpose((height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)))
 
 
 def _steepest(terms: Sequence[Term]) -> float:

@@ -52,8 +52,8 @@ class MarginComposite(DecisionComposite):
         most = counts[0] if self.alike else np.max(counts, axis=0)
         super().__init__(form.features, form.bias, most, len(columns), form.ridge, form.penalty)
         self.form, self.columns, self.unit = form, tuple(columns), form.unit * columns[0].unit
-        self.signs = np.ascontiguousarray(np.array([c.y for c in columns], dtype=np.int8).T)
-        self.each = np.broadcast_to(most[:, None], self.signs.shape) if self.alike else np.array(counts).T.copy()
+        shape = most.shape[0], len(columns)
+        self.each = np.broadcast_to(most[:, None], shape) if self.alike else np.array(counts).T.copy()
         self.kappa = np.array([c.kappa for c in columns])
         self.pull = np.array([c.mean / c.total for c in columns])
         self.totals = np.array([c.total for c in columns])
@@ -65,6 +65,11 @@ class MarginComposite(DecisionComposite):
     def floor(self) -> float:
         """The sum of what no loss is below; -inf with a margin mean, which falls without end."""
         return -math.inf if self.pull.any() else float(self.losses.floors @ self.totals)
+
+    @kept
+    def signs(self) -> np.ndarray:
+        """Signs of all rows and columns, (m, k) int8; made when they are asked for, as w = 0 does not."""
+        return np.ascontiguousarray(np.array([c.y for c in self.columns], dtype=np.int8).T)
 
     @kept
     def means(self) -> np.ndarray:
@@ -240,8 +245,19 @@ class MarginComposite(DecisionComposite):
     def multipliers(self, look: CompositeEvaluation) -> np.ndarray:
         """Multipliers of the terms, (k, T, m)."""
         assert look.scores is not None
+        columns = self.columns
+        first = columns[0]
+        if not look.scores.any() and all(_alike_at_zero(c, first) for c in columns[1:]):
+            beta = first.slopes(np.zeros(look.scores.shape[0]))
+            return np.broadcast_to(beta, (len(columns), *beta.shape))
         Z = (self.signs * look.scores).T
-        return np.array([c.slopes(z) for z, c in zip(Z, self.columns)])
+        return np.array([c.slopes(z) for z, c in zip(Z, columns)])
+
+
+def _alike_at_zero(one: Column, other: Column) -> bool:
+    """Whether two columns, such as classes against the rest, differ in their signs alone, which w = 0 does not see."""
+    shared = one.terms is other.terms and one.counts is other.counts
+    return shared and one.offset is None and other.offset is None
 
 
 @dataclass(frozen=True, eq=False)
