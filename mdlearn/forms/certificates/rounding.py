@@ -24,6 +24,8 @@ NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
 UNSEEN_SHARE = 2e-14
 """The same for a bound that takes no pass over the rows: below any gap that can be asked for."""
+NEARLY_BALANCED = 1e-12
+"""Share of the mean's pull that the pull of both classes together is where rounding may have made it."""
 SINGLE = 2.0
 """What a single margin may be off by, in units of what sums over all are held to."""
 TRIED_LENGTHS = 5
@@ -94,11 +96,17 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
 
     What is left of the sum counts as often as the optimum's intercept is long: as that of a point near it, and as the
     mean's pull at the signs over the curvature of the variance. Where weights balance the classes but for rounding, the
-    latter is all that there is, and as uncertain as the sum. A loss has a scale beside which this is nothing.
+    latter is all that there is, and as uncertain as the sum. A loss has a scale beside which this is nothing. A
+    regularized bias is as uncertain there, and all that it adds.
     """
-    if form.bias != "free" or form.ridge == 0 or any(term.weight > 0 for term in column.terms):
+    if form.bias == "none" or form.ridge == 0 or any(term.weight > 0 for term in column.terms):
         return 0.0
-    left = abs(float(alpha.sum())) + ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(alpha.shape[0])
+    rounding = ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(alpha.shape[0])
+    if form.bias == "regularized":
+        balances = abs(float(column.y @ column.pull)) <= NEARLY_BALANCED * float(column.pull.sum())
+        # Mean, square of the bias and bound, once each.
+        return 3.0 * rounding * abs(intercept) if balances else 0.0
+    left = abs(float(alpha.sum())) + rounding
     bend, pull = column.kappa * column.total * (1.0 - column.label_mean**2), abs(float(column.y @ column.pull))
     reach = abs(intercept)
     if bend > 0 and not (pull == 0 and column.balanced):
