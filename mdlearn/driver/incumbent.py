@@ -177,13 +177,13 @@ class Incumbent:
         """A solution with the bound that was the best before a promise, or with that of w = 0, where these are better.
 
         Rounding can take more from the bound of the point that promised than it took from the other's. The bound of
-        w = 0 costs a pass over the rows: where it is known to be 0 or so, a point that meets `tol` has a better one.
+        w = 0 costs a pass over the rows: a point that meets `tol` has a better one, but for optima that are nearly 0.
         """
         problem, told = self.problem, solution.certificate
         replaced, self.replaced = self.replaced, None
         if replaced is not None and told.lower_bound < replaced[1] - LEVEL * abs(replaced[1]):
             solution = problem.joined(solution, problem.certify(replaced[0], self.tol), self.tol)
-        unknown = math.isinf(self.zero[1]) or not told.converged
+        unknown = math.isinf(self.zero[1]) or not told.converged or told.lower_bound < self.zero[1]
         if unknown and solution.certificate.lower_bound < self._bound_at_start():
             solution = problem.joined(solution, problem.certify(problem.start(), self.tol), self.tol)
         return solution

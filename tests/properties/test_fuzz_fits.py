@@ -23,7 +23,18 @@ def test_nothing_is_found(first):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed, index",
-    [(600, 8916), (600, 9518), (600, 9918), (700, 186), (800, 200), (800, 3388), (800, 5048), (800, 7909), (961, 2511)],
+    [
+        (600, 8916),
+        (600, 9518),
+        (600, 9918),
+        (700, 186),
+        (800, 200),
+        (800, 3388),
+        (800, 5048),
+        (800, 7909),
+        (961, 2511),
+        (961, 5500),
+    ],
 )
 def test_what_was_found_is_found_no_more(seed, index):
     found, _ = run.judge(seed, index, [name for name in PROPERTIES if name not in ("late", "slow start")])
