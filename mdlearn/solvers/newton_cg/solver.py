@@ -1,8 +1,8 @@
 """Newton's method over a kernel without its matrix: every step by conjugate gradients (``solver="newton-cg"``).
 
-A step takes products in single precision, and one in double precision for the margins: what rounding left, or
-conjugate gradients, is in the next step's gradient. After a full step the coefficients are those of multipliers, so
-that objective and bound cost no further product.
+A step takes products in single precision. Near the optimum its margins come from one in double precision: what
+rounding left, or conjugate gradients, is in the next step's gradient. After a full step the coefficients are those of
+multipliers, so that objective and bound cost no further product.
 """
 
 from __future__ import annotations
@@ -70,13 +70,9 @@ class NewtonCG(Solver):
         assert isinstance(features, KernelFeatures)
         tiles, constant = features.columns(single=True), float(form.bias == "regularized")
         diagonal = features.squares()
-
-        def columns(index: np.ndarray) -> Generator[None, None, np.ndarray]:
-            return (yield from tiles.across(index))
-
         # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
         rng = np.random.default_rng(0)
-        L = yield from randomly_pivoted(columns, diagonal, pivots(features.n_rows), rng)
+        L = yield from randomly_pivoted(tiles.across, diagonal, pivots(features.n_rows), rng)
         if constant:
             L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
         return KernelProducts(tiles, diagonal, L, constant)
@@ -106,7 +102,7 @@ class NewtonCG(Solver):
             best, lowest = min(best, current.gap), min(lowest, current.objective)
             if stalled > STALLED_STEPS:
                 break
-            D = loss.model(current.z).sum(axis=0)
+            D = current.curvatures.sum(axis=0)
             if system is None or not np.array_equal(D, model):
                 system, model = NewtonSystem(column, shared, form.bias == "free", D), D
                 yield from system.prepare()
@@ -137,6 +133,8 @@ class KernelIterate:
         A free intercept.
     z : ndarray of shape (m,)
         y (f + b).
+    slopes, curvatures : ndarray of shape (T, m)
+        Of the loss at these margins.
     gradient : ndarray of shape (m,)
         That of the objective, as representer coefficients.
     balance : float
@@ -176,7 +174,7 @@ class KernelIterate:
     def _settle(self) -> None:
         column = self.column
         self.z = column.y * (self.f + self.b)
-        self.slopes = self.loss.slopes(self.z)
+        self.slopes, self.curvatures = self.loss.slopes(self.z), self.loss.model(self.z)
         spread = column.spread(self.z)
         own = column.alpha(self.slopes, spread)
         self.gradient, self.balance = self.x - own, -float(self.x.sum())
@@ -195,7 +193,7 @@ class KernelIterate:
     def _multipliers(self, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Multipliers that stand for x itself, where their boxes allow it, and the coefficients that they miss."""
         column = self.column
-        D, variance = self.loss.model(self.z), column.kappa * column.counts
+        D, variance = self.curvatures, column.kappa * column.counts
         T = D.sum(axis=0) + variance
         extra = column.y * self.x - column.sides @ self.slopes - spread - column.pull
         share = np.divide(extra, T, out=np.zeros_like(extra), where=T > 0)
