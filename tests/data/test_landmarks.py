@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from draining import drain
 
 from mdlearn.data.features import landmarks as module
-from mdlearn.data.features.landmarks import choose, given_points, make_projection
+from mdlearn.data.features.landmarks import PROJECTED_ROWS, choose, given_points, make_projection, projecting
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows
@@ -185,3 +185,25 @@ def test_projections_are_the_printed_formulas(source):
     ):
         values = make_projection(projection, sigma, rows, COUNTS).block(rows, DenseRows(L))
         assert np.allclose(values, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("projection", ["dot", "rbf"])
+def test_projections_of_a_row_are_the_same_bits_in_every_layout_and_company(projection):
+    """Rows far away: rounding of a product is millions, and a kernel over projections would tell such rows apart."""
+    m = 3 * PROJECTED_ROWS + 7
+    X = 3.4e10 + 1e7 * np.random.default_rng(7).standard_normal((m, 8))
+    L = X[[3, 50]]
+    mu = make_projection(projection, 1e14, DenseRows(X), np.ones(m))
+    whole = projecting(mu, L, sparse=False)(DenseRows(X))
+    assert np.allclose(whole, mu.block(DenseRows(X), DenseRows(L)), rtol=1e-6)
+    by_columns = projecting(mu, np.asfortranarray(L), sparse=False)(DenseRows(np.asfortranarray(X)))
+    assert np.array_equal(by_columns, whole)
+    some = np.array([m - 1, 5, 70, 5])
+    assert np.array_equal(projecting(mu, L, sparse=False)(DenseRows(X[some])), whole[some])
+
+
+def test_projections_of_sparse_rows():
+    X, L = sample(), sample(7, seed=3)
+    X[np.random.default_rng(1).random(X.shape) > 0.4] = 0.0
+    mu = make_projection("dot", None, SOURCES["csr"](X), COUNTS)
+    assert np.allclose(projecting(mu, L, sparse=True)(SOURCES["csr"](X)), X @ L.T, rtol=1e-12)

@@ -11,7 +11,8 @@ import numpy as np
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.clustering.distances import assign, memberships
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.rows.rows import SPAN_ENTRIES, DenseRows, Rows, Selection, steps
+from mdlearn.data.features.landmarks import projecting
+from mdlearn.data.rows.rows import SPAN_ENTRIES, Rows, Selection, steps
 from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.numerics import memory
 from mdlearn.numerics.interruptible import finished
@@ -367,9 +368,9 @@ def block_rows(
     layout = Layout.of(np.concatenate(labels), K)
     size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
-    F, points = np.empty((layout.owner.shape[0], L), dtype=np.float64), DenseRows(landmarks)
+    F, project = np.empty((layout.owner.shape[0], L), dtype=np.float64), projecting(projection, landmarks, rows.sparse)
     for i, part in enumerate(steps(m, step)):
-        mu = projection.block(rows.take(part), points)
+        mu = project(rows.take(part))
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]
         if (yield) and width is None:
             return later

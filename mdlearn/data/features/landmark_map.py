@@ -12,6 +12,7 @@ from mdlearn.data.clustering.distances import assign, memberships
 from mdlearn.data.features.clustered_rows import BlockRows, block_rows
 from mdlearn.data.features.feature_map import FeatureMap, array_of
 from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.landmarks import projecting
 from mdlearn.data.features.smoothed_clusters import TiedRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, locked, steps
 from mdlearn.data.validation import check_number
@@ -196,9 +197,9 @@ class LandmarkMap(FeatureMap):
         labels, by = self.members(A)
         weights = np.zeros((A.shape[0], self.shape[0]))
         np.put_along_axis(weights, labels, by, axis=1)
-        mu, points = np.empty((A.shape[0], self.shape[1])), DenseRows(self.landmarks)
+        mu, project = np.empty((A.shape[0], self.shape[1])), projecting(self.projection, self.landmarks, A.sparse)
         for part in steps(A.shape[0], BLOCK_ENTRIES // max(self.shape[1], 1 if A.sparse else A.shape[1])):
-            mu[part] = self.projection.block(A.take(part), points)
+            mu[part] = project(A.take(part))
         return Placed(mu, weights if self.mix is None else weights @ self.mix)
 
 
@@ -213,11 +214,12 @@ class Scorer:
     def scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
         F = np.zeros((A.shape[0], self.table.shape[0]))
-        points = DenseRows(self.map.points)
+        points = self.map.points
+        project = projecting(self.map.projection, points, A.sparse)
         for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
             B = A.take(part)
             labels, weights = self.map.members(B)
-            source = B if self.folded else DenseRows(self.map.projection.block(B, points))
+            source = B if self.folded else DenseRows(project(B))
             out = F[part]
             for j in range(labels.shape[1]):
                 for k in np.unique(labels[:, j]).tolist():

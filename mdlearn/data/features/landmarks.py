@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from mdlearn.data.clustering.kmeans import Centres, kmeans
 from mdlearn.data.features.kernels import Kernel, make_kernel
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.distinct import Distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics import memory
 
 SELECTIONS = ("random", "pca", "kmeans")
 PROJECTIONS = ("dot", "rbf")
+PROJECTED_ROWS = 64
+"""Rows that are projected at once: BLAS rounds products of as many rows alike."""
 
 
 def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmarks", restarts: int = 1) -> Centres:
@@ -183,3 +185,32 @@ def make_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray)
         return make_kernel("linear", {}, rows, counts)
     sigma = check_number(sigma, "sigma", low=0.0, high=np.finfo(float).max, strict=True)
     return make_kernel("rbf", {"gamma": min(1.0 / sigma, np.finfo(float).max)}, rows, counts)
+
+
+def projecting(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callable[[Rows], np.ndarray]:
+    """Projection of blocks of rows, f(A) of shape (n, L): a row has the same values in every layout and company.
+
+    A kernel over them tells rows apart that their rounding moves, and a model's rows are to be those that were fitted.
+
+    Parameters
+    ----------
+    projection : Kernel
+        mu(x, l).
+    landmarks : ndarray of shape (L, d)
+    sparse : bool
+        Whether rows will be sparse. Their products read landmarks by columns, which are laid out once.
+    """
+    points = DenseRows(np.asarray(landmarks, order="F" if sparse else "C"))
+
+    def project(rows: Rows) -> np.ndarray:
+        if sparse or projection.function is not None:
+            return projection.block(rows, points)
+        n, d = rows.shape
+        mu, tile = np.empty((n, points.shape[0])), np.zeros((PROJECTED_ROWS, d))
+        for part in steps(n, PROJECTED_ROWS):
+            some = rows.block(part)
+            tile[: some.shape[0]] = some
+            mu[part] = projection.block(DenseRows(tile), points)[: some.shape[0]]
+        return mu
+
+    return project
