@@ -35,7 +35,7 @@ REACHED_GAP = 1e-11
 """Gap below which another engine has nothing to add but rounding of its own."""
 RELIEF_STEPS = 3000
 """Steps of such another engine, heartbeats included."""
-PARALLEL_ENTRIES = 2e7
+PARALLEL_ENTRIES = 1e7
 """Entries of the rows, times problems, from which problems are solved at the same time: some tenths of a second."""
 NO_POINT = "it handed in no point"
 """Why the answer is w = 0."""
@@ -120,7 +120,7 @@ class Driver(Run):
         """
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
-        at_once = self._at_once(first, count, later)
+        at_once = self._at_once(first, count)
         if (0, self.solver.name) not in self.prepared.found and not self.late():
             self.solver.check_memory(first, at_once)
         self.progress.problems = count
@@ -143,12 +143,12 @@ class Driver(Run):
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
-    def _at_once(self, form: Form, count: int, later: Later | None) -> int:
+    def _at_once(self, form: Form, count: int) -> int:
         """How many problems are solved at the same time: where nobody says, as many as BLAS has threads for large ones.
 
         Each is solved by one thread then, with one of BLAS.
         """
-        if self.limits.n_threads is not None or later is not None or count == 1:
+        if self.limits.n_threads is not None or count == 1:
             return min(self.limits.n_threads or 1, count)
         features = form.features
         if not isinstance(features, LinearFeatures) or count * features.n_entries < PARALLEL_ENTRIES:

@@ -137,6 +137,17 @@ def test_many_entries_are_shared_out_where_nobody_says(cores, monkeypatch):
         assert bits(model) == bits(alone)
 
 
+def test_large_pairs_are_shared_out_where_nobody_says(monkeypatch):
+    """As classes are, each pair a form of its own: the bits are those of one thread."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(2), raising=False)
+    monkeypatch.setattr("mdlearn.driver.driver.PARALLEL_ENTRIES", 1)
+    X, y = data(60)
+    alone, engine = mdlearn.fit("ldm", X, y, multiclass="ovo", solver=Watched(), n_threads=1), Watched()
+    model = mdlearn.fit("ldm", X, y, multiclass="ovo", solver=engine)
+    assert engine.most == min(2, FOUND)
+    assert bits(model) == bits(alone)
+
+
 def test_problems_that_fit_in_memory_one_by_one_only(monkeypatch):
     class Large(Watched):
         def check_memory(self, form, at_once=1):
