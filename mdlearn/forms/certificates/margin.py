@@ -221,7 +221,7 @@ def _own_alpha(
     _, coef, intercept = own
     if np.abs(coef - expanded).max() <= ROUNDING_OF_VALUES * np.abs(coef).max():
         return alpha
-    return representer(form, alpha, coef, intercept, expanded)
+    return representer(form, alpha, coef, intercept, expanded, sharing=len(form.columns))
 
 
 def certify_best(form: MarginForm, column: Column, point: Point, tol: float, known: Proven | None) -> Solution:
@@ -264,7 +264,7 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
 def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
     """A solution with dual coefficients that its coefficients are made of, near to given ones."""
     coef = form.features.recalled(own.coef, own.alpha)
-    alpha = representer(form, near, coef, float(own.intercept), far=far)
+    alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
     return replace(own, alpha=form.features.held(coef, alpha)[1])
 
 
