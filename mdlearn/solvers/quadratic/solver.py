@@ -85,10 +85,14 @@ class Direct(Factoring):
         D = steepness(column).sum(axis=0)
         system = system_of(form, column, shared, float(D.max()))
         yield from system.setup()
+        yield from self._solved(PrimalDual(form, column, system), D)
+        # Where rounding leaves a gap, the rows themselves are factored instead of sums of their squares.
         if isinstance(system, RowSystem) and worthwhile(system):
             yield from solve_stacked(system)
-            return
-        state = PrimalDual(form, column, system)
+
+    def _solved(self, state: PrimalDual, D: np.ndarray) -> Steps:
+        """Yield the solution of the system of sums of squares, then its corrections while they lower the residual."""
+        form, column, system = state.form, state.column, state.system
         try:
             yield from system.factor(D)
         except NotPositiveDefinite:
