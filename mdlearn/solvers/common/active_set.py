@@ -11,6 +11,8 @@ from mdlearn.solvers.base import Reports
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 
 MOST_ROUNDS = 12
+PATIENT_ROUNDS, HOPELESS_GAP = 2, 1.0
+"""Rounds after which a guess is given up that still has a gap like this: as far off as no coefficients at all."""
 STIFFNESS = 1e6
 """In units of a typical multiplier per unit of margin: each step shrinks the error by about this factor."""
 LARGEST_STIFFNESS = 1e300
@@ -37,7 +39,7 @@ class ActiveSet:
         at_cap = boxed & (beta > 0.5 * np.where(boxed, caps, 0.0))
         beta = np.where(free, beta, np.where(at_cap, caps, 0.0))
         seen: set[bytes] = set()
-        for _ in range(MOST_ROUNDS):
+        for done in range(1, MOST_ROUNDS + 1):
             key = np.packbits(free).tobytes() + np.packbits(beta > 0).tobytes()
             # A guess of very many rows is no good one, and their copy would be large.
             if key in seen or np.count_nonzero(free.any(axis=0)) > state.system.most_restricted:
@@ -55,6 +57,8 @@ class ActiveSet:
             if gap < self.best:
                 self.best = gap
                 yield report
+            if done >= PATIENT_ROUNDS and gap > HOPELESS_GAP:
+                return
             beta, free = self._correct(z, beta, free)
 
     def _equalities(
