@@ -54,6 +54,11 @@ class QuadraticPart:
     def __init__(self, A: np.ndarray | None, L: np.ndarray | None, free: bool) -> None:
         self.A, self.L, self.free = A, L, free
 
+    @property
+    def diagonal(self) -> np.ndarray | float:
+        """The diagonal of A, but for a free bias."""
+        return 1.0 if self.A is None else np.diagonal(self.A)
+
     def times(self, w: np.ndarray) -> np.ndarray:
         """A w."""
         if self.free:

@@ -105,7 +105,7 @@ class RowEnvelopes:
         unit = float(s.max(initial=0.0)) or 1.0
         weights = np.zeros(p.n_rows)
         weights[free] = s / unit
-        yield from self.sum.to(weights)
+        yield from self.sum.to(weights, p.quadratic.diagonal / unit)
         M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
         return (yield from cholesky.solution(M, g / -unit))
 

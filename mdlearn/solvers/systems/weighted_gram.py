@@ -26,8 +26,9 @@ UPDATED_WEIGHTS_SHARE = 0.5
 """Changed weights, in units of those that are used, up to which a sum is brought up to date."""
 ALIKE = 1e-15
 """Relative difference of two weights that rounding makes."""
-DIAGONAL_FALL = 16.0
-"""By how much the diagonal may fall from its highest before a sum is made anew: what was taken out left rounding."""
+DIAGONAL_FALL = 1e6
+"""By how much the diagonal, with what will be added to it, may fall from its highest before a sum is made anew: what
+was taken out left rounding. Ten digits of a matrix are plenty for the direction of a step."""
 
 
 def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
@@ -94,7 +95,8 @@ def _add_alike(B: np.ndarray, weight: float, M: np.ndarray) -> None:
 def _add_sparse(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
     A = rows.X
     lengths = np.diff(A.indptr).astype(np.float64)
-    done = np.cumsum(0.5 * lengths * lengths + lengths + 1.0)
+    products_of = np.where(D != 0, 0.5 * lengths * lengths + lengths, 0.0) + 1.0
+    done = np.cumsum(products_of)
     start, m = 0, rows.shape[0]
     while start < m:
         before = done[start - 1] if start else 0.0
@@ -150,8 +152,8 @@ class RunningSum:
         self.M = np.empty((Q.shape[0], Q.shape[0]))
         self.D: np.ndarray | None = None
 
-    def to(self, D: np.ndarray) -> Work:
-        """Go to other weights >= 0."""
+    def to(self, D: np.ndarray, ahead: np.ndarray | float = 0.0) -> Work:
+        """Go to other weights >= 0; `ahead` is what a solution will add to the diagonal."""
         last, self.D = self.D, None  # an interrupted change leaves nothing to go on from
         change = None if last is None else D - last
         if change is None or np.count_nonzero(change) > UPDATED_WEIGHTS_SHARE * np.count_nonzero(D):
@@ -160,7 +162,7 @@ class RunningSum:
             yield from add_outer(self.rows, self.bias, np.maximum(change, 0.0), self.M)
             np.maximum(self.highest, np.diagonal(self.M), out=self.highest)
             yield from add_outer(self.rows, self.bias, np.minimum(change, 0.0), self.M)
-            if not (DIAGONAL_FALL * np.diagonal(self.M) >= self.highest).all():
+            if not (DIAGONAL_FALL * (np.diagonal(self.M) + ahead) >= self.highest).all():
                 yield from self._anew(D)
         self.D = D.copy()  # the caller may write the next weights into the same array
 

@@ -126,3 +126,22 @@ def test_weights_written_into_the_same_array():
     for _ in kept.to(D):
         pass
     np.testing.assert_allclose(np.tril(kept.M), np.tril(np.eye(3) + X.T @ (D[:, None] * X)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ahead, again", [(1.0, False), (0.0, True)])
+def test_a_column_that_only_rows_taken_out_had(ahead, again, monkeypatch):
+    """Its diagonal falls to 0: made anew where nothing is added to it later, else ten digits are left and will do."""
+    rng = np.random.default_rng(8)
+    X, D = rng.standard_normal((40, 3)), np.ones(40)
+    X[:, 2] = 0.0
+    X[5, 2] = 200.0
+    kept, made = RunningSum(DenseRows(X), False, np.zeros(3), None), []
+    anew = RunningSum._anew
+    monkeypatch.setattr(RunningSum, "_anew", lambda self, D: (made.append(1), anew(self, D))[1])
+    for _ in kept.to(D, ahead):
+        pass
+    D[5] = 0.0
+    for _ in kept.to(D, ahead):
+        pass
+    assert len(made) == 1 + again
+    np.testing.assert_allclose(np.tril(kept.M), np.tril(X.T @ (D[:, None] * X)), rtol=1e-10, atol=1e-10)
