@@ -98,13 +98,13 @@ class CentralPath:
             return
         yield from state.system.factor(weight)
         rw, mu = state.residual(self.element, self.beta), gap / self.count
-        worst = self._direction(path, rw, d, 0.0)[1]
+        worst = self._direction(path, rw, d, 0.0, 0)[1]
         if self.long:
             yield
         length = min(1.0, 1.0 / worst) if worst > 0 else 1.0
         aim = sum(kernel.ahead(path, length, *rows) for rows in self.ranges)
         centring = (aim / self.count / mu) ** 3 * mu if mu > 0 else 0.0
-        (dw, change), worst, largest = self._direction(path, rw, d, centring)
+        (dw, change), worst, largest = self._direction(path, rw, d, centring, self.refinements)
         if not (np.isfinite(dw).all() and np.isfinite(largest)):
             self.alive = False
             return
@@ -121,7 +121,7 @@ class CentralPath:
             yield
 
     def _direction(
-        self, path: kernel.Path, rw: np.ndarray, d: np.ndarray, centring: float
+        self, path: kernel.Path, rw: np.ndarray, d: np.ndarray, centring: float, refinements: int
     ) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
         """Solve for a step; changes in `path` are the predictor's (or zeros), then this one's.
 
@@ -136,7 +136,7 @@ class CentralPath:
         change = state.margins(dw)
         sides = column.sides[:, None]
         db = d * (h - sides * change)
-        for _ in range(self.refinements):
+        for _ in range(refinements):
             # Both equations of the step are refined: with d large, h - R dw alone has lost db's digits.
             first = system.adjoint(column.y * (column.sides @ db)) - rw - system.quadratic(dw)
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
