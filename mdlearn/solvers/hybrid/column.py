@@ -202,6 +202,12 @@ class LossColumn:
         """Whether all rows are one dense block for steps in compiled code."""
         return self.n_rows * self.width <= WHOLE_BLOCK_ENTRIES
 
+    def weaker(self, share: float) -> LossColumn:
+        """The same with a share of the loss's weight."""
+        (term,) = self.column.terms
+        column = replace(self.column, terms=(replace(term, weight=share * term.weight),), start=None)
+        return LossColumn(column, self.rows, self.squares, self.stored)
+
     def sample(self, step: int) -> LossColumn:
         """Every so many rows, that many times as heavy."""
         column, chosen = self.column, np.arange(0, self.n_rows, step)

@@ -10,6 +10,8 @@ from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
 from mdlearn.solvers.hybrid import smooth
+from mdlearn.solvers.hybrid.column import LossColumn
+from mdlearn.solvers.hybrid.solver import WEAKER
 
 
 def noise(m, d, seed=0):
@@ -82,3 +84,17 @@ def test_a_step_that_leads_to_no_numbers_is_not_taken(monkeypatch):
     with pytest.warns(mdlearn.ConvergenceWarning):
         model = mdlearn.fit(Logistic, X, y, C=1e3, solver="hybrid", tol=1e-14)
     assert len(calls) == 3 and np.isfinite(model.coef_).all() and model.certificate.objective < calls[0][0]
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_squared_hinges_that_are_nearly_a_hard_margin(bias, monkeypatch):
+    """Weaker losses lead to the optimum: the one of another engine."""
+    X, y = noise(1500, 120)
+    X[np.random.default_rng(3).random(X.shape) < 0.7] = 0.0
+    X *= 100.0
+    through, weaker = [], LossColumn.weaker
+    monkeypatch.setattr(LossColumn, "weaker", lambda self, share: (through.append(share), weaker(self, share))[1])
+    model = mdlearn.fit("lsvm", X, y, solver="hybrid", bias=bias, tol=1e-8)
+    other = mdlearn.fit("lsvm", X, y, solver="newton", bias=bias, tol=1e-10)
+    assert through == list(WEAKER) and model.certificate.converged
+    assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-8)
