@@ -13,7 +13,7 @@ class RLP(Objective):
 
     ``1/m sum max(0, 1 - z)``
 
-    Nothing holds the length of w but the loss. Where several coefficients have the least loss, one vertex of them is
+    Nothing holds the length of w but the loss. Where several coefficients have the least loss, one of them is
     returned. Linear only. Without a squared norm a regularized bias is a free one.
 
     References

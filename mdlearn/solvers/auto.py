@@ -30,6 +30,8 @@ WIDE_COLUMNS = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
 NARROW_COLUMNS = 500
 """Columns of sparse rows, or of blocks of rows, up to which second-order steps are always cheap."""
+PROGRAM_ENTRIES, PROGRAM_COLUMNS = 2e5, 1500
+"""Entries of dense rows from which a linear program takes seconds, and columns up to which steps by matrices do not."""
 MANY_COLUMNS = 400
 """Dense columns from which hinges leave many rows on a kink."""
 CACHED_ENTRIES = 2e6
@@ -73,6 +75,12 @@ def _penalised(form: Form) -> bool:
 
 def _program(form: MarginForm) -> bool:
     return LinearProgram().refusal(form) is None
+
+
+def _large_program(form: MarginForm) -> bool:
+    features = form.features
+    large = isinstance(features, LinearFeatures) and features.n_entries >= PROGRAM_ENTRIES
+    return large and form.ridge == 0 and features.width <= PROGRAM_COLUMNS and Interior().refusal(form) is None
 
 
 def _contrasts(form: MarginForm) -> bool:
@@ -226,6 +234,7 @@ RULES = (
     Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _columns),
     Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _products),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
+    Rule("interior", "hinge without the squared norm, many dense entries: second-order steps", _large_program),
     Rule("linprog", "hinge without the squared norm: a linear program", _program),
     Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
     Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
@@ -249,7 +258,7 @@ RULES = (
 )
 
 
-RELIEF = (Newton(), CoordinateDescent(), Interior(), APG())
+RELIEF = (Newton(), CoordinateDescent(), Interior(), APG(), LinearProgram())
 """Engines that go on, in this order, where the one that was chosen ends without the gap asked for."""
 FOLLOWERS = {"cd": Interior()}
 """Engine that goes on where another asks for it, also one that the user named: sweeps can crawl or go round in circles.

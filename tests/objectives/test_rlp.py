@@ -144,8 +144,12 @@ def test_what_is_refused():
         mdlearn.fit("lsvm", X, y, solver="linprog")
     able = [name for name, cls in registry().solvers.items() if cls.exact and not cls.needs_ridge]
     assert "linprog" in able
+    with pytest.raises(ValueError, match=r"'cd' cannot take this problem: it needs the squared norm"):
+        mdlearn.fit("rlp", X, y, solver="cd")
     with pytest.raises(ValueError, match=r"'interior' cannot take this problem: it needs the squared norm"):
-        mdlearn.fit("rlp", X, y, solver="interior")
+        mdlearn.fit("rlp", sp.csr_matrix(X), y, solver="interior")
+    with pytest.raises(ValueError, match=r"'interior' cannot take this problem: it needs the squared norm"):
+        mdlearn.fit(Tilted, X, y, solver="interior")
     with pytest.raises(ValueError, match="'rlp' has no parameter 'C'"):
         mdlearn.fit("rlp", X, y, C=1.0)
 
@@ -229,7 +233,8 @@ def test_the_simplex_method_where_the_interior_point_fails(monkeypatch):
     assert methods == list(engine.METHODS) and model.certificate.converged
     monkeypatch.setattr(engine.Program, "call", lambda self, method, seconds: types.SimpleNamespace(status=4))
     with pytest.warns(mdlearn.ConvergenceWarning, match=r"\(it handed in no point\); use another solver$"):
-        assert not mdlearn.fit("rlp", X, y).certificate.converged
+        assert not mdlearn.fit("rlp", X, y, solver="linprog").certificate.converged
+    assert mdlearn.fit("rlp", X, y).certificate.converged, "interior points go on"
 
 
 def test_repeated_rows_on_which_the_crossover_goes_round_in_circles():
@@ -262,3 +267,59 @@ def test_a_constant_column_is_nothing_beside_a_bias():
     plain = mdlearn.fit("rlp", X, y, bias="free", sample_weight=counts)
     assert model.certificate.converged and abs(model.coef_).max() < 1e3
     assert model.certificate.objective == pytest.approx(plain.certificate.objective, rel=1e-9)
+
+
+def _dependent(X, rng):
+    return np.hstack([X, X[:, :20], X @ rng.standard_normal((X.shape[1], 30)), np.zeros((X.shape[0], 1))])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X, rng: X,
+        lambda X, rng: np.round(X),
+        lambda X, rng: X * 10.0 ** rng.uniform(-6, 6, X.shape[1]),
+        lambda X, rng: np.asfortranarray(X, dtype=np.float32),
+        _dependent,
+    ],
+    ids=["plain", "equal rows", "columns of all sizes", "float32 by columns", "dependent columns"],
+)
+@pytest.mark.parametrize("bias", ["none", "free"])
+def test_large_dense_programs(change, bias):
+    """By interior points: bound and loss are those of HiGHS on the same program."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 60))
+    y = np.where(X @ rng.standard_normal(60) + 5.0 * rng.standard_normal(4000) > 0, 1, -1)
+    counts = rng.integers(1, 4, 4000)
+    X = change(X, rng)
+    model = mdlearn.fit("rlp", X, y, sample_weight=counts, bias=bias, tol=1e-6)
+    other = mdlearn.fit("rlp", X, y, sample_weight=counts, bias=bias, tol=1e-6, solver="linprog")
+    told = model.certificate
+    assert model.solver == "interior" and model.n_iter > 1 and told.converged
+    assert told.objective == pytest.approx(value(model, X.astype(float), y, counts), rel=1e-5)
+    assert told.lower_bound <= other.certificate.objective * (1 + 1e-9)
+    assert other.certificate.lower_bound <= told.objective * (1 + 1e-9)
+
+
+def test_large_programs_of_rows_that_can_be_separated():
+    """The optimum is 0, also with fewer rows than columns; coefficients have the size of the margins they give."""
+    rng = np.random.default_rng(4)
+    for m, d in ((400, 800), (4000, 60)):
+        X = rng.standard_normal((m, d))
+        y = np.where(X @ rng.standard_normal(d) > 0, 1, -1)
+        X += 0.05 * y[:, None] * rng.standard_normal(d)
+        model = mdlearn.fit("rlp", X, y, tol=1e-6)
+        if m < d:
+            assert model.certificate.objective == 0.0 == model.certificate.lower_bound
+            assert np.abs(model.coef_).max() < 10.0
+        assert model.solver == "interior" and model.certificate.converged
+
+
+def test_a_program_whose_way_is_too_long_for_interior_points(monkeypatch):
+    """HiGHS goes on where steps end without a bound."""
+    monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.NEAR_GAP", -1.0)
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((4000, 60))
+    y = np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1, -1)
+    model = mdlearn.fit("rlp", X, y, tol=1e-6)
+    assert model.certificate.converged and model.certificate.lower_bound > 0

@@ -7,6 +7,8 @@ curvature of each multiplier's own conjugate, that meets it but for rounding.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -17,6 +19,8 @@ from mdlearn.numerics.symmetric_eigenvalues import eigen
 
 MOST_CORRECTIONS = 10
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
+LEAST_FALL_OF_RESIDUAL = 0.7
+"""Share of the residual that a correction leaves at most where another one may help."""
 CLEAN_RESIDUAL = 1e-13
 """Residual, relative to the sum of its terms, that counts as rounding."""
 CORRECTED_COLUMNS = 500
@@ -49,8 +53,12 @@ def without_ridge(
     nothing = (np.zeros_like(beta), -column.pull) if column.mean == 0 else None
     if features.width > CORRECTED_COLUMNS:
         return nothing
-    metric = None
+    metric, size = None, math.inf
     for _ in range(MOST_CORRECTIONS):
+        now = float(np.abs(residual).max())
+        if not now < LEAST_FALL_OF_RESIDUAL * size:
+            break
+        size = now
         if metric is None:
             freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
             metric = Metric(rows, column, freedom.sum(axis=0))
@@ -82,6 +90,11 @@ def _residual(rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndar
     return residual, bool((np.abs(residual) <= CLEAN_RESIDUAL * terms).all())
 
 
+def _squares(B: np.ndarray) -> np.ndarray:
+    """B'B, half the price of a product of two matrices."""
+    return B.T @ B
+
+
 class Metric:
     """M = sum_i freedom_i x_i x_i' + kappa sum_i c_i (r_i - mean)(r_i - mean)', solved by eigenvalues.
 
@@ -97,10 +110,10 @@ class Metric:
         centre = rows.adjoint(column.counts * column.y) / column.total
         for span in rows.rows.spans():
             B = rows.block(span)
-            M += (B * freedom[span, None]).T @ B
+            M += _squares(B * np.sqrt(freedom[span, None]))
             if column.kappa > 0:
                 B = B - np.multiply.outer(column.y[span], centre)
-                M += (B * (column.kappa * column.counts[span, None])).T @ B
+                M += _squares(B * np.sqrt(column.kappa * column.counts[span, None]))
         # In units of the diagonal, so that the scale of a column does not decide what counts as rounding.
         diagonal = np.diagonal(M)
         self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)

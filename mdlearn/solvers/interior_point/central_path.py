@@ -15,6 +15,13 @@ ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""
 LONG_STEP_ENTRIES = 1 << 20
 """Rows times unknowns beyond which a step is long enough to be interrupted within: some milliseconds."""
+NEARLY_MET, NEAR_GAP = 1e-5, 1e-6
+"""Share of their first miss by which multipliers without a ridge miss the condition of their dual, and complementarity
+in units of the objective at w = 0, from which they are corrected for a bound: earlier ones say nothing."""
+AT_END = 1e-13
+"""Complementarity, in those units, at which a path without a ridge has ended, with a bound or without one."""
+LOOSE_REFINED = 0.01
+"""Complementarity, in units of the objective at w = 0, from which steps without a ridge are refined."""
 RUNAWAY_MULTIPLIER = 1e60
 """Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
 
@@ -30,7 +37,7 @@ class CentralPath:
         self.used = column.caps > 0
         self.count = float(self.used.sum() + (self.boxed & self.used).sum())
         self.alive = self.falling = True
-        self.mu = np.inf
+        self.mu, self.missed = np.inf, 1.0
         self.element = np.zeros(state.system.size)
         self.z = np.zeros_like(column.y)
         # Of rows, for one call of a compiled pass.
@@ -70,6 +77,21 @@ class CentralPath:
         for mine, others in zip((self.beta, self.upper, self.s, self.xi), (other.beta, other.upper, other.s, other.xi)):
             mine[:, where] = others
 
+    @property
+    def near_bound(self) -> bool:
+        """Whether a bound is worth its price: without a ridge multipliers have to be corrected for one.
+
+        Says nothing before they nearly meet the condition of their dual, and the gap would be small.
+        """
+        if self.state.form.ridge > 0:
+            return True
+        return self.missed <= NEARLY_MET and self.mu * self.count <= NEAR_GAP * self.state.column.at_zero
+
+    @property
+    def away(self) -> float:
+        """Without a ridge, how far the end is: complementarity times what multipliers miss; infinite with one."""
+        return np.inf if self.state.form.ridge > 0 else self.mu * self.missed
+
     def complementarity(self) -> float:
         """Sum of multipliers times slacks: the duality gap where both sides are feasible."""
         both = self.boxed & self.used
@@ -97,6 +119,8 @@ class CentralPath:
             self.alive = False
             return
         yield from state.system.factor(weight)
+        if state.form.ridge == 0 and gap <= LOOSE_REFINED * state.column.at_zero:
+            self.refinements = 2  # small multipliers have lost the digits by which they meet their condition
         rw, mu = state.residual(self.element, self.beta), gap / self.count
         worst = self._direction(path, rw, d, 0.0, 0)[1]
         if self.long:
@@ -112,6 +136,9 @@ class CentralPath:
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
         self.alive = largest < RUNAWAY_MULTIPLIER
+        if state.form.ridge == 0 and self.mu * self.count <= AT_END * state.column.at_zero:
+            self.alive = False
+        self.missed *= 1.0 - length
         self.element = self.element + length * dw
         # Where rounding will show, margins are computed anew.
         self.z = state.margins(self.element) if self.refinements else self.z + length * change

@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
@@ -22,6 +24,7 @@ from mdlearn.solvers.common.warm_start import first_guess
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
 from mdlearn.solvers.systems.choice import system_of
+from mdlearn.solvers.systems.explicit import RowSystem
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -29,6 +32,11 @@ FINISH_ANYWAY = 1e-10
 """Gap from which it is, however many rows seem to sit on a kink."""
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
+SHRUNK = 0.8
+"""Fall of complementarity, times what multipliers miss their condition by, that is progress without a ridge."""
+LEAST_SHIFT = 1e-15
+"""Share of its diagonal that a matrix without a ridge grows by while it can be factored: directions that hardly any row
+holds are the way to the optimum of a linear program."""
 ROUNDED_GAP = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
 
@@ -42,6 +50,16 @@ class Interior(Factoring):
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200
     offsets: ClassVar[bool] = True
+    needs_ridge: ClassVar[bool] = False
+
+    def refusal(self, form: MarginForm) -> str | None:
+        """Without a ridge: a linear program over dense rows, of losses that are nowhere below 0."""
+        general = super().refusal(form)
+        if general is not None or form.ridge > 0:
+            return general
+        plain = all(column.kappa == 0 and column.mean == 0 and column.terms for column in form.columns)
+        dense = isinstance(form.features, LinearFeatures) and not form.features.rows.sparse
+        return None if plain and dense and form.kinds == {"hinge"} else "it needs the squared norm in the objective"
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
@@ -58,10 +76,15 @@ class Interior(Factoring):
             element = np.zeros(state.system.size)
             yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
             return
+        finish = ActiveSet(state)
+        if form.ridge == 0:
+            assert isinstance(system, RowSystem)
+            system.shift = LEAST_SHIFT if system.size <= form.features.n_rows else system.shift
+            yield from _follow(state, CentralPath(state), finish)
+            return
         begun = first_guess(state)
         if begun is not None:
             yield from AugmentedLagrangian(state, *begun).run()
-        finish = ActiveSet(state)
         short = yield from sifted(state)
         if short is not None:
             yield from _follow(state, short, finish)
@@ -71,15 +94,18 @@ class Interior(Factoring):
 def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
     """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
     best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
+    least = np.inf
     while path.alive and stalled < STALL_STEPS:
-        report = make_report(state, path.element, path.beta, path.z)
+        report = _reported(state, path)
         yield report
         gap = state.column.relative_gap(report.objective, report.lower_bound)
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
         falling = path.falling and gap > ROUNDED_GAP
-        onward = gap < 0.9 * mark or falling or rising or np.isinf(gap)
-        stalled, mark = (0, min(mark, gap)) if onward else (stalled + 1, mark)
+        away = path.away if isinstance(path, CentralPath) else np.inf
+        shrinking = away < SHRUNK * least
+        onward = gap < 0.9 * mark or falling or rising or shrinking or np.isinf(gap)
+        stalled, mark, least = (0, min(mark, gap), away) if onward else (stalled + 1, mark, least)
         highest = max(highest, report.lower_bound)
         best = min(best, gap)
         if best < next_finish:
@@ -93,6 +119,15 @@ def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet
         except NotPositiveDefinite:
             break
     yield from finish.attempt(path.element, path.beta, path.free())
+
+
+def _reported(state: PrimalDual, path: CentralPath | SiftedPath) -> Report:
+    """A report of a path's place; the bound 0 where another one is not worth its price yet."""
+    if isinstance(path, SiftedPath) or path.near_bound:
+        return make_report(state, path.element, path.beta, path.z)
+    coef, intercept = state.coefficients(path.element)
+    objective = objective_at(state.column, path.z, state.form.norm(coef, intercept))[0]
+    return Report.estimated(objective, 0.0, Point(path.beta, np.zeros_like(path.z), coef, intercept))
 
 
 def _without_loss(state: PrimalDual) -> Steps:

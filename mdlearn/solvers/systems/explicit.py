@@ -30,6 +30,8 @@ PASS_ROWS = 1 << 19
 """Rows of which numbers are changed at once: some milliseconds."""
 UNRIDGED_SHIFT = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
+SHIFT_GROWTH = 10.0
+"""Growth of a smaller share that an engine began with, until the matrix can be factored."""
 
 
 def two_passes(
@@ -64,7 +66,7 @@ class RowSystem:
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
-        self.loose = form.ridge == 0
+        self.loose, self.shift = form.ridge == 0, UNRIDGED_SHIFT
         self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
         self.size = self.ridge.shape[0]
         self.stiffness = 1.0  # largest diagonal entry of the matrix last factored, over the smallest ridge
@@ -141,11 +143,18 @@ class RowSystem:
         if self.loose:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
-            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + UNRIDGED_SHIFT) * diagonal, 1.0)
+            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + self.shift) * diagonal, 1.0)
         elif self.bias and M[-1, -1] == 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
         self.stiffness = float(np.diagonal(M).max() / self.metric.min())
-        self.L = yield from cholesky.cholesky_shifted(M)
+        if not self.loose or self.shift >= UNRIDGED_SHIFT:
+            self.L = yield from cholesky.cholesky_shifted(M)
+            return
+        try:
+            self.L = yield from cholesky.cholesky(M)
+        except cholesky.NotPositiveDefinite:
+            self.shift = min(SHIFT_GROWTH * self.shift, UNRIDGED_SHIFT)
+            yield from self.factor(D)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
