@@ -6,7 +6,8 @@ prints a line per fit (objective, set, rows, columns, classes, engine, iteration
 taken, those of plugins too (regression where labels are numbers). Rows with missing values are left out; where fewer
 than FEWEST_ROWS have none, these are the column's median. Of sets with a fixed split the training part is used. The
 limit is one of CPU seconds of one thread, so that a busy machine gives the same answer; wall seconds may be WALL times
-that.
+that. With ``--wall`` it is one of wall seconds, and nothing is set, as for a user who calls ``mdlearn.fit(name, X, y)``
+on a machine that does nothing else.
 
 Files are ``.npz`` with `X, y`; or `X_train, y_train`; or `data, indices, indptr, shape, y` (CSR), also with `train_`
 before each name and `y_train`; `train_idx` may give the training rows of several realisations, of which the first
@@ -62,7 +63,7 @@ def complete(X, y):
     return np.where(np.isfinite(X), X, np.nanmedian(X, axis=0)), y
 
 
-def fit_one(objective: str, path: Path, limit: float, tol: float):
+def fit_one(objective: str, path: Path, limit: float, tol: float, wall_counts: bool = False):
     """Fit, and return a line of the table; None for regression on labels that are no numbers."""
     X, y = complete(*read(path))
     if y.dtype.kind not in "biuf" and registry().objectives[objective].task == "regression":
@@ -70,20 +71,22 @@ def fit_one(objective: str, path: Path, limit: float, tol: float):
     started, clock = time.process_time(), time.perf_counter()
 
     def late(state) -> bool:
-        return time.process_time() - started > limit
+        return not wall_counts and time.process_time() - started > limit
+
+    limits = {"time_limit": limit} if wall_counts else {"n_threads": 1, "time_limit": WALL * limit}
 
     engine, iterations, gap, end = "-", 0, np.nan, "converged"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model = mdlearn.fit(objective, X, y, tol=tol, n_threads=1, callback=late, time_limit=WALL * limit)
+            model = mdlearn.fit(objective, X, y, tol=tol, callback=late, **limits)
             engine, iterations, gap = model.solver, model.n_iter, model.certificate.gap
             if not model.certificate.converged:
                 end = f"not converged ({model.certificate.kind})"
         except Exception as error:
             end = f"{type(error).__name__}: {error}"
     cpu, wall = time.process_time() - started, time.perf_counter() - clock
-    if end == "converged" and cpu > limit:
+    if end == "converged" and (wall if wall_counts else cpu) > limit:
         end = "late"
     classes = np.unique(y).shape[0]
     return objective, path.stem, *X.shape, classes, engine, int(np.sum(iterations)), gap, cpu, wall, end
@@ -104,6 +107,7 @@ def main() -> None:
     parser.add_argument("--objectives", help="names, separated by commas; default: all")
     parser.add_argument("--sets", help="names of files without .npz, separated by commas; default: all")
     parser.add_argument("--limit", type=float, default=15.0, help="CPU seconds of a fit")
+    parser.add_argument("--wall", action="store_true", help="wall seconds instead, and no number of threads is set")
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="file that gets the lines, too")
@@ -117,7 +121,9 @@ def main() -> None:
     out = open(given.out, "a") if given.out else None
     print("\t".join(TITLES))
     with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
-        works = [pool.submit(fit_one, o, path, given.limit, given.tol) for path in paths for o in objectives]
+        works = [
+            pool.submit(fit_one, o, path, given.limit, given.tol, given.wall) for path in paths for o in objectives
+        ]
         for work in works:
             values = work.result()
             if values is None:
@@ -128,8 +134,8 @@ def main() -> None:
             good = values[-1] == "converged"
             ends[values[0], good] += 1
             misses += [] if good else [values]
-    total, missed = sum(ends.values()), len(misses)
-    print(f"\n{total} fits, {total - missed} converged within {given.limit:g} CPU seconds, {missed} did not:")
+    total, missed, kind = sum(ends.values()), len(misses), "wall" if given.wall else "CPU"
+    print(f"\n{total} fits, {total - missed} converged within {given.limit:g} {kind} seconds, {missed} did not:")
     for values in misses:
         print(line(values))
     for name in objectives:

@@ -310,6 +310,8 @@ def test_a_study_of_defaults_reads_files_as_they_are(tmp_path):
         dict(zip(defaults.TITLES, told)).items() >= {"rows": 39, "columns": 3, "classes": 2, "end": "converged"}.items()
     )
     X[np.arange(40), np.arange(40) % 3] = np.nan
+    as_users_call = defaults.fit_one("svm", tmp_path / "words.npz", 15.0, 1e-6, wall_counts=True)
+    assert as_users_call[:8] == told[:8]
     filled = defaults.complete(X, y)[0]
     assert filled.shape == (40, 3) and np.isfinite(filled).all()
     np.savez(tmp_path / "one.npz", X=np.ones((30, 2)), y=np.ones(30))
