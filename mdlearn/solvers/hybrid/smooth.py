@@ -24,7 +24,7 @@ EXACT_PASSES = 64.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
 PRECONDITIONER_COLUMNS, FACTOR_PASSES = 1500, 100.0
 """Columns up to which the preconditioner is a matrix, and passes over the rows that its factor may cost."""
-PRECONDITIONER_ROWS = 4
+PRECONDITIONER_ROWS = 8
 """Rows per column in the preconditioner's sample."""
 FULL_STEP = 0.3
 """Share of its first slope that a step of length 1 may leave."""
@@ -39,8 +39,8 @@ RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
 """Residual of conjugate gradients, as a share of the slope: at most, and at least."""
 GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
 """Most iterations; with a diagonal where a matrix is to be had; those from which a better preconditioner is made."""
-ITERATION_PASSES = 4.0
-"""Operations of an iteration on every entry."""
+ITERATION_PASSES, SCATTERED = 2.0, 2.0
+"""Operations of an iteration on every entry, and those that a product counts for that is added to a large matrix."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
 
@@ -97,7 +97,7 @@ class SmoothNewton:
         """Operations on entries that the matrix of second derivatives takes, without its factor."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
         outer = OPERATION_ON_MATRIX * float(m) * d * d
-        return min(outer, outer_operations(rows)) if isinstance(rows, CsrRows) else outer
+        return min(outer, SCATTERED * outer_operations(rows)) if isinstance(rows, CsrRows) else outer
 
     def _cheap(self, factor: float) -> bool:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
@@ -260,19 +260,34 @@ class SmoothNewton:
         self.exact = self.factored and self._operations() < ITERATION_PASSES * used * p.stored.n_entries
         return step
 
+    def _sampled(self, size: int) -> np.ndarray:
+        """Weights of about so many rows that stand for all: the rows that bend the most, and every so many-th other.
+
+        Near a separation few rows bend at all; an even sample has hardly any of them.
+        """
+        bends, m = self.bends, self.problem.n_rows
+        if size >= m:
+            return bends
+        weights, most = np.zeros(m), np.argpartition(bends * self.problem.squares, m - size // 2)[m - size // 2 :]
+        weights[most] = bends[most]
+        rest = bends.copy()
+        rest[most] = 0.0
+        some = np.arange(0, m, max(1, 2 * m // size))
+        seen = float(rest[some].sum())
+        if seen > 0:
+            weights[some] += rest[some] * (float(rest.sum()) / seen)
+        return weights
+
     def _preconditioner(self) -> Generator[bool, None, Map]:
         """An approximate inverse of the second derivatives: of those of a sample of the rows, or of the diagonal."""
-        p, n, m = self.problem, self.w.shape[0], self.problem.n_rows
+        p, n = self.problem, self.w.shape[0]
         if not self.factorable or not self.used > DEAR_ITERATIONS:
             diagonal = self.ridge + p.affine_stored.column_squares(self.bends)
             if self.free:
                 diagonal[-1] = max(diagonal[-1], self.least_bend)
             return lambda v: v / diagonal
         self.factored = True
-        chosen = np.arange(0, m, max(1, m // (PRECONDITIONER_ROWS * n)))
-        weights = np.zeros(m)
-        weights[chosen] = self.bends[chosen] * (float(self.bends.sum()) / float(self.bends[chosen].sum()))
-        for _ in self.sum.to(weights):
+        for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
             yield False
         L = yield from beating(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))))
         return lambda v: cholesky.solve(L, v)

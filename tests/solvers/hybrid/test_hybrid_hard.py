@@ -98,3 +98,17 @@ def test_squared_hinges_that_are_nearly_a_hard_margin(bias, monkeypatch):
     other = mdlearn.fit("lsvm", X, y, solver="newton", bias=bias, tol=1e-10)
     assert through == list(WEAKER) and model.certificate.converged
     assert model.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-8)
+
+
+def test_the_sample_of_second_derivatives_has_those_that_bend_most():
+    """Their sum is that of all; the rows that bend most have their own."""
+    X = noise(4000, 20)[0]
+    bends = np.exp(-np.abs(np.linspace(0.0, 40.0, 4000)))
+    problem = SimpleNamespace(n_rows=4000, squares=np.square(X).sum(axis=1))
+    newton = SimpleNamespace(bends=bends, problem=problem)
+    weights = smooth.SmoothNewton._sampled(newton, 160)
+    assert 100 <= np.count_nonzero(weights) <= 200
+    assert weights.sum() == pytest.approx(bends.sum(), rel=1e-12)
+    most = np.argsort(bends * problem.squares)[-80:]
+    assert np.array_equal(weights[most], bends[most])
+    assert smooth.SmoothNewton._sampled(newton, 5000) is bends
