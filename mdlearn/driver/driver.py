@@ -38,7 +38,7 @@ RELIEF_STEPS = 3000
 PARALLEL_ENTRIES = 2e7
 """Entries of the rows, times problems, from which problems are solved at the same time: some tenths of a second.
 
-Below, short steps of several threads wait for the interpreter: 40 classes of 400 x 1,024 would take 1.3 times as long."""
+Below, short steps of several threads wait for the interpreter: 40 classes of 400 x 1,024 took 1.3 times as long."""
 NO_POINT = "it handed in no point"
 """Why the answer is w = 0."""
 NO_MORE_REPORTS = object()

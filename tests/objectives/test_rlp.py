@@ -317,7 +317,7 @@ def test_large_programs_of_rows_that_can_be_separated():
 
 def test_a_program_whose_way_is_too_long_for_interior_points(monkeypatch):
     """HiGHS goes on where steps end without a bound."""
-    monkeypatch.setattr("mdlearn.solvers.interior_point.central_path.NEAR_GAP", -1.0)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.NEAR_GAP", -1.0)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((4000, 60))
     y = np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1, -1)

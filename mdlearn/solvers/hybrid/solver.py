@@ -50,7 +50,7 @@ SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
 multiplier grows by the weight (`_reach`), and columns from which that is so hard: steps from elsewhere are cut short by
-rows that come and go. On four classes of mnist 134 steps instead of 243; on sets of few columns steps are few anyway."""
+rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few anyway."""
 DESCENT_PASSES = 10.0
 """Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
 AT_CAP = 0.02

@@ -8,26 +8,28 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
-from mdlearn.solvers.common.primal_dual import PrimalDual
+from mdlearn.solvers.base import Report
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.systems.choice import STIFF_LOSS
 
 ROWS_PER_CALL = 1 << 18
 """Rows of one call of a compiled pass: a few milliseconds."""
 LONG_STEP_ENTRIES = 1 << 20
 """Rows times unknowns beyond which a step is long enough to be interrupted within: some milliseconds."""
-NEARLY_MET, NEAR_GAP = 1e-5, 1e-6
-"""Share of their first miss by which multipliers without a ridge miss the condition of their dual, and complementarity
-in units of the objective at w = 0, from which they are corrected for a bound: earlier ones say nothing."""
-AT_END = 1e-13
-"""Complementarity, in those units, at which a path without a ridge has ended, with a bound or without one."""
-LOOSE_REFINED = 0.01
-"""Complementarity, in units of the objective at w = 0, from which steps without a ridge are refined."""
 RUNAWAY_MULTIPLIER = 1e60
 """Multipliers of constraints that cannot be met grow without end; this size proves as much as any larger one."""
 
 
 class CentralPath:
-    """Iterates of the predictor-corrector: element, multipliers, slacks of both bounds."""
+    """Iterates of the predictor-corrector: element, multipliers, slacks of both bounds.
+
+    Attributes
+    ----------
+    away : float
+        How far the end is where bounds do not tell; infinite where they do.
+    """
+
+    away = np.inf
 
     def __init__(self, state: PrimalDual) -> None:
         self.state = state
@@ -37,7 +39,7 @@ class CentralPath:
         self.used = column.caps > 0
         self.count = float(self.used.sum() + (self.boxed & self.used).sum())
         self.alive = self.falling = True
-        self.mu, self.missed = np.inf, 1.0
+        self.mu = np.inf
         self.element = np.zeros(state.system.size)
         self.z = np.zeros_like(column.y)
         # Of rows, for one call of a compiled pass.
@@ -77,21 +79,6 @@ class CentralPath:
         for mine, others in zip((self.beta, self.upper, self.s, self.xi), (other.beta, other.upper, other.s, other.xi)):
             mine[:, where] = others
 
-    @property
-    def near_bound(self) -> bool:
-        """Whether a bound is worth its price: without a ridge multipliers have to be corrected for one.
-
-        Says nothing before they nearly meet the condition of their dual, and the gap would be small.
-        """
-        if self.state.form.ridge > 0:
-            return True
-        return self.missed <= NEARLY_MET and self.mu * self.count <= NEAR_GAP * self.state.column.at_zero
-
-    @property
-    def away(self) -> float:
-        """Without a ridge, how far the end is: complementarity times what multipliers miss; infinite with one."""
-        return np.inf if self.state.form.ridge > 0 else self.mu * self.missed
-
     def complementarity(self) -> float:
         """Sum of multipliers times slacks: the duality gap where both sides are feasible."""
         both = self.boxed & self.used
@@ -119,8 +106,6 @@ class CentralPath:
             self.alive = False
             return
         yield from state.system.factor(weight)
-        if state.form.ridge == 0 and gap <= LOOSE_REFINED * state.column.at_zero:
-            self.refinements = 2  # small multipliers have lost the digits by which they meet their condition
         rw, mu = state.residual(self.element, self.beta), gap / self.count
         worst = self._direction(path, rw, d, 0.0, 0)[1]
         if self.long:
@@ -136,9 +121,7 @@ class CentralPath:
         # Complementarity must fall by itself: the gap may stand still while feasibility is still being reached.
         self.falling, self.mu = mu < 0.7 * self.mu, min(mu, self.mu)
         self.alive = largest < RUNAWAY_MULTIPLIER
-        if state.form.ridge == 0 and self.mu * self.count <= AT_END * state.column.at_zero:
-            self.alive = False
-        self.missed *= 1.0 - length
+        self.moved(length)
         self.element = self.element + length * dw
         # Where rounding will show, margins are computed anew.
         self.z = state.margins(self.element) if self.refinements else self.z + length * change
@@ -146,6 +129,13 @@ class CentralPath:
             kernel.advance(path, length, *rows)
         if self.long:
             yield
+
+    def moved(self, length: float) -> None:
+        """Take note of the length of a step."""
+
+    def report(self) -> Report:
+        """Report the present place."""
+        return make_report(self.state, self.element, self.beta, self.z)
 
     def _direction(
         self, path: kernel.Path, rw: np.ndarray, d: np.ndarray, centring: float, refinements: int

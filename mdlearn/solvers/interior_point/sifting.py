@@ -13,9 +13,9 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Offer
+from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
-from mdlearn.solvers.common.primal_dual import PrimalDual, RowSubset
+from mdlearn.solvers.common.primal_dual import PrimalDual, RowSubset, make_report
 from mdlearn.solvers.interior_point.central_path import CentralPath
 
 FEWEST_BAND_ROWS, PER_COLUMN = 2000, 2.5
@@ -78,6 +78,8 @@ def _guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
 class SiftedPath:
     """Steps over some rows, with the same calls as a `CentralPath` over all of them."""
 
+    away = np.inf
+
     def __init__(self, state: PrimalDual, start: HuberStart, rows: np.ndarray) -> None:
         self.state, self.alive, self.falling = state, True, True
         self.element, self.z, self.rows = start.element, start.z, rows
@@ -93,6 +95,10 @@ class SiftedPath:
         path = CentralPath(RowSubset.of(state, rows, fixed))
         path.place(self.element, self.z[rows], mu)
         return path
+
+    def report(self) -> Report:
+        """Report the present place over all rows."""
+        return make_report(self.state, self.element, self.beta, self.z)
 
     def free(self) -> np.ndarray:
         """Rows in work that look as if they sat on a kink."""

@@ -12,19 +12,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.primal import objective_at
-from mdlearn.forms.margin import Column, MarginForm, Point
+from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_guess
 from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.linear_path import LinearPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
 from mdlearn.solvers.systems.choice import system_of
-from mdlearn.solvers.systems.explicit import RowSystem
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -33,10 +32,7 @@ FINISH_ANYWAY = 1e-10
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
 SHRUNK = 0.8
-"""Fall of complementarity, times what multipliers miss their condition by, that is progress without a ridge."""
-LEAST_SHIFT = 1e-15
-"""Share of its diagonal that a matrix without a ridge grows by while it can be factored: directions that hardly any row
-holds are the way to the optimum of a linear program."""
+"""Fall of what is left of the way that is progress, where bounds do not tell."""
 ROUNDED_GAP = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
 
@@ -78,9 +74,7 @@ class Interior(Factoring):
             return
         finish = ActiveSet(state)
         if form.ridge == 0:
-            assert isinstance(system, RowSystem)
-            system.shift = LEAST_SHIFT if system.size <= form.features.n_rows else system.shift
-            yield from _follow(state, CentralPath(state), finish)
+            yield from _follow(state, LinearPath(state), finish)
             return
         begun = first_guess(state)
         if begun is not None:
@@ -93,19 +87,18 @@ class Interior(Factoring):
 
 def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
     """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
-    best, mark, highest, stalled, next_finish = np.inf, np.inf, -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
-    least = np.inf
+    best = mark = least = np.inf
+    highest, stalled, next_finish = -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
     while path.alive and stalled < STALL_STEPS:
-        report = _reported(state, path)
+        report = path.report()
         yield report
         gap = state.column.relative_gap(report.objective, report.lower_bound)
         # A constraint not met yet leaves the gap infinite: that is no standstill.
         rising = report.lower_bound > highest + 0.01 * abs(highest)
         falling = path.falling and gap > ROUNDED_GAP
-        away = path.away if isinstance(path, CentralPath) else np.inf
-        shrinking = away < SHRUNK * least
+        shrinking = path.away < SHRUNK * least
         onward = gap < 0.9 * mark or falling or rising or shrinking or np.isinf(gap)
-        stalled, mark, least = (0, min(mark, gap), away) if onward else (stalled + 1, mark, least)
+        stalled, mark, least = (0, min(mark, gap), path.away) if onward else (stalled + 1, mark, least)
         highest = max(highest, report.lower_bound)
         best = min(best, gap)
         if best < next_finish:
@@ -119,15 +112,6 @@ def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet
         except NotPositiveDefinite:
             break
     yield from finish.attempt(path.element, path.beta, path.free())
-
-
-def _reported(state: PrimalDual, path: CentralPath | SiftedPath) -> Report:
-    """A report of a path's place; the bound 0 where another one is not worth its price yet."""
-    if isinstance(path, SiftedPath) or path.near_bound:
-        return make_report(state, path.element, path.beta, path.z)
-    coef, intercept = state.coefficients(path.element)
-    objective = objective_at(state.column, path.z, state.form.norm(coef, intercept))[0]
-    return Report.estimated(objective, 0.0, Point(path.beta, np.zeros_like(path.z), coef, intercept))
 
 
 def _without_loss(state: PrimalDual) -> Steps:
