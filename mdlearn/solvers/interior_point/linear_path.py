@@ -45,7 +45,7 @@ class LinearPath(CentralPath):
         self.missed *= 1.0 - length
         left, unit = self.mu * self.count, self.state.column.at_zero
         self.away = self.mu * self.missed
-        self.refinements = 2 if left <= REFINED_COMPLEMENTARITY * unit else self.refinements
+        self.refinements = 1 if left <= REFINED_COMPLEMENTARITY * unit else self.refinements
         self.alive = self.alive and left > AT_END * unit
 
     def report(self) -> Report:
