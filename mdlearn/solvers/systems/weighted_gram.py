@@ -56,9 +56,9 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
             if (weights == weights[0]).all():
                 _add_alike(B, float(weights[0]), M)
             else:
-                own = np.empty((piece.shape[0], M.shape[0]))
-                own[:, :d], own[:, d:] = B, 1.0
-                own *= np.sqrt(np.abs(weights))[:, None]
+                own, roots = np.empty((piece.shape[0], M.shape[0])), np.sqrt(np.abs(weights))[:, None]
+                np.multiply(B, roots, out=own[:, :d])
+                own[:, d:] = roots
                 _add_dense(own, float(np.sign(weights[0])), M)
         yield
 
