@@ -35,7 +35,7 @@ REACHED_GAP = 1e-11
 """Gap below which another engine has nothing to add but rounding of its own."""
 RELIEF_STEPS = 3000
 """Steps of such another engine, heartbeats included."""
-PARALLEL_ENTRIES = 2e7
+PARALLEL_ENTRIES = 1.8e7
 """Entries of the rows, times problems, from which problems are solved at the same time: some tenths of a second.
 
 Below, short steps of several threads wait for the interpreter: 40 classes of 400 x 1,024 took 1.3 times as long."""
