@@ -6,18 +6,11 @@ The dual is solved, because it is the smaller one: with alpha_i = y_i (sum_t sid
 
 has one equation per column of X (and one for a bias) and only bounds beside these. The multipliers of the equations
 are w and b.
-
-HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
-interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
-itself cannot be ended from outside: it gets a time limit, and is begun again with a longer one while somebody waits for
-it. So a call that nobody waits for any more goes on for at most `CALL_GROWTH` times as long as it has run, and does not
-keep the interpreter from exiting.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -30,18 +23,13 @@ from mdlearn.forms.certificates.separability import ACCURACY
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.common.highs_thread import FAILED, INFEASIBLE, LATE, STATUS_SOLVED, waiting_for
 from mdlearn.solvers.common.primal_dual import report_of
 
-FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
-"""Seconds that the first call may take, and how many times longer each further one may take than the one before."""
-HEARTBEAT = 0.02
-"""Seconds between two looks at the thread."""
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
 SMALLEST_COLUMN = 1e-300
 """Largest entry of a column below which it counts as zeros: its inverse overflows."""
-STATUS_SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
-"""Status codes of `scipy.optimize.linprog`."""
 LONGEST_WALK = 20
 """Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
 crossover does, on repeated rows); HiGHS is given them and a thousand more."""
@@ -81,7 +69,7 @@ class LinearProgram(Solver):
         """Yield one report: a vertex of the program."""
         program = yield from Program.of(form, column)
         for method in METHODS:
-            found = yield from _waiting_for(partial(program.call, method))
+            found = yield from waiting_for(partial(program.call, method))
             # Multipliers of 0 are feasible where there is no mean: then HiGHS has lost its digits.
             if found.status == INFEASIBLE and column.pull.any():
                 raise ValueError(
@@ -178,33 +166,3 @@ def _entries(features: Features) -> int:
     """Entries of the rows that may not be zero."""
     rows = features.rows
     return int(rows.matrix().nnz) if rows.sparse else features.n_rows * features.width
-
-
-def _waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
-    """Run call(seconds) in a thread, with longer and longer limits; give control back meanwhile."""
-    found: list[Any] = []
-    wanted, over = threading.Event(), threading.Event()
-    wanted.set()
-
-    def work() -> None:
-        try:
-            seconds = FIRST_CALL_SECONDS
-            result = call(seconds)
-            while result.status == LATE and wanted.is_set():
-                seconds *= CALL_GROWTH
-                result = call(seconds)
-            found.append(result)
-        except Exception as error:  # raised again below, where somebody can catch it
-            found.append(error)
-        finally:
-            over.set()
-
-    threading.Thread(target=work, name="mdlearn-linprog", daemon=True).start()
-    try:
-        while not over.wait(HEARTBEAT):
-            yield
-    finally:
-        wanted.clear()
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]

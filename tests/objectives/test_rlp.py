@@ -15,6 +15,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers import linear_program as engine
+from mdlearn.solvers.common import highs_thread
 
 
 def sample(m=60, d=4, seed=0):
@@ -160,7 +161,7 @@ def test_what_is_refused():
 def test_a_call_gets_more_and_more_time_while_somebody_waits():
     given, late, done = (
         [],
-        types.SimpleNamespace(status=engine.LATE),
+        types.SimpleNamespace(status=highs_thread.LATE),
         types.SimpleNamespace(status=engine.STATUS_SOLVED),
     )
 
@@ -168,12 +169,12 @@ def test_a_call_gets_more_and_more_time_while_somebody_waits():
         given.append(seconds)
         return late if len(given) < 3 else done
 
-    work = engine._waiting_for(call)
+    work = highs_thread.waiting_for(call)
     with pytest.raises(StopIteration) as caught:
         while True:
             next(work)
     assert caught.value.value is done
-    assert given == [engine.FIRST_CALL_SECONDS * engine.CALL_GROWTH**i for i in range(3)]
+    assert given == [highs_thread.FIRST_CALL_SECONDS * highs_thread.CALL_GROWTH**i for i in range(3)]
 
 
 def test_a_call_that_nobody_waits_for_is_not_begun_again():
@@ -184,9 +185,9 @@ def test_a_call_that_nobody_waits_for_is_not_begun_again():
         begun.set()
         go.wait(30)
         threading.Timer(0.2, ended.set).start()
-        return types.SimpleNamespace(status=engine.LATE)
+        return types.SimpleNamespace(status=highs_thread.LATE)
 
-    work = engine._waiting_for(call)
+    work = highs_thread.waiting_for(call)
     next(work)  # control comes back while the call runs
     assert begun.wait(30)
     next(work)
@@ -203,7 +204,7 @@ def test_an_error_in_the_thread_is_raised_where_it_can_be_caught():
         raise ZeroDivisionError("inside")
 
     with pytest.raises(ZeroDivisionError, match="inside"):
-        list(engine._waiting_for(call))
+        list(highs_thread.waiting_for(call))
 
 
 def test_a_time_limit_ends_the_fit_not_the_proof(monkeypatch):
@@ -315,11 +316,19 @@ def test_large_programs_of_rows_that_can_be_separated():
         assert model.solver == "interior" and model.certificate.converged
 
 
-def test_a_program_whose_way_is_too_long_for_interior_points(monkeypatch):
-    """HiGHS goes on where steps end without a bound."""
+@pytest.mark.parametrize("bias", ["none", "free"])
+@pytest.mark.parametrize("programs", [8, 0])
+def test_a_program_whose_way_is_too_long_for_interior_points(programs, bias, monkeypatch):
+    """Steps end without a bound: the simplex method decides what they left undecided, else HiGHS goes on with all."""
     monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.NEAR_GAP", -1.0)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.AT_END", 1e-4)
+    monkeypatch.setattr("mdlearn.solvers.interior_point.crossover.MOST_PROGRAMS", programs)
+    asked, call = [], engine.Program.call
+    monkeypatch.setattr(engine.Program, "call", lambda self, *arguments: (asked.append(1), call(self, *arguments))[1])
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((4000, 60))
-    y = np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1, -1)
-    model = mdlearn.fit("rlp", X, y, tol=1e-6)
+    X = 100.0 + rng.standard_normal((4000, 60))
+    y = np.where(X[:, 0] - 100.0 + rng.standard_normal(4000) > 0, 1, -1)
+    counts = rng.integers(1, 4, 4000)
+    model = mdlearn.fit("rlp", X, y, sample_weight=counts, bias=bias, tol=1e-9)
     assert model.certificate.converged and model.certificate.lower_bound > 0
+    assert bool(asked) == (programs == 0)

@@ -21,6 +21,7 @@ from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_guess
 from mdlearn.solvers.interior_point.central_path import CentralPath
+from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.linear_path import LinearPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
 from mdlearn.solvers.systems.choice import system_of
@@ -74,7 +75,9 @@ class Interior(Factoring):
             return
         finish = ActiveSet(state)
         if form.ridge == 0:
-            yield from _follow(state, LinearPath(state), finish)
+            path = LinearPath(state)
+            yield from _follow(state, path, finish)
+            yield from crossover(state, path.element, path.z)
             return
         begun = first_guess(state)
         if begun is not None:

@@ -1,0 +1,51 @@
+"""Calls of HiGHS that can be ended.
+
+HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
+interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
+itself cannot be ended from outside: it gets a time limit, and is begun again with a longer one while somebody waits for
+it. So a call that nobody waits for any more goes on for at most `CALL_GROWTH` times as long as it has run, and does not
+keep the interpreter from exiting.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
+"""Seconds that the first call may take, and how many times longer each further one may take than the one before."""
+HEARTBEAT = 0.02
+"""Seconds between two looks at the thread."""
+STATUS_SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
+"""Status codes of `scipy.optimize.linprog`."""
+
+
+def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
+    """Run call(seconds) in a thread, with longer and longer limits; give control back meanwhile."""
+    found: list[Any] = []
+    wanted, over = threading.Event(), threading.Event()
+    wanted.set()
+
+    def work() -> None:
+        try:
+            seconds = FIRST_CALL_SECONDS
+            result = call(seconds)
+            while result.status == LATE and wanted.is_set():
+                seconds *= CALL_GROWTH
+                result = call(seconds)
+            found.append(result)
+        except Exception as error:  # raised again below, where somebody can catch it
+            found.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=work, name="mdlearn-linprog", daemon=True).start()
+    try:
+        while not over.wait(HEARTBEAT):
+            yield
+    finally:
+        wanted.clear()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]

@@ -1,0 +1,72 @@
+"""The end of a linear program: the simplex method on what a central path leaves undecided."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mdlearn.solvers.base import Steps
+from mdlearn.solvers.common.highs_thread import STATUS_SOLVED, waiting_for
+from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
+from mdlearn.solvers.systems.explicit import RowSystem
+
+UNDECIDED_PER_COLUMN, UNDECIDED_LEAST = 2.5, 50
+"""Multipliers of the first program, of margins nearest to a kink: so many for each column, and some more."""
+MOST_PROGRAMS = 8
+"""Programs until the others are decided, or never will be."""
+ON_A_KINK = 1e-9
+"""Distance of a margin from a kink that is rounding."""
+FEASIBLE = 1e-10
+"""Feasibility tolerance, the smallest that HiGHS takes."""
+
+
+def crossover(state: PrimalDual, element: np.ndarray, z: np.ndarray) -> Steps:
+    """Yield a report per program: multipliers far from a kink stay at their bound, those that end beyond it join.
+
+    Where a path comes to its end some thousandths above the optimum, it knows nearly all rows. All of them together
+    would be several times the price.
+    """
+    column, system = state.column, state.system
+    assert isinstance(system, RowSystem)
+    # Rows less their median, where a bias makes up for it: far from the origin they would cost digits.
+    centre = np.zeros(system.size)
+    if system.bias:
+        centre[:-1] = np.median(state.form.features.rows.matrix(), axis=0)
+    caps, sides, used = column.caps, column.sides, column.caps > 0
+    kinks, unit = np.broadcast_to(column.kinks, caps.shape), float(caps.max())
+    slopes = state.slopes(z)
+    away = np.where(used, np.abs(slopes), np.inf).ravel()
+    few = min(int(UNDECIDED_PER_COLUMN * system.size) + UNDECIDED_LEAST, int(used.sum()) - 1)
+    undecided = used & (np.abs(slopes) <= np.partition(away, few)[few])
+    beta = np.where(used & (slopes < 0), caps, 0.0)
+    for _ in range(MOST_PROGRAMS):
+        t, i = np.nonzero(undecided)
+        beta[undecided] = 0.0
+        rows = (sides[t] * column.y[i])[:, None] * (system.rows(i) - centre)
+        sizes = np.abs(rows).max(axis=0)
+        sizes[sizes == 0] = 1.0
+        held = system.adjoint(column.y * (sides @ beta))
+        rhs = -(held - centre * held[-1]) / (sizes * unit)
+        bounds = np.column_stack([np.zeros(t.shape[0]), caps[t, i] / unit])
+        found = yield from waiting_for(partial(_call, -sides[t] * kinks[t, i], (rows / sizes).T, rhs, bounds))
+        if found.status != STATUS_SOLVED:
+            return
+        beta[t, i] = np.clip(unit * found.x, 0.0, caps[t, i])
+        element = -found.eqlin.marginals / sizes
+        element[-1] -= float(centre @ element)
+        z = state.margins(element)
+        yield make_report(state, element, beta, z)
+        slopes = state.slopes(z)
+        wrong = used & ~undecided & np.where(beta > 0, slopes > ON_A_KINK, slopes < -ON_A_KINK)
+        if not wrong.any():
+            return
+        undecided |= wrong
+
+
+def _call(cost: np.ndarray, A: np.ndarray, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
+    from scipy.optimize import linprog
+
+    options = {"time_limit": seconds, "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
+    return linprog(cost, A_eq=A, b_eq=rhs, bounds=bounds, method="highs-ds", options=options)
