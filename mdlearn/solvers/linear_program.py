@@ -19,20 +19,14 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.separability import ACCURACY
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
-from mdlearn.solvers.common.highs_thread import FAILED, INFEASIBLE, LATE, STATUS_SOLVED, waiting_for
+from mdlearn.solvers.common.highs_thread import INFEASIBLE, SMALLEST_COLUMN, STATUS_SOLVED, highs, waiting_for
 from mdlearn.solvers.common.primal_dual import report_of
 
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
-SMALLEST_COLUMN = 1e-300
-"""Largest entry of a column below which it counts as zeros: its inverse overflows."""
-LONGEST_WALK = 20
-"""Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
-crossover does, on repeated rows); HiGHS is given them and a thousand more."""
 
 
 class LinearProgram(Solver):
@@ -136,25 +130,10 @@ class Program:
 
     def call(self, method: str, seconds: float) -> Any:
         """Run HiGHS for so many seconds at most."""
-        from scipy.optimize import linprog
-
-        column, most = self.column, 1000 + LONGEST_WALK * sum(self.A.shape)
-        found = linprog(
-            -np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel(),
-            A_eq=self.A,
-            b_eq=self.rhs,
-            bounds=np.column_stack([np.zeros(column.caps.size), column.caps.ravel() / self.unit]),
-            method=method,
-            options={
-                "maxiter": most,
-                "time_limit": seconds,
-                "primal_feasibility_tolerance": ACCURACY,
-                "dual_feasibility_tolerance": ACCURACY,
-            },
-        )
-        if found.status == LATE and found.nit >= most:
-            found.status = FAILED  # more time would not help
-        return found
+        column = self.column
+        cost = -np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel()
+        bounds = np.column_stack([np.zeros(column.caps.size), column.caps.ravel() / self.unit])
+        return highs(method, cost, self.A, self.rhs, bounds, seconds)
 
     def solution(self, found: Any) -> tuple[np.ndarray, np.ndarray]:
         """Multipliers of the loss, shape (T, m), and w (with b)."""

@@ -13,12 +13,34 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
+import numpy as np
+
 FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
 """Seconds that the first call may take, and how many times longer each further one may take than the one before."""
 HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
 STATUS_SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
 """Status codes of `scipy.optimize.linprog`."""
+LONGEST_WALK = 20
+"""Iterations per row and column of the program, beyond which HiGHS is going round in circles (its clean-up after the
+crossover does, on repeated rows); HiGHS is given them and a thousand more."""
+SMALLEST_COLUMN = 1e-300
+"""Largest entry of a column below which it counts as zeros: its inverse overflows."""
+HIGHS_TOLERANCE = 1e-10
+"""Feasibility tolerance of linear programs, the smallest that HiGHS takes; entries are scaled to at most 1."""
+
+
+def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
+    """Minimise cost . x subject to A x = rhs within bounds, for so many seconds at most."""
+    from scipy.optimize import linprog
+
+    most = 1000 + LONGEST_WALK * sum(A.shape)
+    tolerances = {"primal_feasibility_tolerance": HIGHS_TOLERANCE, "dual_feasibility_tolerance": HIGHS_TOLERANCE}
+    options = {"maxiter": most, "time_limit": seconds, **tolerances}
+    found = linprog(cost, A_eq=A, b_eq=rhs, bounds=bounds, method=method, options=options)
+    if found.status == LATE and found.nit >= most:
+        found.status = FAILED  # more time would not help
+    return found
 
 
 def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from mdlearn.solvers.base import Steps
-from mdlearn.solvers.common.highs_thread import STATUS_SOLVED, waiting_for
+from mdlearn.solvers.common.highs_thread import SMALLEST_COLUMN, STATUS_SOLVED, highs, waiting_for
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.systems.explicit import RowSystem
 
@@ -18,8 +17,6 @@ MOST_PROGRAMS = 8
 """Programs until the others are decided, or never will be."""
 ON_A_KINK = 1e-9
 """Distance of a margin from a kink that is rounding."""
-FEASIBLE = 1e-10
-"""Feasibility tolerance, the smallest that HiGHS takes."""
 
 
 def crossover(state: PrimalDual, element: np.ndarray, z: np.ndarray) -> Steps:
@@ -46,11 +43,14 @@ def crossover(state: PrimalDual, element: np.ndarray, z: np.ndarray) -> Steps:
         beta[undecided] = 0.0
         rows = (sides[t] * column.y[i])[:, None] * (system.rows(i) - centre)
         sizes = np.abs(rows).max(axis=0)
-        sizes[sizes == 0] = 1.0
+        sizes[sizes < SMALLEST_COLUMN] = 1.0
         held = system.adjoint(column.y * (sides @ beta))
         rhs = -(held - centre * held[-1]) / (sizes * unit)
         bounds = np.column_stack([np.zeros(t.shape[0]), caps[t, i] / unit])
-        found = yield from waiting_for(partial(_call, -sides[t] * kinks[t, i], (rows / sizes).T, rhs, bounds))
+        if not (np.isfinite(rhs).all() and np.isfinite(rows).all()):
+            return
+        program = -sides[t] * kinks[t, i], (rows / sizes).T, rhs, bounds
+        found = yield from waiting_for(partial(highs, "highs-ds", *program))
         if found.status != STATUS_SOLVED:
             return
         beta[t, i] = np.clip(unit * found.x, 0.0, caps[t, i])
@@ -63,10 +63,3 @@ def crossover(state: PrimalDual, element: np.ndarray, z: np.ndarray) -> Steps:
         if not wrong.any():
             return
         undecided |= wrong
-
-
-def _call(cost: np.ndarray, A: np.ndarray, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
-    from scipy.optimize import linprog
-
-    options = {"time_limit": seconds, "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
-    return linprog(cost, A_eq=A, b_eq=rhs, bounds=bounds, method="highs-ds", options=options)
