@@ -90,11 +90,6 @@ def _residual(rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndar
     return residual, bool((np.abs(residual) <= CLEAN_RESIDUAL * terms).all())
 
 
-def _squares(B: np.ndarray) -> np.ndarray:
-    """B'B, half the price of a product of two matrices."""
-    return B.T @ B
-
-
 class Metric:
     """M = sum_i freedom_i x_i x_i' + kappa sum_i c_i (r_i - mean)(r_i - mean)', solved by eigenvalues.
 
@@ -110,10 +105,12 @@ class Metric:
         centre = rows.adjoint(column.counts * column.y) / column.total
         for span in rows.rows.spans():
             B = rows.block(span)
-            M += _squares(B * np.sqrt(freedom[span, None]))
+            own = B * np.sqrt(freedom[span, None])
+            M += own.T @ own  # B'B of one array is half the price of a product of two
             if column.kappa > 0:
                 B = B - np.multiply.outer(column.y[span], centre)
-                M += _squares(B * np.sqrt(column.kappa * column.counts[span, None]))
+                B *= np.sqrt(column.kappa * column.counts[span, None])
+                M += B.T @ B
         # In units of the diagonal, so that the scale of a column does not decide what counts as rounding.
         diagonal = np.diagonal(M)
         self.scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(n), where=diagonal > 0)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.forms.certificates.separability import ACCURACY
+
 FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
 """Seconds that the first call may take, and how many times longer each further one may take than the one before."""
 HEARTBEAT = 0.02
@@ -26,8 +28,6 @@ LONGEST_WALK = 20
 crossover does, on repeated rows); HiGHS is given them and a thousand more."""
 SMALLEST_COLUMN = 1e-300
 """Largest entry of a column below which it counts as zeros: its inverse overflows."""
-HIGHS_TOLERANCE = 1e-10
-"""Feasibility tolerance of linear programs, the smallest that HiGHS takes; entries are scaled to at most 1."""
 
 
 def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
@@ -35,7 +35,7 @@ def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.nda
     from scipy.optimize import linprog
 
     most = 1000 + LONGEST_WALK * sum(A.shape)
-    tolerances = {"primal_feasibility_tolerance": HIGHS_TOLERANCE, "dual_feasibility_tolerance": HIGHS_TOLERANCE}
+    tolerances = {"primal_feasibility_tolerance": ACCURACY, "dual_feasibility_tolerance": ACCURACY}
     options = {"maxiter": most, "time_limit": seconds, **tolerances}
     found = linprog(cost, A_eq=A, b_eq=rhs, bounds=bounds, method=method, options=options)
     if found.status == LATE and found.nit >= most:

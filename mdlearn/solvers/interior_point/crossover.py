@@ -19,7 +19,7 @@ ON_A_KINK = 1e-9
 """Distance of a margin from a kink that is rounding."""
 
 
-def crossover(state: PrimalDual, element: np.ndarray, z: np.ndarray) -> Steps:
+def crossover(state: PrimalDual, z: np.ndarray) -> Steps:
     """Yield a report per program: multipliers far from a kink stay at their bound, those that end beyond it join.
 
     Where a path comes to its end some thousandths above the optimum, it knows nearly all rows. All of them together

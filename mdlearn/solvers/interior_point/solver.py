@@ -77,7 +77,7 @@ class Interior(Factoring):
         if form.ridge == 0:
             path = LinearPath(state)
             yield from _follow(state, path, finish)
-            yield from crossover(state, path.element, path.z)
+            yield from crossover(state, path.z)
             return
         begun = first_guess(state)
         if begun is not None:
