@@ -302,6 +302,16 @@ def test_large_dense_programs(change, bias):
     assert other.certificate.lower_bound <= told.objective * (1 + 1e-9)
 
 
+def test_a_path_goes_on_where_multipliers_meet_their_condition_early():
+    """A whole step meets it; what is left of the way is complementarity alone, and stood for a standstill."""
+    rng = np.random.default_rng(1)
+    X = (60.0 + 20.0 * rng.standard_normal((2000, 3))).round()
+    y = np.where(X[:, 0] - 60.0 + 20.0 * rng.standard_normal(2000) > 30.0, 1, -1)
+    found = mdlearn.fit("rlp", X, y, tol=1e-8, solver="interior").certificate
+    other = mdlearn.fit("rlp", X, y, tol=1e-8, solver="linprog").certificate
+    assert found.converged and found.objective == pytest.approx(other.objective, rel=1e-7)
+
+
 def test_large_programs_of_rows_that_can_be_separated():
     """The optimum is 0, also with fewer rows than columns; coefficients have the size of the margins they give."""
     rng = np.random.default_rng(4)

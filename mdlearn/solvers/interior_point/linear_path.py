@@ -9,19 +9,20 @@ from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.interior_point.central_path import CentralPath
-from mdlearn.solvers.systems.explicit import RowSystem
 
 NEARLY_MET, NEAR_GAP = 1e-5, 1e-6
 """Share of their first miss by which multipliers miss the condition of their dual, and complementarity in units of the
 objective at w = 0, from which they are corrected for a bound: earlier ones say nothing."""
+ROUNDED_MISS = 1e-16
+"""Share of that miss that counts as none: from there complementarity alone says how far the end is."""
 AT_END = 1e-13
 """Complementarity, in those units, at which the path has ended, with a bound or without one."""
 REFINED_COMPLEMENTARITY = 0.01
 """Complementarity, in those units, from which steps are refined: small multipliers have lost the digits by which they
 meet the condition."""
-LEAST_SHIFT = 1e-15
-"""Share of its diagonal that the matrix grows by while it can be factored: directions that hardly any row holds are the
-way to the optimum."""
+FIRST_SLACK = 30.0
+"""Slacks of all margins at the start, in units of a margin: nearly separable rows end with such ones and larger, and a
+path that begins below its end takes short steps all the way."""
 
 
 class LinearPath(CentralPath):
@@ -35,14 +36,13 @@ class LinearPath(CentralPath):
 
     def __init__(self, state: PrimalDual) -> None:
         super().__init__(state)
-        self.missed, system = 1.0, state.system
-        assert isinstance(system, RowSystem)
-        # With fewer rows than columns nothing holds some directions at all.
-        system.shift = LEAST_SHIFT if system.size <= state.form.features.n_rows else system.shift
+        self.missed = 1.0
+        self.s += FIRST_SLACK * state.typical_kink
+        self.xi += FIRST_SLACK * state.typical_kink
 
     def moved(self, length: float) -> None:
         """Refine steps towards the end, and see it."""
-        self.missed *= 1.0 - length
+        self.missed = max((1.0 - length) * self.missed, ROUNDED_MISS)
         left, unit = self.mu * self.count, self.state.column.at_zero
         self.away = self.mu * self.missed
         self.refinements = 1 if left <= REFINED_COMPLEMENTARITY * unit else self.refinements

@@ -25,6 +25,7 @@ from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.linear_path import LinearPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
 from mdlearn.solvers.systems.choice import system_of
+from mdlearn.solvers.systems.graded import GradedSystem
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -62,7 +63,8 @@ class Interior(Factoring):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per interior point step, then those of the active-set finish."""
-        system = system_of(form, column, shared, float(column.caps.max(initial=0.0)))
+        steepest = float(column.caps.max(initial=0.0))
+        system = GradedSystem(form, column) if form.ridge == 0 else system_of(form, column, shared, steepest)
         yield from system.setup()
         state = PrimalDual(form, column, system)
         if not column.caps.any():

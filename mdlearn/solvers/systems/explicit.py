@@ -30,8 +30,6 @@ PASS_ROWS = 1 << 19
 """Rows of which numbers are changed at once: some milliseconds."""
 UNRIDGED_SHIFT = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
-SHIFT_GROWTH = 10.0
-"""Growth of a smaller share that an engine began with, until the matrix can be factored."""
 
 
 def two_passes(
@@ -44,6 +42,25 @@ def two_passes(
         f[rows] = change(rows, f[rows])
         yield
     return system.adjoint(f)
+
+
+def triangle_of(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R of a QR factorisation, and its order of the columns: rows are sorted, however different their lengths."""
+    size = np.abs(stack).max(axis=1)
+    if not np.isfinite(size).all():
+        raise cholesky.NotPositiveDefinite("a row overflowed")
+    triangle, pivots = qr(stack[np.argsort(-size, kind="stable")], mode="r", pivoting=True)
+    return triangle[: stack.shape[1]], pivots
+
+
+def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Solve A' A x = rhs with the triangle of A; directions that no row holds stay 0."""
+    diagonal = np.abs(np.diagonal(R))
+    rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
+    inner = solve_triangular(R[:rank, :rank], rhs[pivots[:rank]], trans=1, check_finite=False)
+    out = np.zeros_like(rhs)
+    out[pivots[:rank]] = solve_triangular(R[:rank, :rank], inner, check_finite=False)
+    return out
 
 
 class RowSystem:
@@ -66,7 +83,7 @@ class RowSystem:
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
-        self.loose, self.shift = form.ridge == 0, UNRIDGED_SHIFT
+        self.loose = form.ridge == 0
         self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
         self.size = self.ridge.shape[0]
         self.stiffness = 1.0  # largest diagonal entry of the matrix last factored, over the smallest ridge
@@ -137,24 +154,21 @@ class RowSystem:
 
     def factor(self, D: np.ndarray) -> Work:
         """Factor Q + R' D R."""
+        self.L = yield from cholesky.cholesky_shifted((yield from self.matrix(D, UNRIDGED_SHIFT)))
+
+    def matrix(self, D: np.ndarray, shift: float) -> Generator[None, None, np.ndarray]:
+        """Q + R' D R, which can be factored: without a ridge its diagonal grows by a share."""
         yield from self.sum.to(D)
         M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
         mirror(M)
         if self.loose:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
-            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + self.shift) * diagonal, 1.0)
+            M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + shift) * diagonal, 1.0)
         elif self.bias and M[-1, -1] == 0:
             M[-1, -1] = 1.0  # nothing holds the intercept: it stays
         self.stiffness = float(np.diagonal(M).max() / self.metric.min())
-        if not self.loose or self.shift >= UNRIDGED_SHIFT:
-            self.L = yield from cholesky.cholesky_shifted(M)
-            return
-        try:
-            self.L = yield from cholesky.cholesky(M)
-        except cholesky.NotPositiveDefinite:
-            self.shift = min(SHIFT_GROWTH * self.shift, UNRIDGED_SHIFT)
-            yield from self.factor(D)
+        return M
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
@@ -192,22 +206,12 @@ class StackedSystem(RowSystem):
     def factor(self, D: np.ndarray) -> Work:
         """QR with sorted rows and pivoted columns: stable for rows of very different length."""
         used = np.flatnonzero(D)
-        stack = np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base])
-        size = np.abs(stack).max(axis=1)
-        if not np.isfinite(size).all():
-            raise cholesky.NotPositiveDefinite("a row overflowed")
-        self.triangle, self.pivots = qr(stack[np.argsort(-size, kind="stable")], mode="r", pivoting=True)
-        self.triangle = self.triangle[: stack.shape[1]]
+        self.triangle, self.pivots = triangle_of(np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base]))
         yield
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor; a direction that nothing holds (a free intercept) stays."""
-        R, diagonal = self.triangle, np.abs(np.diagonal(self.triangle))
-        rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
-        inner = solve_triangular(R[:rank, :rank], rhs[self.pivots[:rank]], trans=1, check_finite=False)
-        out = np.zeros_like(rhs)
-        out[self.pivots[:rank]] = solve_triangular(R[:rank, :rank], inner, check_finite=False)
-        return cholesky.finite(out)
+        return cholesky.finite(solve_normal(self.triangle, self.pivots, rhs))
 
 
 class GramSystem:
