@@ -196,8 +196,6 @@ class CheckedCall:
             columns = rows
         elif X.sparse:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
-        if self.call.multiclass == "joint":
-            columns *= max(1, self.data.classes.shape[0])
         return asked or threads_for(product_work(rows, columns))
 
     @worded("the kernel")

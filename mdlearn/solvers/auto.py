@@ -34,6 +34,8 @@ PROGRAM_ENTRIES, PROGRAM_COLUMNS = 2e5, 1500
 """Entries of dense rows from which a linear program takes seconds, and columns up to which steps by matrices do not."""
 MANY_COLUMNS = 400
 """Dense columns from which hinges leave many rows on a kink."""
+GRAM_STEP_ROWS = 500
+"""Dense rows, fewer than their columns, up to which steps over a Gram matrix cost no more than a few products."""
 CACHED_ENTRIES = 2e6
 """Stored entries of wide sparse rows up to which plain sweeps are the fastest."""
 CHEAP = 1e8
@@ -79,8 +81,9 @@ def _program(form: MarginForm) -> bool:
 
 def _large_program(form: MarginForm) -> bool:
     features = form.features
-    large = isinstance(features, LinearFeatures) and features.n_entries >= PROGRAM_ENTRIES
-    return large and form.ridge == 0 and features.width <= PROGRAM_COLUMNS and Interior().refusal(form) is None
+    if form.ridge > 0 or not isinstance(features, LinearFeatures) or features.width > PROGRAM_COLUMNS:
+        return False
+    return Interior().refusal(form) is None and features.n_entries >= PROGRAM_ENTRIES
 
 
 def _contrasts(form: MarginForm) -> bool:
@@ -211,7 +214,13 @@ def _crawling(form: MarginForm) -> bool:
 
 
 def _plain(form: MarginForm) -> bool:
-    return Hybrid().refusal(form) is None and not (_vertices(form) or _text(form))
+    return Hybrid().refusal(form) is None and not (_vertices(form) or _text(form) or _few_rows(form))
+
+
+def _few_rows(form: MarginForm) -> bool:
+    """Whether a logistic loss over dense rows has so few of them that conjugate gradients are the longer way."""
+    rows, width = form.features.rows, form.features.width
+    return isinstance(rows, DenseRows) and rows.shape[0] <= min(GRAM_STEP_ROWS, width) and _curved(form)
 
 
 def _vertices(form: MarginForm) -> bool:

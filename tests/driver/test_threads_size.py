@@ -86,7 +86,8 @@ def test_predictions(kernel, large, monkeypatch):
         ((1600, 5), {"kernel": "rbf"}, True),
         ((2100, 5), {"kernel": "rbf", "multiclass": "ovo"}, False),  # 700 rows of every class
         ((1500, 900), {}, False),
-        ((1500, 900), {"objective": "ww", "multiclass": "joint"}, True),
+        ((1500, 900), {"objective": "ww", "multiclass": "joint"}, False),  # products are those of the rows themselves
+        ((1500, 2000), {"objective": "ww", "multiclass": "joint"}, True),
     ],
 )
 def test_shapes_decide(shape, settings, large):

@@ -63,3 +63,19 @@ def test_counted_operations(density):
     lengths = np.diff(X.indptr)
     expected = sum(n * n / 2 for n in lengths) if density < 0.2 else 50 * 40 * 40
     assert outer_operations(CsrRows(X)) == expected
+
+
+@pytest.mark.parametrize("objective", ["l2lr", "mlr"])
+def test_few_dense_rows_of_many_columns(objective):
+    """Steps over a small Gram matrix, where conjugate gradients took ten times as long; nothing else changes."""
+    rng = np.random.default_rng(0)
+    X = 2.0 + rng.standard_normal((120, 400))
+    y = np.where(rng.standard_normal(120) > 0, 1, 0)
+    few = mdlearn.fit(objective, X, y, tol=1e-6)
+    other = mdlearn.fit(objective, X, y, tol=1e-6, solver="hybrid")
+    assert few.solver == "newton" and few.certificate.converged
+    assert few.certificate.lower_bound <= other.certificate.objective * (1 + 1e-9)
+    assert other.certificate.lower_bound <= few.certificate.objective * (1 + 1e-9)
+    assert mdlearn.fit(objective, np.vstack([X] * 5), np.tile(y, 5), tol=1e-2).solver == "hybrid", "600 rows"
+    assert mdlearn.fit("svm", X, y, tol=1e-6).solver == "hybrid"
+    assert mdlearn.fit(objective, sparse.csr_matrix(X), y, tol=1e-6).solver == "hybrid"

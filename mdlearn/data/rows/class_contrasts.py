@@ -168,10 +168,12 @@ class ContrastRows(CsrRows):
         if not isinstance(others, ContrastRows):
             return super().inner(others, centre)
         assert centre is None, "sparse rows stay where they are"
-        G = self.base.take(self.index).inner(others.base.take(others.index)) + self.constant
+        # A row of `base` is behind up to k - 1 of these.
+        (mine, here), (theirs, there) = (np.unique(r.index, return_inverse=True) for r in (self, others))
+        G = (self.base.take(mine).inner(others.base.take(theirs)) + self.constant)[np.ix_(here, there)]
         same = np.zeros(G.shape)
-        for mine, sign in ((self.own, 1.0), (self.other, -1.0)):
-            same += sign * (np.equal.outer(mine, others.own) * 1.0 - np.equal.outer(mine, others.other))
+        for blocks, sign in ((self.own, 1.0), (self.other, -1.0)):
+            same += sign * (np.equal.outer(blocks, others.own) * 1.0 - np.equal.outer(blocks, others.other))
         return np.asarray(G * same)
 
     def _summed(self, blocks: np.ndarray, v: np.ndarray) -> np.ndarray:
