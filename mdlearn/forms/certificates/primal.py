@@ -182,24 +182,33 @@ def representer(
     if narrow and square > enough:
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
         rest = target - expand(alpha)
-        alpha, _ = _nearer(alpha, rest, scale, enough, (expand, adjoint, _whitening(features, bias)), MOST_STEPS)
+        alpha, _ = _nearer(alpha, rest, scale, enough, (expand, adjoint, _whitening(features, bias, None)), MOST_STEPS)
     return alpha
 
 
 def nearest(
-    features: LinearFeatures, bias: bool, alpha: np.ndarray, coef: np.ndarray, intercepts: np.ndarray
+    features: LinearFeatures,
+    bias: bool,
+    alpha: np.ndarray,
+    coef: np.ndarray,
+    intercepts: np.ndarray,
+    products: np.ndarray | None,
 ) -> np.ndarray | None:
     """The same for k problems at once, (m, k) from (m, k) and coefficients (d, k); None for many or sparse columns.
 
     The matrix of inner products is factored once, and a few steps with it are passes over the rows for all columns.
+    `products` are the inner products of the columns, and of one of ones behind them, where they are known.
     """
     if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None
-    inverse, d = _whitening(features, bias), features.width
+    inverse, d = _whitening(features, bias, products), features.width
     found = np.array(alpha)
+    target = np.vstack([coef, intercepts]) if bias else coef
     for _ in range(FACTORED_STEPS):
-        rest = coef - features.expand(found)
-        rest = np.vstack([rest, intercepts - found.sum(axis=0)]) if bias else rest
+        sums = features.expand(found)
+        rest = target - (np.vstack([sums, found.sum(axis=0)]) if bias else sums)
+        if (np.abs(rest) <= ROUNDED_SUM * EPS * np.abs(target)).all():
+            break
         towards = inverse(rest)
         found += features.decision(towards[:d]) + (towards[d] if bias else 0.0)
     return found
@@ -242,25 +251,32 @@ def _scale(features: LinearFeatures, bias: bool) -> np.ndarray:
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def _whitening(features: LinearFeatures, bias: bool) -> Map:
+def _whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
     """The inverse of alpha -> element times its transpose, nearly: columns of length 1, and a trace of the identity.
 
     It depends on rows and bias alone: classes share it, and features keep it.
     """
     known: dict[bool, Map] = vars(features).setdefault("_whitenings", {})
     if bias not in known:
-        known[bias] = _whitened(features, bias)
+        known[bias] = _whitened(features, bias, products)
     return known[bias]
 
 
-def _whitened(features: LinearFeatures, bias: bool) -> Map:
-    root = np.sqrt(_scale(features, bias))
-    M = np.zeros((root.shape[0], root.shape[0]))
-    rows, by = AffineRows(features.rows, bias), root.copy()
+def _scaled(features: LinearFeatures, bias: bool, root: np.ndarray) -> np.ndarray:
+    """Inner products of the columns, these times `root`."""
+    M, rows, by = np.zeros((root.shape[0], root.shape[0])), AffineRows(features.rows, bias), root.copy()
     if features.ridge is not None:
         by[: features.width] /= features.ridge
     for span in features.rows.spans():
         B = rows.block(span) * by
         M += B.T @ B
-    inverse = nearly_inverse(M)
+    return M
+
+
+def _whitened(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
+    root = np.sqrt(_scale(features, bias))
+    n = root.shape[0]
+    inverse = nearly_inverse(
+        _scaled(features, bias, root) if products is None else products[:n, :n] * np.outer(root, root)
+    )
     return lambda rest: (root * inverse((root * rest.T).T).T).T

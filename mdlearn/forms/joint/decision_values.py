@@ -33,6 +33,8 @@ FLAT_BIAS_SLOPE = 2e-14
 """Slope of a free bias, relative to the sum of its terms, that counts as none."""
 ROUNDING_SHARE = float(np.finfo(float).eps) / ROUNDING_OF_SLOPES
 """What rounding leaves of a slope, in units of what counts as rounding."""
+LONG_PASS_ENTRIES = 1e7
+"""Entries of rows from which passes for every column apart take longer than what they could still give is worth."""
 EVERY = slice(None)
 Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -283,17 +285,22 @@ class DecisionComposite(Composite):
         A /= -float(self.ridge[0] / self.weights[0])
         W, b = look.W[:d], look.W[d] if self.bias != "none" else np.zeros(self.shape[1])
         assert isinstance(self.features, LinearFeatures)
-        found: list[np.ndarray | None] = [None] * self.shape[1]
+        products = self.moments if (self.counts == 1).all() else None
+        best, misses, most = A.T, np.full(self.shape[1], np.inf), np.zeros(self.shape[1])
         for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
-            near = nearest(self.features, self.bias == "regularized", start, W, b)
+            near = nearest(self.features, self.bias == "regularized", start, W, b, products)
             if near is None:
                 break
-            for j, (miss, most) in enumerate(zip(*self._missed(near, W))):
-                found[j] = near[:, j] if found[j] is None and miss <= most else found[j]
-            if all(one is not None for one in found):
-                break
-        columns = zip(found, A.T, W.T, b)
-        return np.array([[self._combined(a, w, float(c)) if one is None else one] for one, a, w, c in columns])
+            own, most = self._missed(near, W)
+            best, misses = np.where((own < misses)[:, None], near.T, best), np.minimum(own, misses)
+            if (misses <= most).all() or self.features.n_rows * d > LONG_PASS_ENTRIES:
+                return best[:, None]
+        return np.array(
+            [
+                [near if good else self._combined(a, w, float(c))]
+                for near, good, a, w, c in zip(best, misses <= most, A.T, W.T, b)
+            ]
+        )
 
     def _missed(self, alpha: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far decision values of dual coefficients, as models keep them, are from the given ones; and may be."""
