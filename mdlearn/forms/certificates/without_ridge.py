@@ -21,8 +21,9 @@ MOST_CORRECTIONS = 10
 """Corrections: the first is exact but for rounding, unless a multiplier meets its bound."""
 LEAST_FALL_OF_RESIDUAL = 0.7
 """Share of the residual that a correction leaves at most where another one may help."""
-CLEAN_RESIDUAL = 1e-13
-"""Residual, relative to the sum of its terms, that counts as rounding."""
+ROUNDINGS_OF_RESIDUAL, ROWS_PER_ROUNDING = 4.0, 64.0
+"""Units of eps, of the sum of its terms, up to which a residual counts as rounding; rows from which more are due, as
+the square root. With 450 units a bound was double the optimum, on rows that differ in the 13th digit."""
 CORRECTED_COLUMNS = 500
 """Columns up to which multipliers are corrected: that takes the eigenvalues of a matrix of this size."""
 SETTLED, RESTLESS, STRANGE_GAP = 1e-4, 0.01, 0.7
@@ -87,7 +88,8 @@ def _residual(rows: AffineRows, column: Column, beta: np.ndarray, sigma: np.ndar
     total = float(size.sum())
     # An upper bound of sum_i size_i |x_ij| (Cauchy-Schwarz), without a pass over |x|.
     terms = np.sqrt(rows.column_squares(size) * total)
-    return residual, bool((np.abs(residual) <= CLEAN_RESIDUAL * terms).all())
+    units = ROUNDINGS_OF_RESIDUAL * max(1.0, math.sqrt(column.y.shape[0] / ROWS_PER_ROUNDING))
+    return residual, bool((np.abs(residual) <= units * np.finfo(float).eps * terms).all())
 
 
 class Metric:
