@@ -16,7 +16,8 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
 from mdlearn.solvers.decomposition.solver import KernelDecomposition
-from mdlearn.solvers.hybrid.solver import ROWS_PER_COLUMN, Hybrid
+from mdlearn.solvers.hybrid.newton_start import ROWS_PER_COLUMN
+from mdlearn.solvers.hybrid.solver import Hybrid
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.linear_program import LinearProgram
 from mdlearn.solvers.newton.solver import Newton

@@ -8,7 +8,7 @@ from hybrid_cases import LOSSES, OBJECTIVES, bound, objective, optimum, sample
 from two_hinges import TwoHinges
 
 import mdlearn
-from mdlearn.solvers.hybrid import column, descent, semismooth, solver
+from mdlearn.solvers.hybrid import column, descent, newton_start, semismooth, solver, sweeps
 
 CASES = {
     "plain": {},
@@ -98,10 +98,12 @@ def test_an_end_inside_of_every_phase(loss, monkeypatch):
     """Sweeps alone, and Newton steps alone from the first row on: each ends at the same optimum."""
     X, y = sample(400, 6, seed=4)
     best = mdlearn.fit(OBJECTIVES[loss], X, y, solver="interior", tol=1e-12).certificate.objective
-    monkeypatch.setattr(solver, "STEPS_AHEAD", 1e9)
-    monkeypatch.setattr(solver, "ROWS_PER_COLUMN", 10**9)
+    monkeypatch.setattr(sweeps, "STEPS_AHEAD", 1e9)
+    monkeypatch.setattr(newton_start, "STEPS_AHEAD", 1e9)
+    monkeypatch.setattr(newton_start, "ROWS_PER_COLUMN", 10**9)
     swept = fit(loss, X, y, tol=1e-4)
-    monkeypatch.setattr(solver, "STEPS_AHEAD", 0)
+    monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
+    monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
     monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
     stepped = fit(loss, X, y, tol=1e-10)
     monkeypatch.setattr(semismooth, "NEAR_BLOCK_ENTRIES", 0)
@@ -121,8 +123,9 @@ def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
     look = semismooth.SemismoothNewton.look
     monkeypatch.setattr(semismooth.SemismoothNewton, "look", lambda self: (places.append(1), look(self)))
     monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
-    monkeypatch.setattr(solver, "STEPS_AHEAD", 0)
-    monkeypatch.setattr(solver, "_steepness", lambda problem, w, between: 1e5 * problem.caps.max())
+    monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
+    monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
+    monkeypatch.setattr(newton_start, "steepness_around", lambda problem, w, between: 1e5 * problem.caps.max())
     assert fit("hinge", X, y, tol=1e-8, C=1000.0).certificate.converged
     assert len(places) < 80
 
@@ -230,6 +233,7 @@ def test_what_it_refuses():
 def test_a_variance_over_many_dense_columns_goes_elsewhere(monkeypatch):
     X, y = sample(30, 12, seed=11)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
+    monkeypatch.setattr(sweeps, "VARIANCE_COLUMNS", 11)
     with pytest.raises(ValueError, match="it takes a variance term over at most 11 dense columns"):
         mdlearn.fit("ldm", X, y, solver="hybrid")
     assert mdlearn.fit("ldm", X, y).solver == "interior"

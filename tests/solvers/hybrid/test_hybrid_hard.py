@@ -11,7 +11,7 @@ from hybrid_cases import OBJECTIVES, Logistic, sample
 import mdlearn
 from mdlearn.solvers.hybrid import smooth
 from mdlearn.solvers.hybrid.column import LossColumn
-from mdlearn.solvers.hybrid.solver import WEAKER
+from mdlearn.solvers.hybrid.newton_start import WEAKER
 
 
 def noise(m, d, seed=0):

@@ -9,7 +9,7 @@ from hybrid_cases import OBJECTIVES, optimum, sample
 
 import mdlearn
 from mdlearn._solvers import dual_descent
-from mdlearn.solvers.hybrid import solver
+from mdlearn.solvers.hybrid import newton_start, solver, sweeps
 
 CAPS = {"hinge": (0.7, 0.0), "squared": (np.inf, 0.6)}
 M, D, KAPPA, MEAN = 40, 5, 0.3, 0.4
@@ -113,10 +113,11 @@ def test_a_lazy_visit_leaves_the_multiplier_of_the_variance():
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
 def test_sweeps_alone_come_to_the_optimum(loss, given, bias, storage, monkeypatch):
-    monkeypatch.setattr(solver, "STEPS_AHEAD", 1e12)
-    monkeypatch.setattr(solver, "SOFT_STEPS_AHEAD", 1e12)
-    monkeypatch.setattr(solver, "SMALL_COLUMNS", 0)
-    monkeypatch.setattr(solver, "DESCENT_PASSES", 0.0)
+    for module in (sweeps, newton_start):
+        monkeypatch.setattr(module, "STEPS_AHEAD", 1e12)
+    monkeypatch.setattr(sweeps, "SOFT_STEPS_AHEAD", 1e12)
+    monkeypatch.setattr(newton_start, "SMALL_COLUMNS", 0)
+    monkeypatch.setattr(newton_start, "DESCENT_PASSES", 0.0)
     X, y = sample()
     model = mdlearn.fit(OBJECTIVES[loss], storage(X), y, bias=bias, tol=1e-7, solver="hybrid", max_iter=10**4, **given)
     best, _ = optimum(loss, X, y, bias, **given)
@@ -147,6 +148,7 @@ def test_sparse_rows_of_more_columns_than_a_matrix_may_have(C, lambda1, monkeypa
     X, y = sample(60, 12, seed=11)
     best = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-11, C=C, lambda1=lambda1).certificate.objective
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
+    monkeypatch.setattr(sweeps, "VARIANCE_COLUMNS", 11)
     for start in (None, mdlearn.fit("ldm", sp.csr_matrix(X), y, C=2.0 * C, lambda1=lambda1)):
         model = mdlearn.fit("ldm", sp.csr_matrix(X), y, tol=1e-8, warm_start=start, C=C, lambda1=lambda1)
         assert model.solver == "hybrid" and model.certificate.converged
@@ -158,7 +160,8 @@ def test_sweeps_that_crawl_leave_the_rest_to_another_engine(name, value, monkeyp
     """They do after so many, and where the last ones closed less than a share of the gap: here, whatever they close."""
     X, y = sample(60, 12, seed=11)
     monkeypatch.setattr(solver, "VARIANCE_COLUMNS", 11)
-    monkeypatch.setattr(solver, name, value)
+    monkeypatch.setattr(sweeps, "VARIANCE_COLUMNS", 11)
+    monkeypatch.setattr(sweeps, name, value)
     given = {"C": 1e4, "lambda1": 1.0, "tol": 1e-9}
     model = mdlearn.fit("ldm", sp.csr_matrix(X), y, **given)
     assert model.certificate.converged

@@ -1,0 +1,119 @@
+"""Sweeps of dual coordinate ascent, and when they end: where Newton steps are cheaper than one more digit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Point
+from mdlearn.solvers.base import Offer, Report, Steps
+from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+
+VARIANCE_COLUMNS = 2000
+"""Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""
+STEPS_AHEAD, SOFT_STEPS_AHEAD = 8, 4
+"""Newton steps, and passes over the rows, that the end is taken to cost; of squared hinges."""
+CHEAP_DIGIT = 0.25
+"""Share of that end's cost which a digit may have once coordinate ascent has cost as much."""
+EARLY = 0.3
+"""Share of it up to which coordinate ascent may go on where bounds rise evenly, as they do at first."""
+SWEEPS_BEFORE = 5
+"""Sweeps until their rate is judged: by the rises of the bound in the last two and in the two before."""
+MOST_SWEEPS, CRAWL_SWEEPS, CRAWL_SHARE = 1000, 20, 0.01
+"""Sweeps, where no Newton steps follow, after which they crawl: so many, or the second number that close less than the
+share of the gap. On reuters_moneyfx at C = 10 they close 0.2 % of it, from 3e-5 on."""
+OVERHEAD_OPERATIONS, SMALL_OVERHEAD_OPERATIONS = 1e5, 3e4
+"""What a step costs beside its work on rows and matrices, in operations on entries: the interpreter, or a call."""
+HEARTBEAT_OPERATIONS = 1e7
+"""Operations of sweeps between two heartbeats."""
+OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
+"""Places from one to the next that is reported whatever its gap: at least so many, of sweeps of so many operations."""
+
+
+class OfferedPlaces:
+    """Offers of the places that an engine comes through; every so many-th is a report."""
+
+    def __init__(self, problem: LossColumn) -> None:
+        sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
+        self.column, self.count = problem.column, 0
+        self.per_report = max(OFFERS_PER_REPORT, math.ceil(REPORT_OPERATIONS / sweep))
+
+    def offered(
+        self, objective: float, lower_bound: float, make: Callable[[], Report], due: bool = False
+    ) -> Report | Offer:
+        """A place with estimates of its objective and bound."""
+        self.count += 1
+        if due or self.count % self.per_report == 0:
+            return make()
+        return Offer(make, self.column.relative_gap(objective, lower_bound))
+
+
+def descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
+    """Sweeps, until Newton steps would be cheaper than one more digit."""
+    problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
+    least, alone, price_of = math.inf, sweeps_alone(problem), newton_price(problem)
+    ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
+
+    def make() -> Report:
+        w, beta = descent.element, descent.beta
+        z = problem.margins(w)
+        value = objective_at(column, z, float(w @ w))[0]
+        return Report.estimated(value, descent.lower_bound, Point(beta[None], descent.sigma))
+
+    while True:
+        yield from descent.sweep()
+        # Margins at visits can say less than the bound does: then that is how far they are off.
+        gap = abs(descent.objective - descent.lower_bound)
+        yield places.offered(descent.lower_bound + gap, descent.lower_bound, make)
+        if descent.operations - beat > HEARTBEAT_OPERATIONS:
+            beat = descent.operations
+            yield None
+        bounds.append(descent.lower_bound)
+        steps = ahead * price_of(descent.ascent.n_between)
+        least = min(least, descent.objective)
+        if len(bounds) < SWEEPS_BEFORE:
+            continue
+        if alone:
+            if len(bounds) >= MOST_SWEEPS:
+                return
+            left = least - bounds[-1]
+            if len(bounds) > CRAWL_SWEEPS and bounds[-1] - bounds[-1 - CRAWL_SWEEPS] < CRAWL_SHARE * left:
+                return
+            continue
+        # Rises of the bound, which never falls: objectives at the margins of visits jump.
+        now, before = bounds[-1] - bounds[-3], bounds[-3] - bounds[-5]
+        price = descent.operations / len(bounds)
+        # At first bounds rise evenly. Steps on squared hinges may begin anywhere: not where that pace is hopeless.
+        hopeless = problem.soft and 2.0 * price * (least - bounds[-1]) > now * steps
+        if descent.operations < EARLY * steps and not hopeless:
+            continue
+        rate = 0.5 * math.log(before / now) if before > now > 0 else 0.0 if now > 0 else math.inf
+        # One more digit at that rate; once as much is spent as the end costs, it has to be cheap.
+        enough = steps if descent.operations <= steps else CHEAP_DIGIT * steps
+        if rate * enough < math.log(10.0) * price:
+            return
+
+
+def newton_price(problem: LossColumn) -> Callable[[int], float]:
+    """Operations of a Newton step and of two passes, by the number of its free rows."""
+    rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
+    varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
+    fixed = (SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS) + 4.0 * entries
+
+    def price(free: int) -> float:
+        order = n if varied else min(free, n)
+        if sparse:
+            outer = 0.5 * free * per_row * min(float(free), per_row)
+        else:
+            outer = OPERATION_ON_MATRIX * float(order) * order * max(free, n)
+        return fixed + outer + OPERATION_ON_MATRIX * order**3 / 3.0
+
+    return price
+
+
+def sweeps_alone(problem: LossColumn) -> bool:
+    """Whether the matrix of Newton steps would be too large, which beside a variance term is one of columns."""
+    return problem.column.kappa > 0 and problem.stored.shape[1] > VARIANCE_COLUMNS
