@@ -365,7 +365,7 @@ def check_number(
 
 
 def _wanted(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
-    """What a number needs to be, as errors say it."""
+    """Error text that says what the parameter `name` needs to be: a number or an integer, and its bounds."""
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:
         bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"

@@ -93,7 +93,7 @@ def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _solve_large(L: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The same by row panels: one call would read 8 n^2 bytes before Ctrl-C is seen."""
+    """Solve L L' x = b by row panels: one call would read 8 n^2 bytes before Ctrl-C is seen."""
     x, n = np.array(b, dtype=np.float64), L.shape[0]
     one = x.ndim == 1
     x = x[:, None] if one else x

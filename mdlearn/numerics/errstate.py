@@ -18,7 +18,7 @@ def overflowing() -> np.errstate:
 
 
 def without_warnings(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The same work, `overflowing` while it is done and not between its steps."""
+    """Run the steps of `work` within `overflowing`, yield between them outside of it, and return the result."""
     given: Any = None
     try:
         while True:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = None) -> Any:
-    """What interruptible work returns, done at once; between its pieces it is told what `look` returns."""
+    """Run interruptible work to its end and return its result; between its pieces it is told what `look` returns."""
     told = None
     while True:
         try:

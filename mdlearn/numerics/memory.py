@@ -40,7 +40,7 @@ def available_bytes() -> float:
 
 
 def _address_space() -> float:
-    """What RLIMIT_AS (``ulimit -v``) leaves; infinity without a limit."""
+    """Bytes of address space that RLIMIT_AS (``ulimit -v``) leaves; infinity where no limit is known."""
     try:
         import resource
 
@@ -54,7 +54,7 @@ def _address_space() -> float:
 
 
 def _cgroups() -> float:
-    """What the control groups of this process leave, in version 1 and 2; infinity without a limit."""
+    """Fewest bytes that a control group of this process leaves, of version 1 or 2; infinity without a limit."""
     room = float("inf")
     try:
         entries = (ROOT / "proc/self/cgroup").read_text().splitlines()

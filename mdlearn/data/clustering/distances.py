@@ -15,7 +15,7 @@ NEAREST = 4
 
 
 def at_once(width: int, rows: Rows) -> int:
-    """How many rows to multiply with `width` vectors in one block: it stays in the cache where rows are dense."""
+    """Number of rows to multiply with `width` vectors in one block, which stays in the cache where rows are dense."""
     if rows.sparse:
         return BLOCK_ENTRIES // (4 * max(width, 64))
     return min(2 * SPAN_ENTRIES // width, BLOCK_ENTRIES // rows.shape[1])

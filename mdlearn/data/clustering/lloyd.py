@@ -59,7 +59,7 @@ class Cloud:
         return DenseRows(held)
 
     def take(self, which: Selection) -> Rows:
-        """Some rows."""
+        """Selected distinct rows; dense ones less the mean."""
         if self.held is not None:
             return self.held.take(which)
         if self.sparse:
@@ -161,7 +161,7 @@ class Lloyd:
 
 
 class HeldLloyd(Lloyd):
-    """The same for rows in memory: products of matrices in float32 where these suffice, sums kept from round to round.
+    """Run over dense rows in memory: float32 products where these suffice, and sums kept from round to round.
 
     Whatever the rounding of products leaves open is decided by plain distances in float64. Where that is much, because
     some rows lie very far out, products are made in float64 from then on.

@@ -120,7 +120,7 @@ class KernelColumns(Rows):
         return basis
 
     def take(self, rows: Selection) -> DenseRows:
-        """Some rows, computed."""
+        """Selected rows as `DenseRows`, their kernel values computed."""
         return DenseRows(self.block(rows))
 
     def matrix(self) -> np.ndarray:
@@ -174,7 +174,7 @@ class BasisFeatures(LinearFeatures):
         return total
 
     def most(self, alpha: np.ndarray) -> float:
-        """What the squared norm of `expand` is at most: k(x, z)^2 <= k(x, x) k(z, z)."""
+        """Upper bound of the squared norm of `expand`: k(x, z)^2 <= k(x, x) k(z, z)."""
         columns = self.rows
         squares = lengths(columns.kernel, columns.source) if alpha.any() else None
         if squares is None:
@@ -192,11 +192,11 @@ class BasisFeatures(LinearFeatures):
         return self.rows.dot(coef) if coef.any() else np.zeros(self.n_rows)
 
     def blur(self, coef: np.ndarray) -> np.ndarray:
-        """What decision values may be off by: as those of rows, and by what a model predicts beside them."""
+        """Possible error of every decision value: rounding of sums, and of w where models predict by w in float32."""
         return super().blur(coef) + self._beside(coef)
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
-        """What a bound may be too large by: for predictions, too, whose loss has the slopes alpha."""
+        """Possible error by which a bound is too large: of the squared norm, and of predictions weighted by alpha."""
         if element is None:
             return np.inf if self._folds else super().haze(alpha, element)
         return super().haze(alpha, element) + float(np.abs(alpha) @ self._beside(element))
@@ -215,7 +215,7 @@ class BasisFeatures(LinearFeatures):
         return self.rows.kernel.name == "linear" and self.dtype != np.float64
 
     def _beside(self, coef: np.ndarray) -> np.ndarray:
-        """How far predictions by a rounded w are from those of the basis rows."""
+        """Absolute difference of predictions by a rounded w from those of the basis rows, for every row."""
         if not (self._folds and coef.any()):
             return np.zeros(self.n_rows)
         w = np.asarray(self.held(coef, None)[0])

@@ -109,7 +109,7 @@ class BlockRows(Rows):
         return dtype
 
     def take(self, rows: Selection) -> BlockRows:
-        """Some rows, as rows of blocks; a copy."""
+        """Selected rows, as rows of blocks; a copy."""
         old = self.layout
         layout = Layout.of(old.blocks[rows], old.n_blocks)
         F = np.empty((layout.owner.shape[0], self.width), dtype=self.F.dtype)
@@ -117,12 +117,12 @@ class BlockRows(Rows):
         return BlockRows(F, layout, model_dtype=self.model_dtype)
 
     def piece(self, rows: Selection, room: Room) -> Piece:
-        """Some rows for several products: block by block, where every row is in one block alone."""
+        """Selected rows for several products: block by block, where every row is in one block alone."""
         part = self.take(rows)
         return BlockPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array with all columns."""
+        """Selected rows as a dense float64 array with all columns."""
         part = self.take(rows)
         out = np.zeros((part.shape[0], self.layout.n_blocks, self.width))
         for k, some, B in part._pieces():
@@ -250,7 +250,7 @@ class BlockPiece(Piece):
         return self.rows.adjoint(A).T
 
     def sizes(self, A: np.ndarray) -> np.ndarray:
-        """The same with all entries of X as they are in size."""
+        """Product A' |X| for A of shape (n, k), shape (k, K L); |X| holds the absolute values of all entries."""
         return BlockRows(np.abs(self.rows.F), self.rows.layout).adjoint(A).T
 
     def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
@@ -261,7 +261,7 @@ class BlockPiece(Piece):
             Piece(B, self.room).add_square(H[at, at], weights[self.rows.layout.owner[some]])
 
     def dense(self, which: Selection) -> np.ndarray:
-        """Some of these rows with all columns."""
+        """Selected rows of this piece as a dense float64 array with all columns."""
         return self.rows.block(which)
 
 

@@ -41,7 +41,7 @@ class FeatureMap(ABC):
 
     @property
     def approximation(self) -> str | None:
-        """How these features stand for those of a kernel; None: they do not."""
+        """Name of the kernel approximation behind these features; None: there is none."""
         return None
 
     @property
@@ -70,7 +70,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def encoded(self) -> Mapping[str, Any]:
-        """What a model file holds; ValueError for code, which no file holds.
+        """Values that a model file holds; ValueError for code, which no file holds.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class FeatureMap(ABC):
         return {}
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
-        """What a model shows as `coef_`: here the coefficients themselves.
+        """Array that a model shows as `coef_`: here the coefficients themselves.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class FeatureMap(ABC):
         return coef
 
     def folded(self, coef: np.ndarray) -> np.ndarray | None:
-        """What a model shows as `folded_coef_`, coefficients of x itself by cluster; None: there are none."""
+        """Coefficients of x itself by cluster, which a model shows as `folded_coef_`; None: there are none."""
         return None
 
     def over(self, kernel: Kernel) -> Kernel:
@@ -284,7 +284,7 @@ class MappedFeatures(LinearFeatures):
     map: Any = None
 
     def mapping(self) -> Any:
-        """What makes the features of new rows."""
+        """Map that makes the features of new rows."""
         return self.map
 
     def attributes(self) -> dict[str, np.ndarray]:

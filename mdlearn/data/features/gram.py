@@ -16,7 +16,7 @@ CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
 
 
 class KnownRows:
-    """What `KernelFeatures` remember beside a whole matrix.
+    """Results that `KernelFeatures` remember beside a whole matrix.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ class KernelFeatures:
         return "gram" in self._store or bool(self._known.parts) or bool(self._known.answers)
 
     def most(self, alpha: np.ndarray) -> float:
-        """What |sum alpha_i phi(x_i)|^2 is at most, without kernel values; infinity: nothing is known."""
+        """Upper bound of |sum alpha_i phi(x_i)|^2 from k(x, x) alone; infinity where these are not known cheaply."""
         squares = lengths(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
         if squares is None:
             return np.inf
@@ -187,7 +187,7 @@ class KernelFeatures:
         return {} if mapping is None else mapping.attributes()
 
     def mapping(self) -> Any:
-        """What makes the kernel's arguments of new rows (a LandmarkMap); None: they are taken as they are."""
+        """Map from new rows to the kernel's arguments (a LandmarkMap); None where rows are taken as they are."""
         return self.kernel.mapping()
 
     def matrix(self) -> np.ndarray:
@@ -225,11 +225,11 @@ class KernelFeatures:
         return max(value, 0.0)
 
     def squared_length(self, coef: np.ndarray) -> float:
-        """The same: alpha' G alpha."""
+        """Squared norm of sum alpha_i phi(x_i) as a function of x: alpha' G alpha, the same as `squared_norm`."""
         return self.squared_norm(coef)
 
     def blur(self, coef: np.ndarray) -> np.ndarray:
-        """What rounding of kernel values and of sums may have moved every decision value of `coef` by.
+        """Possible rounding error of every decision value of `coef`, from kernel values and from sums.
 
         Some matrix G + E is that of the kernel, and positive semidefinite: this is at least |E||coef|.
         """
@@ -249,11 +249,11 @@ class KernelFeatures:
         return np.sqrt(np.maximum(self.squares(), 0.0))
 
     def longest(self, coef: np.ndarray) -> float:
-        """What no decision value is larger than."""
+        """Upper bound of the absolute value of every decision value."""
         return float(self.lengths.max()) * float(np.abs(coef) @ self.lengths)
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
-        """What half of the squared norm of sum alpha_i phi(x_i) may be too small by."""
+        """Possible rounding error by which half of the squared norm of sum alpha_i phi(x_i) is too small."""
         return 0.5 * float(np.abs(alpha) @ self.blur(alpha))
 
     def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
@@ -281,7 +281,7 @@ class KernelFeatures:
         return self._known.eased
 
     def known_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """What `gram_rows` has returned, in order: (index, values)."""
+        """Rows of the Gram matrix that `gram_rows` remembers, in order, as pairs (index, values)."""
         return self._known.parts
 
     def gram(self) -> Generator[None, None, np.ndarray]:

@@ -45,11 +45,11 @@ class KernelTiles(ABC):
 
     @abstractmethod
     def take(self, index: np.ndarray) -> KernelTiles:
-        """The same over some of the rows."""
+        """Tiles of the same kernel over the rows `index`."""
 
     @abstractmethod
     def _side(self, index: np.ndarray) -> Any:
-        """What the values of some columns are made of."""
+        """Data of the columns `index`, from which `_values` makes values."""
 
     @abstractmethod
     def _values(self, rows: slice | np.ndarray, side: Any) -> np.ndarray:
@@ -97,7 +97,7 @@ class KernelTiles(ABC):
                     yield
 
     def _add_all(self, out: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
-        """The same for all rows: a value serves both of its places."""
+        """Add sum_j coef_j k(x_i, x_j) over all rows j to out_i, for every row i: a value serves both of its places."""
         coef, due = np.ascontiguousarray(coef, dtype=self.dtype), self._beat()
         tiles = list(steps(self.n_rows, TILE_LENGTH))
         for k, columns in enumerate(tiles):
@@ -111,7 +111,7 @@ class KernelTiles(ABC):
                     yield
 
     def _beat(self) -> Callable[[slice, slice], bool]:
-        """What says, tile by tile, when it is time for a heartbeat."""
+        """Return a function that says, tile by tile, when it is time for a heartbeat."""
         price, done = 2.0 * self.length + VALUE_OPERATIONS, 0.0
 
         def due(rows: slice, columns: slice) -> bool:
@@ -132,7 +132,7 @@ class NearTiles(KernelTiles):
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], A.dtype.type
 
     def take(self, index: np.ndarray) -> NearTiles:
-        """The same over some of the rows."""
+        """Tiles of the same kernel over the rows `index`."""
         return NearTiles(self.A[index])
 
     def _side(self, index: np.ndarray) -> np.ndarray:
@@ -155,7 +155,7 @@ class SingleTiles(KernelTiles):
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], np.float32
 
     def take(self, index: np.ndarray) -> SingleTiles:
-        """The same over some of the rows."""
+        """Tiles of the same kernel over the rows `index`."""
         return SingleTiles(self.A[index])
 
     def _side(self, index: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ class ExactTiles(KernelTiles):
         self.dtype = np.float64
 
     def take(self, index: np.ndarray) -> ExactTiles:
-        """The same over some of the rows."""
+        """Tiles of the same kernel over the rows `index`."""
         return ExactTiles(self.kernel, self.rows.take(index))
 
     def _side(self, index: np.ndarray) -> Rows:

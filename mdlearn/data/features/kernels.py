@@ -103,12 +103,12 @@ class Kernel:
 
     @property
     def explicit(self) -> Any:
-        """What makes the rows of a linear problem that stands for the kernel's (a KernelMap); None: nothing does."""
+        """Map to the rows of a linear problem that stands for the kernel's (a KernelMap); None: there is none."""
         return None
 
     @property
     def exact(self) -> Kernel:
-        """What a model of this kernel compares rows with."""
+        """Kernel that a model of this kernel compares rows with."""
         return self
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
@@ -173,11 +173,11 @@ class Kernel:
 
     @property
     def title(self) -> str:
-        """What errors call it."""
+        """Name of this kernel in error messages."""
         return f"kernel {self.name!r}"
 
     def mapping(self) -> Any:
-        """What rows go through before the kernel compares them (a LandmarkMap); None: nothing."""
+        """Map that rows go through before the kernel compares them (a LandmarkMap); None: there is none."""
         return None
 
     def eased(self, rows: Rows) -> tuple[Kernel, Rows]:
@@ -195,13 +195,13 @@ class CallableKernel(Kernel):
     """A function k(A, B) of the user's, called with whole sets of rows."""
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
-        """What the function returns, checked."""
+        """Kernel values that the user's function returns for all rows of A and of B, checked."""
         assert self.function is not None
         return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
 
     @property
     def title(self) -> str:
-        """What errors call it."""
+        """Name of this kernel in error messages."""
         return "the callable kernel"
 
 
@@ -317,5 +317,5 @@ def _scaled_gamma(gamma: str, X: Rows, counts: np.ndarray) -> float:
 
 
 def scale_of(variance: float, mean: float, d: int) -> float:
-    """What gamma="scale" is for entries of this variance and mean; 1 for equal ones, whose variance is rounding."""
+    """Value of gamma="scale" for d columns of entries with this variance and mean; 1 where the variance is rounding."""
     return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0

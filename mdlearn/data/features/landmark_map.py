@@ -53,7 +53,7 @@ class LandmarkMap(FeatureMap):
     axes: np.ndarray | None = None
 
     def turned(self) -> LandmarkMap:
-        """The same functions of x and the same |theta|, with coefficients along other axes of the landmark space.
+        """Return a map with coefficients along other axes of the landmark space: same functions of x, same |theta|.
 
         With landmarks V R, V orthonormal and R triangular but for the order of its columns, theta . mu(x) is
         V'theta . R x. Where columns of X have very different scales, all projections are nearly multiples of the
@@ -75,7 +75,7 @@ class LandmarkMap(FeatureMap):
 
     @kept
     def points(self) -> np.ndarray:
-        """What rows are projected on, (r, d): the landmarks, or their coefficients along the axes."""
+        """Points that rows are projected on, (r, d): the landmarks, or their coefficients along the axes."""
         if self.axes is None:
             return self.landmarks
         R = self.axes.T @ self.landmarks
@@ -135,7 +135,7 @@ class LandmarkMap(FeatureMap):
         return self.scorer(coef)(A)
 
     def scorer(self, coef: np.ndarray) -> Callable[[Rows], np.ndarray]:
-        """What predicts with coefficients (p, K r): folded ones where they are not too many."""
+        """Return a function from rows to decision values for coefficients (p, K r), folded where possible and few."""
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
         folded = self.folded(coef) if few else None
         if folded is not None:
@@ -241,7 +241,7 @@ class Placed:
         return int(self.mu.shape[0]), int(self.mu.shape[1])
 
     def take(self, rows: Selection) -> Placed:
-        """Some rows."""
+        """Selected rows with their projections and weights."""
         return Placed(self.mu[rows], self.weights[rows])
 
 
@@ -270,7 +270,7 @@ class ClusterKernel(Kernel):
             return np.asarray(K * (P.weights @ Q.weights.T))
 
     def mapping(self) -> Any:
-        """What places rows on the landmark space."""
+        """Map that places rows on the landmark space."""
         return self.map
 
     def eased(self, rows: Rows) -> tuple[Kernel, Any]:

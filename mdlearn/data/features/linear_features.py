@@ -61,7 +61,7 @@ class LinearFeatures:
         return None
 
     def most(self, alpha: np.ndarray) -> float:
-        """What the squared norm of `expand` is at most, while rows are not there; infinity: nothing is known."""
+        """Upper bound of the squared norm of `expand` while rows are not there; infinity: nothing is known."""
         return 0.0 if not alpha.any() else np.inf
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ class LinearFeatures:
         return np.sqrt(self.squares() if self.ridge is None else self.rows.squares())
 
     def blur(self, coef: np.ndarray) -> np.ndarray:
-        """What rounding of sums may have moved every decision value by: at least UNIT sum_j |x_ij coef_j|."""
+        """Possible rounding error of every decision value, from sums: at least UNIT sum_j |x_ij coef_j|."""
         if not coef.any():
             return np.zeros(self.n_rows)
         return ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
@@ -95,15 +95,15 @@ class LinearFeatures:
         return float(self.row_lengths.max())
 
     def longest(self, coef: np.ndarray) -> float:
-        """What no decision value is larger than."""
+        """Upper bound of the absolute value of every decision value."""
         return self.longest_row * length(coef)
 
     def most_blur(self, coef: np.ndarray) -> float:
-        """What no value of `blur` is larger than, from lengths of rows alone; infinity: that says nothing."""
+        """Upper bound of every value of `blur`, from lengths of rows alone; infinity: these say nothing."""
         return ROUNDINGS_HERE * UNIT * self.longest(coef) if coef.any() else 0.0
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
-        """What half of the squared norm of `element`, computed as the sum of alpha_i x_i, may be too small by.
+        """Possible rounding error by which half of the squared norm of `element`, the sum of alpha_i x_i, is too small.
 
         None: what it is at most, as no column adds up to more than its length allows.
         """
@@ -113,7 +113,7 @@ class LinearFeatures:
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
 
     def most_haze(self, alpha: np.ndarray, element: np.ndarray) -> float:
-        """What `haze` is at most, from lengths of rows alone; infinity: these say nothing."""
+        """Upper bound of `haze`, from lengths of rows, alpha and `element` alone; infinity: these say nothing."""
         if self.ridge is not None:
             return np.inf
         if not alpha.any():
@@ -156,7 +156,7 @@ class LinearFeatures:
         return {}
 
     def mapping(self) -> Any:
-        """What makes the features of new rows (a FeatureMap); None: they are taken as they are."""
+        """Map that makes the features of new rows (a FeatureMap); None: rows are taken as they are."""
         return None
 
     def matrix(self) -> Any:

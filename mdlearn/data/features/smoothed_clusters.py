@@ -45,7 +45,7 @@ class TiedRows(BlockRows):
         return BlockRows(self.F, self.layout, model_dtype=self.model_dtype)
 
     def take(self, rows: Selection) -> TiedRows:
-        """Some rows; a copy."""
+        """Selected rows, of the same mix; a copy."""
         part = super().take(rows)
         return TiedRows(part.F, part.layout, self.mix, model_dtype=self.model_dtype)
 
@@ -54,7 +54,7 @@ class TiedRows(BlockRows):
         return Rows.scaled(self, by)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array with all columns."""
+        """Selected rows as a dense float64 array with all columns."""
         plain = super().block(rows)
         mixed: np.ndarray = self.mix.T @ plain.reshape(plain.shape[0], self.layout.n_blocks, self.width)
         return mixed.reshape(plain.shape)

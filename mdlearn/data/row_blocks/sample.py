@@ -92,7 +92,7 @@ class Draw:
         return cls(seed, min(MOST_ROWS, max(1, MOST_ENTRIES // summary.width)))
 
     def __call__(self, block: Block) -> Sums:
-        """Some rows of a block."""
+        """Draw at most `most` rows of a block."""
         rng = np.random.default_rng([self.seed, block.number, 2])
         numbers = np.asarray(rng.random(block.counts.shape[0]))
         return Sums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())

@@ -19,7 +19,7 @@ ROUNDING_OF_WEIGHTS = 1e-9
 
 
 class Sums(dict[str, Any]):
-    """What a pass adds up."""
+    """Named results of a pass, which add up over blocks."""
 
     def __add__(self, other: Sums) -> Sums:
         return Sums({name: self[name] + other[name] for name in self})
@@ -88,7 +88,7 @@ def paired(block: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """What a later pass finds in some blocks.
+    """Result of a later pass for some blocks.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Portion:
 
 @dataclass(frozen=True, eq=False)
 class Worked:
-    """What a later pass makes of a block.
+    """Callable that makes the `Portion` of a block in a later pass.
 
     Attributes
     ----------

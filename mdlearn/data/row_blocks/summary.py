@@ -16,7 +16,7 @@ from mdlearn.data.validation import check_classes, check_labels, check_weights, 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows that count.
+    """Rows of one block that count, with their classes and counts.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the first pass finds.
+    """Results of the first pass.
 
     Attributes
     ----------
@@ -88,11 +88,11 @@ class Summary:
         return int(self.moments.shape[1])
 
     def mapped(self, mapping: FeatureMap, moments: np.ndarray) -> Summary:
-        """The same with features that a map makes, and their sums."""
+        """Return this summary with features that a map makes, and their sums."""
         return replace(self, mapping=mapping, moments=moments)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The same as a mapping, for a file; without the map, which is made again."""
+        """Arrays of this summary by name, for a file; without the map, which is made again."""
         rest = ("names", "mapping")
         found = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name not in rest}
         found["dtype"] = np.empty(0, dtype=self.dtype)
@@ -100,7 +100,7 @@ class Summary:
 
     @classmethod
     def read(cls, found: dict[str, np.ndarray]) -> Summary:
-        """What `arrays` gave."""
+        """Make a summary of what `arrays` returned."""
         names = tuple(found["names"].tolist()) if "names" in found else None
         numbers = {name: int(found[name]) for name in ("n_rows", "width")}
         rest = {name: found[name] for name in ("classes", "factors", "totals", "moments")}
@@ -189,7 +189,7 @@ def _weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """What is counted of some blocks: it adds up, and is checked once it has, as a `Summary`.
+    """Counts of some blocks: they add up, and are checked once they have, as a `Summary`.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class Census:
         return Census(classes, self.rows + other.rows, self.width, dtype, self.names, totals, moments)
 
     def summary(self, class_weight: Any) -> Summary:
-        """What is there to learn from; ValueError where that is nothing."""
+        """Make a summary with class weights; ValueError where there is nothing to learn from."""
         classes = self.classes
         check_classes(classes, self.totals, self.rows)
         factors = class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)

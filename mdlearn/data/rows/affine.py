@@ -42,7 +42,7 @@ class AffineRows:
         return out
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array; possibly a view, so never written to."""
+        """Selected rows, with the constant 1 if any, as a dense float64 array; possibly a view, so never written to."""
         B = self.rows.block(rows)
         return np.hstack([B, np.ones((B.shape[0], 1))]) if self.constant else B
 

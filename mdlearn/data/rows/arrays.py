@@ -79,7 +79,7 @@ def _place(X: Any, row: int, column: int | None = None) -> str:
 
 
 def as_rows(X: Any, what: str = "X") -> Rows:
-    """The same of an X whose entries have been looked at."""
+    """Return X as rows like `check_rows`, for an X whose entries have been checked already."""
     return _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
 
 
@@ -115,7 +115,7 @@ def _check_indices(A: Any, what: str) -> None:
 
 
 def _no_number(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
-    """What to say of an array of objects that do not all become numbers."""
+    """Error for an array of objects that do not all become numbers."""
     if A.ndim == 2:
         for row, column in np.ndindex(*A.shape):
             value = A[row, column]

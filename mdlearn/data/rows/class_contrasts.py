@@ -107,7 +107,7 @@ class ContrastRows(CsrRows):
         return csr_matrix((data, indices, ends.astype(whole)), shape=self.shape)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array."""
+        """Selected rows as a dense float64 array."""
         index, d = self.index[rows], self.base.shape[1]
         x, each = self.base.block(index), np.arange(index.shape[0])
         out = np.zeros((index.shape[0], self.k, self._width))
@@ -117,7 +117,7 @@ class ContrastRows(CsrRows):
         return out.reshape(index.shape[0], self.shape[1])
 
     def take(self, rows: Selection) -> ContrastRows:
-        """Some rows, of the same base."""
+        """Selected rows, of the same base."""
         return ContrastRows(self.base, self.index[rows], self.own[rows], self.other[rows], self.k, self.constant)
 
     def spans(self) -> Iterable[slice]:

@@ -43,7 +43,7 @@ class CsrRows(RowsInMemory):
     sparse: ClassVar[bool] = True
 
     def take(self, rows: Selection) -> CsrRows:
-        """Some rows, as rows; copied, piece by piece."""
+        """Selected rows as `CsrRows`; copied, piece by piece where an array selects them from a large X."""
         A = self.X
         if isinstance(rows, slice) or A.nnz <= BLOCK_ENTRIES:
             return CsrRows(A[rows], model_dtype=self.model_dtype)
@@ -56,7 +56,7 @@ class CsrRows(RowsInMemory):
         return CsrRows(like(A, data, indices, ends), model_dtype=self.model_dtype)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array."""
+        """Selected rows as a dense float64 array."""
         dense: np.ndarray = self.X[rows].astype(np.float64).toarray()
         return dense
 
@@ -126,7 +126,7 @@ class CsrRows(RowsInMemory):
         return total
 
     def _piece(self, rows: slice) -> csr_matrix:
-        """Some rows as CSR in float64; their entries are views where they are float64 already."""
+        """Rows of a range as CSR in float64; their entries are views where they are float64 already."""
         A = self.X
         if rows.start == 0 and rows.stop == self.shape[0]:
             return self.matrix()
@@ -149,13 +149,13 @@ class WithoutColumn(CsrRows):
     place: int
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array."""
+        """Selected rows as a dense float64 array, with zeros in the column `place`."""
         dense = super().block(rows)
         dense[:, self.place] = 0.0
         return dense
 
     def take(self, rows: Selection) -> CsrRows:
-        """Some rows, copied."""
+        """Selected rows, copied; entries in the column `place` become 0."""
         part = self.X[rows].copy()
         part.data[part.indices == self.place] = 0.0
         return CsrRows(part, model_dtype=self.model_dtype)

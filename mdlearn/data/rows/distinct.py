@@ -40,7 +40,7 @@ class Distinct:
         return int(self.where.shape[0])
 
     def block(self, which: Selection) -> np.ndarray:
-        """Some of them as a dense float64 array."""
+        """Selected distinct rows as a dense float64 array."""
         where = self.where[which]
         small = where.shape[0] * self.rows.shape[1] <= BLOCK_ENTRIES
         return self.rows.block(where) if small else self.rows.take(where).block(slice(None))

@@ -89,14 +89,14 @@ class Rows(ABC):
 
     @abstractmethod
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array that BLAS takes as it is; possibly a view, so never written to."""
+        """Selected rows as a dense float64 array that BLAS takes as it is; possibly a view, so never written to."""
 
     @abstractmethod
     def take(self, rows: Selection) -> Rows:
-        """Some rows, as rows of the same type."""
+        """Selected rows, as `Rows`."""
 
     def piece(self, rows: Selection, room: Room) -> Piece:
-        """Some rows for several products, one after the other; good until the room is used for other rows."""
+        """Selected rows for several products, one after the other; good until the room is used for other rows."""
         return Piece(self.block(rows), room)
 
     def scaled(self, by: np.ndarray) -> Rows:
@@ -194,7 +194,7 @@ class Rows(ABC):
         return out
 
     def _piece(self, rows: slice) -> Any:
-        """Some rows in float64, in the form that multiplies fastest."""
+        """Rows of a range in float64, in the form that multiplies fastest."""
         return self.block(rows)
 
 
@@ -258,12 +258,12 @@ class DenseRows(RowsInMemory):
         object.__setattr__(self, "X", locked(self.X))
 
     def take(self, rows: Selection) -> DenseRows:
-        """Some rows, as rows; a view where `rows` is a slice, else a copy made block by block."""
+        """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
         some = self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows)
         return DenseRows(some, model_dtype=self.model_dtype)
 
     def piece(self, rows: Selection, room: Room) -> Piece:
-        """Some rows for several products; what is not float64 is converted within the room."""
+        """Selected rows for several products; what is not float64 is converted within the room."""
         some = self.X[rows]
         if some.dtype == np.float64:
             return Piece(self.block(rows), room)
@@ -272,7 +272,7 @@ class DenseRows(RowsInMemory):
         return Piece(held, room)
 
     def block(self, rows: Selection) -> np.ndarray:
-        """Some rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
+        """Selected rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
         some = self.X[rows]
         return some if self.suits_blas and isinstance(rows, slice) else _for_blas(some)
 

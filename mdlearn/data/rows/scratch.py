@@ -26,7 +26,7 @@ class Room:
 
 
 class Piece:
-    """Some rows in float64.
+    """Rows in a float64 array, for several products.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Piece:
         return np.asarray(A.T @ self.X)
 
     def sizes(self, A: np.ndarray) -> np.ndarray:
-        """The same with all entries of X as they are in size."""
+        """Product A' |X| for A of shape (n, k), shape (k, d); |X| holds the absolute values of all entries."""
         return np.asarray(A.T @ np.abs(self.X, out=self.room.array("scaled", self.X.shape)))
 
     def add_square(self, H: np.ndarray, weights: np.ndarray) -> None:
@@ -61,5 +61,5 @@ class Piece:
         H += S.T @ S
 
     def dense(self, which: slice | np.ndarray) -> np.ndarray:
-        """Some of these rows."""
+        """Selected rows of this piece as an array."""
         return self.X[which]
