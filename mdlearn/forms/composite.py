@@ -69,7 +69,7 @@ class Composite(Problem):
 
     @property
     def part(self) -> Composite:
-        """What engines work on; a reference that is kept would be one in a circle, which holds X."""
+        """Object that engines work on: this one. A reference that is kept would be one in a circle, which holds X."""
         return self
 
     def begin(self, starts: Sequence[Start]) -> None:
@@ -218,11 +218,11 @@ class Composite(Problem):
 
     @property
     def floor(self) -> float:
-        """What h is nowhere below, a tangent that rises nowhere; -inf where nothing is known."""
+        """Lower bound of h everywhere, a tangent of slope 0; -inf where none is known."""
         return 0.0 if self.nonnegative else -math.inf
 
     def lighter(self, share: float) -> Composite:
-        """The same problem with a share of the penalty."""
+        """Return the problem with `share` times its penalty."""
         other = copy(self)
         other.beta = share * self.beta
         return other

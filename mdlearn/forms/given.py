@@ -114,7 +114,7 @@ class GivenLoss:
         return found
 
     def _least(self, slopes: np.ndarray) -> np.ndarray:
-        """The same without the conjugate."""
+        """Lower bound of min_t f(t) - s t for slopes s, from margins that are looked up, without the conjugate."""
         z, low, high = self._look_up(slopes)
         f, miss = self.value(z), self.derivative(z) - slopes
         rounding = 2.0 * EPS * (np.abs(f) + np.abs(slopes * z))
@@ -171,7 +171,7 @@ class GivenLoss:
         self._find_bends()
 
     def _least_value(self, first: float, last: float) -> float:
-        """What no margin has less than, -inf for losses that fall without end.
+        """Lower bound of the loss at all margins, -inf for losses that fall without end.
 
         Between `first` and `last` the loss is finite at all margins of the table.
         """
@@ -239,7 +239,7 @@ class GivenTerm:
 
     @property
     def floor(self) -> float:
-        """What no margin has less than, without weights; -inf where that is not known."""
+        """Lower bound of this side of the loss at all margins, without weights; -inf where none is known."""
         return 0.0 if self.side < 0 and self.loss.bottom is not None else self.loss.floor
 
     def each(self, z: np.ndarray) -> np.ndarray:
@@ -280,7 +280,7 @@ class GivenTerm:
         return self.weight * counts * np.where(slope <= 0 if self.side > 0 else slope > 0, self.loss.second(z), 0.0)
 
     def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """How far multipliers move per unit of margin."""
+        """Change of the multipliers per unit of margin."""
         factor = self.weight * counts
         slopes = np.divide(-self.side * beta, factor, out=np.zeros_like(beta), where=factor > 0)
         return factor * self.loss.second(self.loss.margins_of(slopes)) * (beta > 0)

@@ -25,7 +25,7 @@ COMPILED_KINDS = frozenset({"squared", "logistic"})
 
 
 class LossPass:
-    """What turns decision values F (m, k) into derivatives, in place; signs and counts (m, k) belong to their rows.
+    """Passes that turn decision values F (m, k) into derivatives in place, with the rows' signs and counts (m, k).
 
     Attributes
     ----------

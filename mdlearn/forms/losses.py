@@ -118,7 +118,7 @@ class HingeTerm:
         return 2.0 * self.weight * counts * (self.side * (self.threshold - z) > 0)
 
     def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """How far multipliers move per unit of margin; on a kink, how far they can at all."""
+        """Change of the multipliers per unit of margin; on a kink, the distance to their nearest finite bound."""
         if self.kind == "squared":
             return 2.0 * self.weight * counts * (beta > 0)
         return np.minimum(beta, np.where(np.isinf(self.caps(counts)), beta, self.caps(counts) - beta))
@@ -193,7 +193,7 @@ class LogisticTerm:
         return self.alpha * self.caps(counts) * p * _sigmoid(self.alpha * (z - self.threshold))
 
     def freedom(self, beta: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """How far multipliers move per unit of margin."""
+        """Change of the multipliers per unit of margin."""
         caps = self.caps(counts)
         p = np.divide(beta, caps, out=np.zeros_like(beta), where=caps > 0)
         return self.alpha * caps * p * (1.0 - p)

@@ -209,7 +209,7 @@ class Column:
         return np.array([t.curvatures(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
 
     def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
-        """What multipliers within their caps say about the objective from below, but for the ridge's share."""
+        """Lower bound of the objective from multipliers within their caps, but for the ridge's share."""
         value = 0.0
         for t, b in zip(self.terms, beta):
             value += t.bound(b, self.counts)
@@ -233,7 +233,7 @@ class Column:
 
     @kept
     def bound_at_zero(self) -> float:
-        """What multipliers 0 say about the objective from below without the rows; -inf where a mean pulls at these."""
+        """Lower bound of the objective from multipliers 0, without the rows; -inf where a mean pulls at these."""
         return -np.inf if self.mean > 0 else self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
 
     @kept
@@ -242,7 +242,7 @@ class Column:
         return np.broadcast_to(0.0, (len(self.terms), self.counts.shape[0]))
 
     def against_rest(self, codes: np.ndarray, positives: Iterable[int]) -> list[Column]:
-        """The same problem for other classes, whose signs are made when they are asked for.
+        """Return a column like this one for each class of `positives`; signs are made when they are asked for.
 
         What does not depend on signs is shared: of thousands of classes every one would else take several arrays of
         the size of the rows, before the first is solved.
@@ -257,7 +257,7 @@ class Column:
         return columns
 
     def begun(self, start: Start) -> Column:
-        """The same problem with a place to begin, and all that is known of it so far."""
+        """Return the column with a place to begin, and with all that is known of it so far."""
         column = object.__new__(type(self))
         vars(column).update(vars(self), start=start)
         return column
@@ -294,7 +294,7 @@ class _ClassColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class MarginForm:
-    """What an engine solves: shared features, one Column per class or pair, one kind of bias.
+    """Problem that an engine solves: shared features, one Column per class or pair, one kind of bias.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class MarginForm:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What an engine hands in for one column: multipliers, from which everything else follows.
+    """Point that an engine hands in for one column: multipliers, from which everything else follows.
 
     Attributes
     ----------

@@ -156,7 +156,7 @@ def combine(parts: list[Certificate], at_zero: float, hard: bool, tol: float) ->
 
 
 class AtZero(NamedTuple):
-    """What is known of a problem at w = 0, b = 0 without its rows, as certificates state it.
+    """Objective and lower bound of a problem at w = 0, b = 0 without its rows, as certificates state them.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class Blanks:
 
 @dataclass(frozen=True)
 class State:
-    """What a callback sees, and one record of a model's history.
+    """Progress of a fit at one report: what a callback sees, and one record of a model's history.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ def settled(
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What a model holds of one column, in the rows and features of the problem that begins with it.
+    """Values of one column of a model, in the rows and features of the problem that begins with them.
 
     Attributes
     ----------

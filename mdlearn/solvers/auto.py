@@ -194,7 +194,7 @@ def _columns(form: MarginForm) -> bool:
 
 
 def _products(form: MarginForm) -> bool:
-    """The same where a loss has no kinks: products with the matrix in the place of its factors."""
+    """Return whether, for a loss without kinks, factors of a kernel's matrix cost more than products with it."""
     gentle = form.features.n_rows > MATRIX_ROWS and _steepness(form) <= GENTLE_LOSS
     return gentle and NewtonCG().refusal(form) is None
 

@@ -194,10 +194,11 @@ def nearest(
     intercepts: np.ndarray,
     products: np.ndarray | None,
 ) -> np.ndarray | None:
-    """The same for k problems at once, (m, k) from (m, k) and coefficients (d, k); None for many or sparse columns.
+    """Dual coefficients of k problems at once, each as by `representer`; None for many or sparse columns.
 
-    The matrix of inner products is factored once, and a few steps with it are passes over the rows for all columns.
-    `products` are the inner products of the columns, and of one of ones behind them, where they are known.
+    `alpha` has shape (m, k), `coef` (d, k). The matrix of inner products is factored once, and a few steps with it are
+    passes over the rows for all columns. `products` are the inner products of the columns, and of one of ones behind
+    them, where they are known.
     """
     if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None

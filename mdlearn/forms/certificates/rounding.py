@@ -82,7 +82,7 @@ def rounded(
 
 
 def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None) -> float:
-    """What the dual's value at multipliers may be too large by: |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
+    """Possible excess of the dual value: the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
     if element is None:
         return 0.0
     most = form.features.most_haze(alpha, element)
@@ -92,7 +92,7 @@ def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: n
 
 
 def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, intercept: float) -> float:
-    """What a bound may be too large by because sum alpha_i, which is to be 0 for a free bias, is 0 but for rounding.
+    """Possible excess of a bound because sum alpha_i, which is to be 0 for a free bias, is 0 but for rounding.
 
     What is left of the sum counts as often as the optimum's intercept is long: as that of a point near it, and as the
     mean's pull at the signs over the curvature of the variance. Where weights balance the classes but for rounding, the
@@ -115,7 +115,7 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
 
 
 def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
-    """What a bound may be too large by because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite.
+    """Possible excess of a bound because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite 0.
 
     The rest counts as often as coefficients are long: their decision values say so, but for their own rounding.
     """
@@ -231,7 +231,7 @@ def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
 
 
 def _most_moved(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> float:
-    """What an objective grows by at most: slopes of squares add up to what the objective and second derivatives allow.
+    """Upper bound of an objective's growth by rounding: the objective and second derivatives limit slopes of squares.
 
     The sum of b_i |e_i| is at most the root of sum b_i times that of sum b_i e_i^2. Infinity: that says nothing.
     """
@@ -249,7 +249,7 @@ def _most_moved(form: MarginForm, column: Column, objective: float, coef: np.nda
 
 
 def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray, objective: float) -> float:
-    """What everything but constraints grows by where scores are off by `off`: row by row, the worse of both directions.
+    """Upper bound of the growth of all but constraints where scores are off by `off`: per row, the worse direction.
 
     `pulls` are slopes of what else depends on scores, `objective` is its value there.
     """

@@ -78,7 +78,7 @@ class DecisionComposite(Composite):
         self.affine = AffineRows(features.rows, bias != "none")
 
     def over(self, rows: Rows) -> DecisionComposite:
-        """The same function of decision values of other rows, with the same ridge for all their columns.
+        """Return this function of decision values for other rows, with the same ridge for all their columns.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class DecisionComposite(Composite):
         return self._look(W, F, A, self.slopes(W, A))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
-        """The same at the best intercepts, where they are free."""
+        """Return h and its gradient at W with the best intercepts, where these are free."""
         if self.bias != "free":
             return self.at(W)
         W, F = W.copy(), self.scores(W)
@@ -157,7 +157,10 @@ class DecisionComposite(Composite):
         return found if self.bias == "none" else np.append(found, math.sqrt(self.rows.shape[0]))
 
     def tilt(self, G: np.ndarray, look: CompositeEvaluation) -> float:
-        """The same; free intercepts of the optimum are no farther from 0 than decision values without them."""
+        """Return what slopes G of rows without ridge and penalty, which are to be 0, may take from a bound.
+
+        Free intercepts of the optimum are no farther from 0 than decision values without them.
+        """
         if self.bias != "free" or look.scores is None:
             return super().tilt(G, look)
         F, W = look.scores, look.W.copy()
@@ -303,7 +306,7 @@ class DecisionComposite(Composite):
         )
 
     def _missed(self, alpha: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far decision values of dual coefficients, as models keep them, are from the given ones; and may be."""
+        """Largest errors of decision values from dual coefficients as models keep them, and the errors allowed."""
         features, dtype = self.features, self.features.dtype
         kept = to_type(alpha, dtype).astype(np.float64)
         misses = np.abs(features.decision(coef - features.expand(kept))).max(axis=0)

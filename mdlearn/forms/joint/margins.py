@@ -110,7 +110,10 @@ class MarginComposite(DecisionComposite):
         return apply, D.sum(axis=0) / self.totals
 
     def _balance(self, W: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """The same; with intercepts alone, first over one row per set of signs, which has the weight of all of them."""
+        """Move the intercepts, in W and F, as the base class does, and by bisection where Newton steps left a slope.
+
+        With intercepts alone, first over one row per set of signs, which has the weight of all of them.
+        """
         few = None if W[:-1].any() else self._gathered()
         if few is not None:
             super(MarginComposite, few)._balance(W, np.repeat(W[-1:], few.signs.shape[0], axis=0))
@@ -158,7 +161,7 @@ class MarginComposite(DecisionComposite):
         return B + share * (C - B), value, float(lost[steep].sum())
 
     def _gathered(self) -> MarginComposite | None:
-        """The same function of the intercepts, from a row per set of signs; None where there are nearly as many."""
+        """Composite of one row per set of signs, the same function of the intercepts; None where the sets are many."""
         packed = np.packbits(self.signs > 0, axis=1)
         sets = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0]
         _, one, which = np.unique(sets, return_index=True, return_inverse=True)
@@ -189,7 +192,7 @@ class MarginComposite(DecisionComposite):
 
     @property
     def least_curvature(self) -> LeastCurvature | None:
-        """What variance and ridge bend every column by at least; None unless every direction is known to be bent."""
+        """Lower bound of every column's curvature by variance and ridge; None unless it is known to be positive."""
         # Moments are those of the largest counts of all columns, which would be too large for the others.
         known = self.moments is not None and self.alike
         return self._factored if known and bool((self.kappa > 0).all()) and np.ptp(self.kappa) == 0 else None

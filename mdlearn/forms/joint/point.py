@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class CompositeEvaluation:
-    """What is known of h at a point.
+    """Value and gradient of h at a point, with measures of their rounding.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class CompositeEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class CompositePoint:
-    """What an engine hands in: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
+    """Coefficients that an engine hands in, and others whose tangent is less steep than every beta_j (or None)."""
 
     W: np.ndarray
     anchor: np.ndarray | None = None
@@ -48,5 +48,5 @@ def lengths(W: np.ndarray) -> np.ndarray:
 
 
 def at_origin(look: CompositeEvaluation) -> float:
-    """What the tangent has at 0."""
+    """Value of the tangent at 0."""
     return look.value - look.below - float((look.gradient * look.W).sum())

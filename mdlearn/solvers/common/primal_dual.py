@@ -43,7 +43,7 @@ class PrimalDual:
         return self.column.sides[:, None] * (z - self.column.kinks)
 
     def distances(self, z: np.ndarray) -> np.ndarray:
-        """How far every row is from its nearest kink, of terms that have a weight there."""
+        """Distance of every row from its nearest kink, among terms that have a weight there."""
         return np.min(np.abs(self.slopes(z)), axis=0, initial=np.inf, where=self.column.caps > 0)
 
     def residual(self, element: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -53,7 +53,7 @@ class PrimalDual:
 
     @kept
     def pulled(self) -> np.ndarray:
-        """What the mean term alone adds up to: the sum of y_i pull_i phi_i."""
+        """Sum of y_i pull_i phi_i: the contribution of the mean term alone."""
         return self.system.adjoint(self.column.y * self.column.pull)
 
     def coefficients(self, element: np.ndarray) -> tuple[np.ndarray, float]:

@@ -122,7 +122,7 @@ def _multipliers(column: Column, start: Start) -> np.ndarray:
 
 
 class Ascent(Protocol):
-    """What coordinate ascent keeps of a column: multipliers, changed in place, and their exact value."""
+    """State that coordinate ascent keeps of a column: multipliers, changed in place, and their exact value."""
 
     form: MarginForm
     column: Column

@@ -108,7 +108,7 @@ class CentredDual:
         self.problem.total = column.mean * column.label_mean
 
     def _records(self, used: np.ndarray) -> np.ndarray:
-        """What the compiled loop reads of a coordinate, in one line of the cache each: shape (T, m, 8)."""
+        """Records of all coordinates for the compiled loop, each in one line of the cache: shape (T, m, 8)."""
         column = self.column
         shape = (*column.caps.shape, 8)
         room = np.empty(int(np.prod(shape)) + 7)

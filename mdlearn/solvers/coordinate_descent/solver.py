@@ -49,7 +49,7 @@ BIAS_CYCLE_ROUNDS = 5
 
 
 class DualAscent(Protocol):
-    """What the rounds need of a Gram matrix or of rows."""
+    """Interface that the rounds need of a Gram matrix or of rows."""
 
     beta: np.ndarray
     column: Column

@@ -30,7 +30,7 @@ class KernelDecomposition(Solver):
     )
 
     def refusal(self, form: Any) -> str | None:
-        """What it takes are kernels made of inner products, and one term a row without variance or mean."""
+        """Refuse all but kernels made of inner products, with one term a row and no variance or mean; return why."""
         general = super().refusal(form)
         if general is not None:
             return general

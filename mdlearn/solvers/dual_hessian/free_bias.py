@@ -43,7 +43,7 @@ class BorderedGram:
         return self
 
     def matrix(self) -> Generator[None, None, np.ndarray]:
-        """What `border` and `omega` stand beside: a copy where the Hessian without a bias has a border of its own."""
+        """Matrix beside `border` and `omega`: a copy where the Hessian without a bias has a border of its own."""
         if not self.inner.omega:
             return self.inner.R
         H = copied(self.inner.R)

@@ -171,12 +171,12 @@ class ColumnGram:
         raise NotImplementedError
 
     def representer(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same at once."""
+        """Return (alpha, f) of the signed weights q as `answer` does, but at once."""
         alpha, f = finished(self.answer(q))
         return alpha, f
 
     def correction(self, residual: np.ndarray) -> np.ndarray:
-        """What alpha lacks where its equation leaves a residual."""
+        """Correction of alpha for a residual of its equation."""
         return residual - self.variance(self.hessian(residual))
 
     def corrected(self, q: np.ndarray, alpha: np.ndarray, enough: float, most: int, growth: float) -> Answer:

@@ -88,7 +88,7 @@ def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None
 
 
 def key_of(column: Column) -> tuple[float, bytes]:
-    """What R depends on, beside the Gram matrix."""
+    """Key of R for one Gram matrix: kappa and the counts, on which R depends."""
     return column.kappa, column.counts.tobytes()
 
 
@@ -112,7 +112,7 @@ class Shared:
         self.G, self.constant, self.key, self.R, self.decomposed = G, constant, key, R, decomposed
 
     def next(self, column: Column, left: int) -> Generator[None, None, Shared | None]:
-        """The same with the R of a column, as one of `left` problems; None where that does not pay."""
+        """Return the Gram matrix with the R of a column, as one of `left` problems; None where that does not pay."""
         assert self.G is not None
         if column.kappa == 0 or key_of(column) == self.key:
             return self

@@ -32,7 +32,7 @@ OPERATION_ON_MATRIX = 0.25
 
 
 def beating(work: Generator[None, None, np.ndarray]) -> Generator[bool, None, np.ndarray]:
-    """The same work, False as its heartbeat."""
+    """Run `work` to its end, with False as its heartbeat in the place of None."""
     while True:
         try:
             next(work)
@@ -79,7 +79,7 @@ class QuadraticPart:
 
 
 class SharedParts:
-    """What columns over the same rows share: squared lengths of rows, and how they vary about their mean."""
+    """Squared lengths of rows and their scatter about their mean, for all columns over the same rows."""
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
@@ -154,7 +154,7 @@ class LossColumn:
 
     @kept
     def mean_pull(self) -> float:
-        """What the mean term pulls a free bias with."""
+        """Pull of the mean term on a free bias."""
         return float(self.column.y @ self.column.pull) if self.column.mean > 0 else 0.0
 
     def margins(self, w: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ class LossColumn:
         return self.column.terms[0].value(z, self.column.counts)
 
     def gain(self, u: np.ndarray) -> float:
-        """What multipliers add to the dual value."""
+        """Sum of bound_i(u_i), the part of the dual value that comes from the loss."""
         return self.column.terms[0].bound(u, self.column.counts)
 
     @kept
@@ -203,7 +203,7 @@ class LossColumn:
         return self.n_rows * self.width <= WHOLE_BLOCK_ENTRIES
 
     def weaker(self, share: float) -> LossColumn:
-        """The same with a share of the loss's weight."""
+        """Return the column with `share` times the weight of its loss, and without a start."""
         (term,) = self.column.terms
         column = replace(self.column, terms=(replace(term, weight=share * term.weight),), start=None)
         return LossColumn(column, self.rows, self.squares, self.stored)

@@ -366,7 +366,7 @@ class DenseBlock:
 
 
 class _Part(LossColumn):
-    """Some rows of a column, at their weights."""
+    """Chosen rows of a column, at their weights."""
 
     def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
         self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic

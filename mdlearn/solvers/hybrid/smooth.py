@@ -200,7 +200,7 @@ class SmoothNewton:
         return True
 
     def _bound(self, step: np.ndarray, dz: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the multipliers of a full step say; return the step and its margins with the best intercept."""
+        """Try a full step's multipliers for a better bound; return the step and its margins with the best intercept."""
         p, y = self.problem, self.problem.column.y
         beta = self.u - self.bends * dz
         bend = float(self.bends.sum())

@@ -46,7 +46,7 @@ class Hybrid(Solver):
     draws: ClassVar[bool] = False
 
     def refusal(self, form: Any) -> str | None:
-        """What it takes are explicit rows as arrays, and one term that falls with the margin."""
+        """Refuse all but explicit rows as arrays, with one term that falls with the margin; return why, or None."""
         general = super().refusal(form)
         if general is not None:
             return general
@@ -154,7 +154,7 @@ class Hybrid(Solver):
 def _unseen(
     work: Generator[Report | Offer | None, Any, SemismoothNewton],
 ) -> Generator[None, None, SemismoothNewton]:
-    """The same work, without its places: they are of another problem."""
+    """Run `work` to its end with None in the place of its reports and offers, which are of another problem."""
     while True:
         try:
             next(work)

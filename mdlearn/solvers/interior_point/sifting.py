@@ -107,7 +107,7 @@ class SiftedPath:
         return free
 
     def step(self) -> Generator[None, None, None]:
-        """Some steps over the rows in work, then a look at all of them."""
+        """Take some steps over the rows in work, then look at all rows."""
         path = self.path
         enough = LOOK * path.complementarity()
         for _ in range(STEPS_BETWEEN_LOOKS):

@@ -33,7 +33,7 @@ ROWS_PER_PRODUCT = 2048
 
 @dataclass(frozen=True, eq=False)
 class KernelProducts:
-    """What all columns share: the matrix as products in single precision, its diagonal, and a partial factor.
+    """Kernel matrix as all columns share it: products in single precision, its diagonal, and a partial factor.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ class NewtonCG(Solver):
     offsets: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
-        """What it takes are kernels made of inner products."""
+        """Refuse all but kernels made of inner products; return why, or None."""
         general = super().refusal(form)
         if general is None and not (isinstance(form.features, KernelFeatures) and form.features.kernel.plain):
             return "it needs kernel 'rbf' or 'poly'"

@@ -64,7 +64,7 @@ class Finish:
                 yield report(look)
 
     def _size(self, look: CompositeEvaluation) -> float:
-        """What the largest subgradient so far was made of; it tells rounding from slope."""
+        """Update and return the largest size of a subgradient's parts so far; it tells rounding from slope."""
         self.largest = max(self.largest, float(np.linalg.norm(look.gradient) + np.linalg.norm(self.problem.beta)))
         return self.largest
 

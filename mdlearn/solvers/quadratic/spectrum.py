@@ -50,7 +50,7 @@ def along_margins(column: Column) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Intercept:
-    """What an intercept that nothing else holds is made of.
+    """Row of C and entry of v of an intercept that nothing else holds.
 
     Attributes
     ----------

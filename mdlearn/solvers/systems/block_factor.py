@@ -214,7 +214,7 @@ def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[Non
 
 
 def _entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Some entries in float64; a view where they follow each other."""
+    """Entries `which` of F in float64; a view where they follow each other and F is float64."""
     whole = which[-1] - which[0] + 1 == which.shape[0]
     return np.asarray(F[which[0] : which[-1] + 1] if whole else F[which], dtype=np.float64)
 

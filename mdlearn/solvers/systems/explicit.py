@@ -111,7 +111,7 @@ class RowSystem:
         return self.adjoint(self.column.counts * self.column.y) / self.column.total
 
     def rows(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Some rows, with the constant column of a bias."""
+        """Block of the chosen rows, with the constant column of a bias."""
         return self.affine.block(rows)
 
     def decision(self, element: np.ndarray) -> np.ndarray:
@@ -340,7 +340,7 @@ class GramSystem:
 
 
 class PortionSystem:
-    """The same element space, Q and factorisations; margins and sums over the chosen rows alone."""
+    """System of chosen rows: margins and sums over these alone; element space, Q and factorisations of the whole."""
 
     def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
         self.whole, self.chosen, self.n_rows, self.size = system, rows, n_rows, system.size

@@ -26,7 +26,7 @@ class Scatter(NamedTuple):
 
 
 class Scatters:
-    """How rows (x, 1) vary about their mean; the sums for the last weights are kept.
+    """Scatter of rows (x, 1) about their mean; the sums for the last weights are kept.
 
     With r_i = y_i x_i, x = m + d and v = l m + s, where l is the mean of the signs and s that of y_i d_i::
 

@@ -46,7 +46,7 @@ ONWARD, RISE = 0.8, 0.02
 
 
 class Hessian(Protocol):
-    """What working sets need: see `mdlearn.solvers.dual_hessian.hessian`."""
+    """Interface that working sets need of a Hessian: see `mdlearn.solvers.dual_hessian.hessian`."""
 
     settles: float
     """What a block that is solved leaves of the violations."""
@@ -146,7 +146,7 @@ class SignedDual:
         return int(np.count_nonzero((u > self.low) & (u < self.high)))
 
     def violation(self, e: np.ndarray) -> np.ndarray:
-        """How far gradients point inside the boxes."""
+        """Violation of every row: the size of its gradient where that points inside the box, else 0."""
         return np.maximum(e * (self.u < self.high), -e * (self.u > self.low))
 
     def newton(self, H: np.ndarray, rows: np.ndarray, g: np.ndarray) -> Generator[None, None, None]:
