@@ -27,7 +27,7 @@ from mdlearn.objectives.base import Objective, plain_features
 
 @dataclass(eq=False)
 class PathCache:
-    """What fits over the same rows, weights and kernel hand to the next one; the last of them leaves nothing behind.
+    """Cache from fit to fit over the same rows, weights and kernel; the last of them leaves nothing behind.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PathCache:
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """What makes the forms of a fit, each in its turn.
+    """Maker of the forms of a fit, each in its turn.
 
     Attributes
     ----------

@@ -136,7 +136,7 @@ def _fill(file: IO[bytes], content: Content) -> None:
 
 
 def _private(name: str, flags: int) -> int:
-    """What replaces a file is for its owner alone, until it has the mode of that file."""
+    """Open a new file for its owner alone; once complete, it gets the mode of the file that it replaces."""
     return os.open(name, flags, 0o600)
 
 

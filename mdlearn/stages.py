@@ -42,7 +42,7 @@ READERS = {"classification": check_data, "regression": check_regression}
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What is asked for beside data and hyper-parameters, checked before any work.
+    """Arguments of a fit beside data and hyper-parameters, checked before any work.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class CheckedCall:
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
 
     def builder(self, fits: Sequence[Fitted] = ()) -> Builder:
-        """What makes models of fits; with `fits`, of those alone, and from a copy of the rows that they need."""
+        """Return a `Builder` of models; with `fits`, of those alone, and from a copy of the rows that they need."""
         data, call = self.data, self.call
         if call.limits.callback is not None:  # a builder outlives the call, not its callback
             call = replace(call, limits=replace(call.limits, callback=None))
@@ -270,7 +270,7 @@ class CheckedCall:
 
 @dataclass(frozen=True, eq=False)
 class Builder:
-    """What makes models of fits: `data` without rows that these do not need, and the rows of every piece."""
+    """Maker of models from fits: `data` with at least the rows that these models need, and the rows of every piece."""
 
     call: Call
     data: Data
@@ -282,7 +282,7 @@ class Builder:
         return places if len(places) == len(fitted.solutions) else [places[0]] * len(fitted.solutions)
 
     def held(self, fitted: Fitted) -> StoredCoefficients:
-        """What decision values of a fit are made of."""
+        """Coefficients, dual coefficients and intercepts that the decision values of a fit are made of."""
         return held_values(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
     @worded("the model")

@@ -137,7 +137,7 @@ def _call(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _told(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
-    """What is printed, by title."""
+    """Texts about a fit to print, by title."""
     proof = model.certificate
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
     return {

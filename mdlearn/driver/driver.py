@@ -47,7 +47,7 @@ NO_MORE_REPORTS = object()
 
 @dataclass
 class Prepared:
-    """What engines have prepared for forms over the same features, by piece and engine; `left` such forms will come."""
+    """Preparations of engines for forms over the same features, by piece and engine; `left` such forms will come."""
 
     left: int = 1
     found: dict[tuple[int, str], Any] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Driver(Run):
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
     def _at_once(self, form: Form, count: int) -> int:
-        """How many problems are solved at the same time: where nobody says, as many as BLAS has threads for large ones.
+        """Number of problems to solve at the same time: by default 1, for large ones up to as many as BLAS has threads.
 
         Each is solved by one thread then, with one of BLAS.
         """
@@ -192,7 +192,7 @@ class Driver(Run):
         return None
 
     def _preparation(self, form: Form, j: int) -> Generator[None, None, Any]:
-        """What columns of a form share, from what those of another form over the same features have shared."""
+        """Prepare what columns of a form share, from what those of another form over the same features have shared."""
         known, place = self.prepared, (j, self.solver.name)
         before, left = known.found.pop(place, None), known.left
         if before is None and left > 1 and not self._decomposes_in_time(form):

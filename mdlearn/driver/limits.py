@@ -74,7 +74,7 @@ class Shortfall:
 
 
 class Run:
-    """What every fit goes by, over rows in memory or in blocks: limits, history, progress and callback.
+    """Limits, history, progress and callback of a fit, over rows in memory or in blocks.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Run:
     def state(
         self, count: int, objective: float, lower: float, gap: float, problem: int, row_dots: int | None = None
     ) -> State:
-        """What is reached now."""
+        """Return the state that is reached now, with the seconds since the start."""
         return State(count, objective, lower, gap, time.perf_counter() - self.limits.started, problem, row_dots)
 
     def record(self, state: State) -> None:

@@ -102,7 +102,7 @@ def _serve(
     tasks: SimpleQueue[int | None],
     done: SimpleQueue[tuple[int, str, Any]],
 ) -> None:
-    """What a thread does: take a generator, advance it, hand back what came, until the task is None."""
+    """Work in a thread: take a generator, advance it, hand back what came, until the task is None."""
     k = tasks.get()
     if k is not None:  # a thread that comes too late leaves BLAS alone
         try:

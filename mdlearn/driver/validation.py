@@ -47,7 +47,7 @@ class CheckedEngine:
         return refusal
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
-        """What columns share, in interruptible pieces, from what those of another form have shared."""
+        """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
         work = self._passed("prepare", lambda: self.solver.prepare_next(form, options, before, left))
         while True:
             try:

@@ -25,7 +25,7 @@ KINDS = {True: "two classes", False: "more classes"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What all fits of a comparison share.
+    """Settings that all fits of a comparison share.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ MISSING = frozenset({"", "nan", "NaN", "NAN", "NA", "N/A", "null", "NULL", "?"})
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the first lines of a file tell.
+    """Layout of a CSV file, as its first lines tell it.
 
     Attributes
     ----------

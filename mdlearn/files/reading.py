@@ -22,7 +22,7 @@ COLUMN_BYTES = 32.0
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a file is to be read, as far as the command line says.
+    """Options for reading a file, as far as the command line gives them.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ def with_columns(X: Any, width: int, path: str) -> Any:
 
 
 class _Refused(Exception):
-    """What the guard says; the reader itself raises no such error."""
+    """Error of a line that `_Lines` refuses; the reader itself raises no such error."""
 
 
 class _Lines:

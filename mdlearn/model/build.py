@@ -100,7 +100,7 @@ def model_without_rows(
 
 
 class StoredCoefficients(NamedTuple):
-    """What decision values are made of, in the type of the rows.
+    """Coefficients and intercepts that decision values are made of, in the type of the rows.
 
     Attributes
     ----------

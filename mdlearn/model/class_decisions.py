@@ -22,7 +22,7 @@ def n_problems(k: int, multiclass: str) -> int:
 
 
 def values_of_classes(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """What a decision function returns, from the values F (n, p) of all problems: (n,), or (n, k) for k > 2 classes."""
+    """Values of a decision function, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes."""
     if k <= 2:
         return F[:, 0]
     return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F

@@ -110,7 +110,7 @@ class Model:
         return extras[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles hold: all but what is prepared for predictions."""
+        """Return the state for copies and pickles: all but what is prepared for predictions."""
         return {name: value for name, value in vars(self).items() if name != "_scorer"}
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class Model:
 
     @property
     def approximation(self) -> str | None:
-        """What was solved in place of the kernel's problem ("nystroem", "landmarks"); None: the problem itself.
+        """Approximation solved in place of the kernel's problem ("nystroem", "landmarks"); None: the problem itself.
 
         The certificate of an approximation is that of the problem over its explicit features.
         """
@@ -341,7 +341,7 @@ class Model:
         return export(self, target_opset)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's scorers ask: whether this is a classifier."""
+        """Tags that scikit-learn's scorers ask for: whether this is a classifier."""
         from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 
         if self.measure == "accuracy":
@@ -382,7 +382,7 @@ class Model:
 
     @kept
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
-        """What predicts with coefficients of features."""
+        """Function from rows to decision values by the coefficients of mapped features; None: there are none."""
         return None if self._map is None or self._coef is None else self._map.scorer(self._coef)
 
 

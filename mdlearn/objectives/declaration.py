@@ -267,7 +267,7 @@ def _checked(task: Any, name: str, key: str, value: Any) -> Any:
 
 
 def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
-    """What an objective's `terms` returns, where these are declared terms whose weights float64 can hold.
+    """Return an objective's `terms`, where these are declared terms whose weights float64 can hold.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
 
 
 def _fault(terms: Any, total: float) -> str:
-    """What is wrong with terms, as half a sentence; empty where nothing is."""
+    """Fault of the terms, as half a sentence; empty where there is none."""
     if not isinstance(terms, Terms):
         return f"its terms returned {type(terms).__name__}, Terms are needed"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]

@@ -231,7 +231,7 @@ def _distinct(data: Data, params: Settings, late: bool) -> Distinct:
 
 
 def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
-    """How many given points there are; ValueError where number or columns say otherwise."""
+    """Number of given points; ValueError where the parameter `number` or the columns say otherwise."""
     given_points(array, points, d)
     if given is not None and given != array.shape[0]:
         raise ValueError(f"{number} is {given} but {points} has {array.shape[0]} rows; give one of the two")

@@ -133,7 +133,7 @@ class PairLogistic(DecisionComposite):
         return self.bent(self.curvatures(F, 0.0))
 
     def bent(self, D: np.ndarray) -> tuple[Bend, np.ndarray]:
-        """The same, for given `curvatures`."""
+        """Second derivatives along the differences f_y - f_k, from given `curvatures`."""
         codes, own = self.codes, (np.arange(D.shape[0]), self.codes)
 
         def apply(V: np.ndarray, U: np.ndarray) -> np.ndarray:
@@ -181,7 +181,7 @@ class PairLogistic(DecisionComposite):
         return H.reshape(k * p, k * p)
 
     def contrasts(self) -> MarginForm:
-        """The same loss as that of margins f_(y_i) - f_k, with m (k - 1) rows; without ridge."""
+        """Return this loss as that of margins f_(y_i) - f_k, with m (k - 1) rows; without ridge."""
         rows = contrasts(self.rows, self.codes, self.shape[1], self.bias != "none")
         share = self.share[rows.index]
         column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, THRESHOLD),))

@@ -109,7 +109,7 @@ def _below(ax: Any, columns: int) -> dict[str, Any]:
 
 
 def named(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
-    """What is to be drawn, as a list, and its names where there are any.
+    """Return a list of what is to be drawn, and its names where there are any.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class Plugin:
     clashes: list[str] = field(default_factory=list)
 
     def record(self, known: Mapping[str, Mapping[str, Any]]) -> PluginRecord:
-        """What became of it; `known` is the registry's: kind -> name -> class."""
+        """Record of this plugin after loading; `known` is the registry's: kind -> name -> class."""
         state = "error" if self.faults else "conflict" if self.clashes else "disabled" if self.disabled else "ok"
         return PluginRecord(
             self.source.distribution,

@@ -152,7 +152,7 @@ def best_of(judged: Judged, study: Study) -> int:
 
 
 def _earlier(limits: Limits, share: float) -> Limits:
-    """The same limits with a share of the time."""
+    """Return the limits with `share` of the time."""
     if np.isinf(limits.deadline):
         return limits
     return replace(limits, deadline=limits.started + share * (limits.deadline - limits.started))

@@ -60,7 +60,7 @@ NAMED: dict[str, dict[str, Score]] = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """How held-out rows are scored: larger is better.
+    """Score by which held-out rows are judged: larger is better.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Scoring:
             raise ValueError(f"scoring='f1' is for two classes and y has {n_classes}; give 'f1_macro' or 'f1_micro'")
 
     def call(self, model: Any, X: Any, y: Any, weights: np.ndarray | None) -> float:
-        """What the caller's function says; it is given weights where there are some."""
+        """Score by the caller's function; it is given weights where there are some."""
         assert self.function is not None
         try:
             told = self.function(model, X, y) if weights is None else self.function(model, X, y, sample_weight=weights)

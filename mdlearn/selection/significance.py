@@ -13,7 +13,7 @@ from mdlearn.margins.validation import number, real
 
 @dataclass(frozen=True)
 class TTest:
-    """What a t-test says about the difference of two means.
+    """Result of a t-test of the difference of two means.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ def _scores(values: Any, name: str) -> np.ndarray:
 
 
 def _rounding(a: np.ndarray, b: np.ndarray) -> float:
-    """What differences of scores that are the same may be."""
+    """Largest difference of two scores that may be rounding alone."""
     return 4.0 * float(np.finfo(float).eps) * max(float(np.abs(a).max()), float(np.abs(b).max()))
 
 

@@ -120,7 +120,7 @@ class Study:
         return self.setting.data
 
     def without(self, kept: np.ndarray) -> CheckedCall:
-        """The same call with other weights of the caller's rows."""
+        """Return the call, checked again, with `kept` as the weights of the caller's rows."""
         return self.call.read(self.X, self.y, kept, self.class_weight)
 
     def late(self) -> str:

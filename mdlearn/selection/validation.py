@@ -147,7 +147,7 @@ def judge(study: Study, cv: Any, title: str) -> Judged:
 
 
 def warnings_of(judged: Judged) -> Iterator[str]:
-    """What a caller should be warned of, a sentence each."""
+    """Yield the warnings that a caller should see, a sentence each."""
     short, n = judged.shortfalls, len(judged.certificates)
     if short:
         worst = max(short, key=lambda one: one.gap)

@@ -66,7 +66,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
     @property
     def _sparse(self) -> str | bool:
-        """What sparse X becomes; False: a Gram matrix is dense."""
+        """Format that sparse X is converted to; False: a Gram matrix is dense."""
         kernel = self._kernel().get("kernel")
         return False if isinstance(kernel, str) and kernel == "precomputed" else "csr"
 
@@ -128,7 +128,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         return self
 
     def _call(self, started: float, dtype: np.dtype[Any], callback: Any) -> Call:
-        """What `mdlearn.fit` would make of these parameters; by default the `tol` that the rows' type allows."""
+        """Call that `mdlearn.fit` would make of these parameters; by default with the `tol` for the rows' type."""
         default = DEFAULT_TOL if dtype == np.float64 else float(PLAIN_TOL)
         tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
         limits = limits_of(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
@@ -137,7 +137,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         return Call.of(self._task(), kernel, *engine, *ways, limits, seed(self.random_state))
 
     def _n_problems(self, y: np.ndarray) -> int:
-        """How many problems a fit solves one by one, as far as labels tell."""
+        """Number of problems that a fit solves one by one, as far as labels tell."""
         way = self._task().multiclass[0] if self.multiclass == "auto" else self.multiclass
         return 1 if way == "joint" else n_problems(len(np.unique(y)), way)
 

@@ -66,7 +66,7 @@ class Tasks:
 
     @property
     def callback(self) -> Callable[[State], Any] | None:
-        """What `mdlearn.fit` is to call; None: nobody listens."""
+        """Callback for `mdlearn.fit`; None: nobody listens."""
         listens = self.root is not None and bool(getattr(self.estimator, "_skl_callbacks", []))
         return self._report if listens else self.also
 

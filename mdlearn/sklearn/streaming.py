@@ -35,7 +35,7 @@ STREAMED = ("asgd", "sgd")
 
 @dataclass(frozen=True, eq=False)
 class Portions:
-    """What is kept between calls.
+    """State that `partial_fit` keeps between calls.
 
     Attributes
     ----------

@@ -141,7 +141,7 @@ class StreamedDescent(BlockEngine):
     def certified(
         self, blocks: RowBlocks, summary: Summary, late: bool
     ) -> Generator[None, None, list[list[Candidate]]]:
-        """What is known, and the ends of epochs of which it is not; with the multipliers of some widths."""
+        """Candidates: the best ends of epochs, and points not judged yet, with multipliers of several widths."""
         form, seen = self.form, self.seen(summary.dtype)
         groups = [W for W in (self.held() if self.descents else None, self.open_W) if W is not None]
         widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]

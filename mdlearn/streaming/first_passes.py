@@ -22,7 +22,7 @@ from mdlearn.streaming.sums.margins import StreamedForm
 
 @dataclass(frozen=True, eq=False)
 class StreamedProblem:
-    """What is known before the first step.
+    """Problem over row blocks as it is known before the first step.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
 
 
 def _sample(passes: Passes, summary: Summary, seed: int) -> Data:
-    """Some rows, or all where they are few."""
+    """Draw a sample of the rows, or take all where they are few."""
     data: Data = passes.needed(passes.blocks.fold(Draw.of(seed, summary), summary))["sample"].data(summary)
     return data
 

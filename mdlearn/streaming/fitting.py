@@ -34,7 +34,7 @@ TREE_MATRICES = 12
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
-    """What X, y and weights of a fit are as row blocks; None where they are rows."""
+    """Return X, y and weights of a fit as row blocks; None where they are rows."""
     if y is None and _in_blocks(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
@@ -146,7 +146,7 @@ def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
 def _head(
     call: Call, task: Objective, given: Mapping[str, Any], class_weight: Any, blocks: RowBlocks
 ) -> dict[str, Any]:
-    """What a checkpoint belongs to."""
+    """Arguments of the fit that a checkpoint belongs to, by name."""
     weights = dict(class_weight) if hasattr(class_weight, "items") else class_weight
     solver = "newton" if call.engine is None else call.engine.name
     asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}

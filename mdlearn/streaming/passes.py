@@ -117,7 +117,7 @@ class Passes(Run):
         return {key.removeprefix(f"{name}/"): values for key, values in found.items() if key.startswith(f"{name}/")}
 
     def resume(self) -> dict[str, np.ndarray]:
-        """What an engine had reached in an earlier run, with its passes and history; nothing where there is none."""
+        """Restore passes and history of an earlier run, and return its engine's state; empty where there is none."""
         state = self.found("state")
         if state and self.file is not None:
             self.done = int(self.file.found["passes"])

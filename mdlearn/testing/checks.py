@@ -127,7 +127,7 @@ def check_engines_agree(objective: Any) -> None:
 
 
 def check_determinism(objective: Any) -> None:
-    """The same call gives the same bits; random_state=None is 0."""
+    """Check that the same call gives the same bits, and that random_state=None is 0."""
     for settings in kernels_of(objective):
         X, y, counts = sample(objective)
         first, *others = (

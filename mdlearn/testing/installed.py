@@ -25,7 +25,7 @@ REFUSAL = "cannot take this problem"
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What became of one name.
+    """Outcome of the clauses of the contract for one name.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def _contracts(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Seque
 
 
 def _fault(clause: Callable[[str], None], name: str) -> str | None:
-    """What a clause says; None where it holds. Warnings of fits that end early are no faults."""
+    """Text of the error that a clause raises; None where it holds. Warnings of fits that end early are no faults."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,7 +97,7 @@ def _fault(clause: Callable[[str], None], name: str) -> str | None:
 
 
 def check_solver_on_a_problem(name: str) -> None:
-    """Some registered objective is a problem for it; the answer is certified, repeats, and is not above w = 0."""
+    """Check that the solver takes some registered objective; its answer repeats, and is not above w = 0."""
     X, two = two_gaussians(ROWS, random_state=0)
     for objective in registry().objectives:
         for y in (two, np.arange(ROWS) % 3):

@@ -205,7 +205,7 @@ def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarr
 
 
 def require_terms(task: Objective, where: str = "") -> None:
-    """What `terms` returns is a convex problem that the engines can read; without it there is a form of its own."""
+    """Require that `terms` returns a convex problem that the engines can read, or that the task has its own form."""
     if type(task).terms is Objective.terms:
         own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
         require(own, f"{task.name}: neither terms() nor form() is written; write one of them")

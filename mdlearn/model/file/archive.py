@@ -37,7 +37,7 @@ NPY = re.compile(
 
 
 class Unreadable(Exception):
-    """What is wrong with a model file, as the second half of a sentence."""
+    """Error whose text says, as the second half of a sentence, what is wrong with a model file."""
 
 
 def write(file: IO[bytes], members: dict[str, np.ndarray]) -> None:

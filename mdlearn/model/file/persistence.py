@@ -173,7 +173,7 @@ def _header(text: np.ndarray) -> dict[str, Any]:
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> Any:
-    """What an object of the header stands for: a mapping, or a number that JSON lacks."""
+    """Value that an object of the header stands for: a mapping, or a number that JSON lacks."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise Unreadable("its header gives a name twice")
@@ -189,7 +189,7 @@ def _no_number(name: str) -> Any:
 
 
 def _short(text: str) -> str:
-    """What a file makes errors say may be as long as the file, and change the state of a terminal."""
+    """Shorten an error's text and replace characters that cannot be printed: it may quote the file."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
     return plain if len(text) <= SHOWN else f"{plain}..."
 

@@ -23,7 +23,7 @@ TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 
 
 class BlockEngine(ABC):
-    """What lies between two passes over row blocks; who makes the passes asks nothing else.
+    """Interface of engines between two passes over row blocks; who makes the passes asks nothing else.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class BlockEngine(ABC):
 
     @abstractmethod
     def work(self) -> Any:
-        """What the next pass has to do; None: nothing."""
+        """Work of the next pass; None: there is nothing to do."""
 
     def over(self, work: Any, blocks: RowBlocks, summary: Summary) -> Generator[None, None, Any]:
         """Go over the blocks once."""
@@ -103,7 +103,7 @@ class BlockEngine(ABC):
 
 @dataclass(eq=False)
 class BlockState:
-    """What goes from pass to pass, for p columns of size n and q problems.
+    """State that goes from pass to pass, for p columns of size n and q problems.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class BlockState:
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The same as a mapping, for a file."""
+        """Return the arrays of the state as a mapping, for a file."""
         found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
 

@@ -65,7 +65,7 @@ Task = Along | Evaluate | Gather
 
 @dataclass(eq=False)
 class NewtonState(BlockState):
-    """What goes from pass to pass; every column is a problem.
+    """State of Newton steps that goes from pass to pass; every column is a problem.
 
     Attributes
     ----------
@@ -107,14 +107,14 @@ class NewtonState(BlockState):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The same as a mapping, for a file."""
+        """Return the state, its `sources` included, as a mapping for a file."""
         parts = {f"lower_{name}": np.array([getattr(one, name) for one in self.sources]) for name in SOURCE}
         exact = [(j, one.exact) for j, one in enumerate(self.sources) if one.exact is not None]
         return super().arrays() | parts | {f"{name} {j}": getattr(one, name) for j, one in exact for name in EXACT}
 
     @classmethod
     def read(cls, found: dict[str, np.ndarray]) -> NewtonState:
-        """What `arrays` gave."""
+        """Make the state from the mapping that `arrays` returned."""
         sources = []
         for j, (W, P, h, dh) in enumerate(zip(*(found[f"lower_{name}"] for name in SOURCE), strict=True)):
             exact = Exact(*(found[f"{name} {j}"] for name in EXACT)) if f"beta {j}" in found else None
@@ -145,7 +145,7 @@ class BlockNewton(StepEngine):
         self.held = max(share, PER_COEFFICIENT * form.size) if held is None else held
 
     def work(self) -> Task | None:
-        """What the next pass has to do; None: nothing."""
+        """Work of the next pass; None: there is nothing to do."""
         state = self.state
         for mode in (LINE, STEP, GATHER):
             at = np.flatnonzero(state.mode == mode).tolist()

@@ -62,7 +62,7 @@ class QuadraticModel(Composite):
         return replace(self.at(W), sizes=self.sizes + lengths(self.G) + lengths(terms))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
-        """The same after rows without a penalty, a free bias, have moved to where their slope vanishes."""
+        """Return the look at W after rows without a penalty, a free bias, have moved to where their slope vanishes."""
         look, free = self.at(W), np.flatnonzero(self.beta == 0)
         for i in free:
             bend = self.H[:, i, i]
@@ -76,7 +76,7 @@ class QuadraticModel(Composite):
         return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
 
     def lighter(self, share: float) -> QuadraticModel:
-        """The same problem with a share of the penalty."""
+        """Return the model with `share` of the penalty."""
         return QuadraticModel(self.H, self.G, self.W, share * self.beta, self.sizes)
 
     def product(self, look: CompositeEvaluation) -> Product | None:
@@ -93,7 +93,7 @@ class QuadraticModel(Composite):
         return np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
     def scaled(self, by: np.ndarray) -> QuadraticModel:
-        """The same in units of V / by; the length of a row is that of the penalty's, times its factor."""
+        """Return the model in the variable V / by; beta_i becomes by_i beta_i, so that the penalty stays the same."""
         H = self.H * np.multiply.outer(by, by)
         return QuadraticModel(H, by[:, None] * self.G, self.W / by[:, None], by * self.beta)
 
@@ -119,7 +119,7 @@ def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
 
 
 def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
-    """What a model is nowhere below.
+    """Lower bound of all values of a model.
 
     At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
 

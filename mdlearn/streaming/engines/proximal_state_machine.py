@@ -33,7 +33,7 @@ UNBOUNDED_VALUE = 1e6
 
 @dataclass(eq=False)
 class ProximalState(BlockState):
-    """What goes from pass to pass.
+    """State of proximal Newton steps that goes from pass to pass.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class BlockProximal(StepEngine):
         state.W[group] = state.best_W[group]
 
     def patience(self, t: int) -> int:
-        """The same of all."""
+        """Passes without progress after which rounding is taken to be reached; the same number for every problem."""
         return STALL_STEPS
 
     def certified(
@@ -157,14 +157,14 @@ class BlockProximal(StepEngine):
         return smooth + float(self.beta @ lengths(W.T)), smooth, G
 
     def _bound(self, t: int, W: np.ndarray, G: np.ndarray, square: np.ndarray) -> Generator[None, None, float]:
-        """What the objective is nowhere below, less its smooth part at W."""
+        """Lower bound of the objective, less its smooth part at W."""
         group = self.groups[t]
         Q = np.array([hessian(self.form, j, square) for j in group])
         return lower_bound(QuadraticModel(Q, G, W.T, self.beta, sizes_of(self.form, group, square)))
 
 
 def sizes_of(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
-    """What the terms of a feature's slope, the variance's left out, add up to without their signs, roughly."""
+    """Rough sums of the absolute terms of every feature's slope, those of the variance left out, shape (n,)."""
     mass = 0.0
     for j in group:
         column = form.columns[j].column
