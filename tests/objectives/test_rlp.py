@@ -1,5 +1,7 @@
 """Robust linear programming against its printed formula, and the engine that hands linear programs to HiGHS."""
 
+import subprocess
+import sys
 import threading
 import types
 import warnings
@@ -246,6 +248,28 @@ def test_repeated_rows_on_which_the_crossover_goes_round_in_circles():
     weighted = mdlearn.fit("rlp", X, y, sample_weight=counts, bias="free", time_limit=30)
     repeated = mdlearn.fit("rlp", np.repeat(X, counts, axis=0), np.repeat(y, counts), bias="free", time_limit=30)
     assert weighted.certificate.converged and repeated.certificate.converged
+
+
+LEFT_ALONE = """
+import sys, time
+from mdlearn.solvers.common.highs_thread import waiting_for
+
+def call(seconds):
+    time.sleep({seconds})
+    print("ended", flush=True)
+
+work = waiting_for(call)
+next(work)
+work.close()
+"""
+
+
+@pytest.mark.parametrize(("seconds", "printed"), [(0.3, "ended\n"), (60, "")])
+def test_an_exit_waits_for_a_call_that_nobody_waits_for_but_not_long(seconds, printed):
+    """One that ended while the interpreter was torn down aborted the process."""
+    code = LEFT_ALONE.format(seconds=seconds)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout) == (0, printed)
 
 
 @pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")

@@ -3,12 +3,13 @@
 HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
 interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
 itself cannot be ended from outside: it gets a time limit, and is begun again with a longer one while somebody waits for
-it. So a call that nobody waits for any more goes on for at most `CALL_GROWTH` times as long as it has run, and does not
-keep the interpreter from exiting.
+it. So a call that nobody waits for any more goes on for at most `CALL_GROWTH` times as long as it has run. The
+interpreter waits for it as it exits, but not long: a call that ends while modules are torn down aborts the process.
 """
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Generator
 from typing import Any
@@ -19,6 +20,8 @@ from mdlearn.forms.certificates.separability import ACCURACY
 
 FIRST_CALL_SECONDS, CALL_GROWTH = 10.0, 3.0
 """Seconds that the first call may take, and how many times longer each further one may take than the one before."""
+EXIT_SECONDS = 1.0
+"""Seconds that an exit of the interpreter waits for a call that nobody waits for any more."""
 HEARTBEAT = 0.02
 """Seconds between two looks at the thread."""
 STATUS_SOLVED, LATE, INFEASIBLE, FAILED = 0, 1, 2, 4
@@ -49,6 +52,9 @@ def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
     wanted, over = threading.Event(), threading.Event()
     wanted.set()
 
+    def wait_at_exit() -> None:
+        over.wait(EXIT_SECONDS)
+
     def work() -> None:
         try:
             seconds = FIRST_CALL_SECONDS
@@ -61,6 +67,7 @@ def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
             found.append(error)
         finally:
             over.set()
+            atexit.unregister(wait_at_exit)
 
     threading.Thread(target=work, name="mdlearn-linprog", daemon=True).start()
     try:
@@ -68,6 +75,8 @@ def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
             yield
     finally:
         wanted.clear()
+        if not over.is_set():
+            atexit.register(wait_at_exit)
     if isinstance(found[0], Exception):
         raise found[0]
     return found[0]
