@@ -29,11 +29,10 @@ from mdlearn.forms.certificates.rounding import (
     certain,
     doubt_of_balance,
     doubt_of_bound,
-    doubt_without_ridge,
     doubtful,
     rounded,
 )
-from mdlearn.forms.certificates.without_ridge import corrects_at_once, without_ridge
+from mdlearn.forms.certificates.without_ridge import corrects_at_once, doubt_without_ridge, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
 

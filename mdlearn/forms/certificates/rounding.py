@@ -114,17 +114,6 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
     return left * reach
 
 
-def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
-    """Possible excess of a bound because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite 0.
-
-    The rest counts as often as coefficients are long: their decision values say so, but for their own rounding.
-    """
-    if not (alpha.any() and coef.any()):
-        return 0.0
-    scores = form.features.decision(coef) + intercept
-    return abs(float(alpha @ scores)) + float(np.abs(alpha) @ form.features.blur(coef))
-
-
 class Certain(NamedTuple):
     """A point, with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
 

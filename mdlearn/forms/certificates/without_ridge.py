@@ -24,6 +24,8 @@ LEAST_FALL_OF_RESIDUAL = 0.7
 ROUNDINGS_OF_RESIDUAL, ROWS_PER_ROUNDING = 4.0, 64.0
 """Units of eps, of the sum of its terms, up to which a residual counts as rounding; rows from which more are due, as
 the square root. With 450 units a bound was double the optimum, on rows that differ in the 13th digit."""
+NEARLY_CONSTANT = 1e-6
+"""Standard deviation of a column, in units of its size, from which rounding does not show in its differences."""
 CORRECTED_COLUMNS = 500
 """Columns up to which multipliers are corrected: that takes the eigenvalues of a matrix of this size."""
 SETTLED, RESTLESS, STRANGE_GAP = 1e-4, 0.01, 0.7
@@ -73,6 +75,44 @@ def without_ridge(
         if clean:
             return beta, sigma
     return nothing
+
+
+def doubt_without_ridge(form: MarginForm, alpha: np.ndarray, coef: np.ndarray, intercept: float) -> float:
+    """Possible excess of a bound because sum alpha_i (x_i, 1), which is to be 0 without a ridge, is not quite 0.
+
+    The rest counts as often as coefficients are long: their decision values say so, but for their own rounding. Where a
+    column hardly differs from row to row, those of an optimum may be as long as one over that difference.
+    """
+    if not alpha.any():
+        return 0.0
+    scores = form.features.decision(coef) + intercept if coef.any() else np.full(alpha.shape, intercept)
+    doubt = _doubt_of_nearly_constant(form, alpha, 1.0 + float(np.abs(scores).max()))
+    if not coef.any():
+        return doubt
+    return doubt + abs(float(alpha @ scores)) + float(np.abs(alpha) @ form.features.blur(coef))
+
+
+def _doubt_of_nearly_constant(form: MarginForm, alpha: np.ndarray, reach: float) -> float:
+    """Part of nearly constant columns in sum alpha_i x_i, times coefficients that give a margin of `reach`."""
+    features = form.features
+    assert isinstance(features, LinearFeatures)
+    if features.rows.sparse:
+        return 0.0  # its zeros differ from all else
+    rows, m = features.rows, features.n_rows
+    means = rows.adjoint(np.full(m, 1.0 / m))
+    squares = rows.column_squares(np.full(m, 1.0 / m))
+    near = np.flatnonzero(squares - means**2 <= NEARLY_CONSTANT**2 * squares)
+    if near.size == 0:
+        return 0.0
+    least, most = np.full(near.size, np.inf), np.full(near.size, -np.inf)
+    for span in rows.spans():
+        block = rows.block(span)[:, near]
+        least, most = np.minimum(least, block.min(axis=0)), np.maximum(most, block.max(axis=0))
+    spread = most - least
+    size = np.abs(alpha)
+    terms = np.sqrt(rows.column_squares(size)[near] * float(size.sum()))
+    missed = np.abs(rows.adjoint(alpha)[near]) + np.finfo(float).eps * terms
+    return reach * float(np.divide(missed, spread, out=np.zeros_like(spread), where=spread > 0).sum())
 
 
 def corrects_at_once(form: MarginForm) -> bool:
