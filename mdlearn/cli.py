@@ -13,7 +13,7 @@ from mdlearn.commands.fitting import Fit
 from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
 from mdlearn.commands.predicting import Predict
 from mdlearn.commands.studies import Compare, Demo
-from mdlearn.plugins.manager import known_commands
+from mdlearn.plugins.manager import registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""
@@ -43,7 +43,7 @@ def _run(words: Sequence[str], program: str) -> int:
     """Run a command; what is wrong with its files or values becomes one line on standard error."""
     # What plugins print while they are imported is no output of the command.
     with contextlib.redirect_stdout(sys.stderr):
-        commands = {name: CLASSES.get(name, cls)() for name, cls in known_commands().items()}
+        commands = {name: CLASSES.get(name, cls)() for name, cls in registered_commands().items()}
     parser, parsers = _parsers(commands, program)
     named = next((word for word in words if not word.startswith("-")), None)
     if named in IN_OTHER_PACKAGES and named not in commands:

@@ -187,7 +187,7 @@ def of_svmlight(
             for pieces in _gathered(blocks(file, path), step, _rows_within):
                 yield read_svmlight(path, iter(pieces), based, dtype)
 
-    def look() -> None:
+    def check_base() -> None:
         if None in known.values():
             found = [(one.X.shape[1], one.notes["zero_based"]) for one in tables(known["based"])]
             based = any(zero for _, zero in found)
@@ -197,7 +197,7 @@ def of_svmlight(
             known["width"] = max(widths, default=1) if known["width"] is None else known["width"]
 
     def source() -> Iterator[tuple[Any, ...]]:
-        look()
+        check_base()
         for table in tables(known["based"]):
             yield with_columns(table.X, known["width"], path), table.y
 

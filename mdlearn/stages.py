@@ -25,7 +25,7 @@ from mdlearn.form_making import PathCache, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
-from mdlearn.model.build import StoredCoefficients, build_model, held_values, used_rows
+from mdlearn.model.build import StoredCoefficients, build_model, stored_coefficients, used_rows
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
@@ -241,7 +241,7 @@ class CheckedCall:
         names = call.bias, call.multiclass, call.seed
         turns = Turns(self.pieces, task, filled, kernel, *names, handed, level)
         form = finished(turns.make(0), limits.late)
-        starts = None if handed.starts is None else _begun(task, handed.starts)
+        starts = None if handed.starts is None else _starts_of_forms(task, handed.starts)
         outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
@@ -281,9 +281,9 @@ class Builder:
         places = self.places
         return places if len(places) == len(fitted.solutions) else [places[0]] * len(fitted.solutions)
 
-    def held(self, fitted: Fitted) -> StoredCoefficients:
+    def stored_coefficients(self, fitted: Fitted) -> StoredCoefficients:
         """Coefficients, dual coefficients and intercepts that the decision values of a fit are made of."""
-        return held_values(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
+        return stored_coefficients(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
     @worded("the model")
     def model(self, fitted: Fitted) -> Model:
@@ -295,6 +295,6 @@ class Builder:
         return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping)
 
 
-def _begun(task: Objective, starts: Starts) -> Starts:
+def _starts_of_forms(task: Objective, starts: Starts) -> Starts:
     """Starts as the objective's forms need them."""
-    return lambda form, first, n: [task.begun(given, form) for given in starts(form, first, n)]
+    return lambda form, first, n: [task.starts_of(given, form) for given in starts(form, first, n)]

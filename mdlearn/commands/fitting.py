@@ -109,7 +109,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
             print(f"warning: {warning.message}", file=sys.stderr)
         # How columns were found and numbers rounded has to be the same at predict.
         save(model, given.output, {**table.notes, "float32": given.float32})
-        lines = _told(given, table, model, seconds)
+        lines = _report_lines(given, table, model, seconds)
         if judged is not None:
             scores = judged.scores[~np.isnan(judged.scores)]
             note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
@@ -136,7 +136,7 @@ def _call(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _told(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
+def _report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
     """Texts about a fit to print, by title."""
     proof = model.certificate
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"

@@ -44,7 +44,7 @@ class Incumbent:
 
     def __init__(self, problem: Problem, tol: float, last: bool, certifies: bool) -> None:
         self.problem, self.tol, self.last, self.certifies = problem, tol, last, certifies
-        self.zero = problem.values(*problem.known())
+        self.zero = problem.values(*problem.bounds_at_start())
         self.objective, self.lower_bound = self.zero
         self.start_bound: float | None = None
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
@@ -81,11 +81,11 @@ class Incumbent:
             return
         if self.last or objective < min(self.objective, self.promised):
             self.promised = objective
-            held, _ = problem.values(problem.held(report.point, report.objective), report.lower_bound)
+            held, _ = problem.values(problem.stored_objective(report.point, report.objective), report.lower_bound)
             if self.last or held < self.objective:
                 self.objective, self.point = held, report.point
         if lower > self.lower_bound or math.isinf(lower) or problem.corrects:
-            _, lower = problem.values(report.objective, problem.held_bound(report.point, report.lower_bound))
+            _, lower = problem.values(report.objective, problem.stored_bound(report.point, report.lower_bound))
         if lower > self.lower_bound:
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.gap_of(self.objective, self.lower_bound)

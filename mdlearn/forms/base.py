@@ -48,13 +48,13 @@ class Problem(ABC):
         """Return the point where engines may begin, as `begin` was told; None: there is none beside w = 0."""
         return None
 
-    def known(self) -> tuple[float, float]:
+    def bounds_at_start(self) -> tuple[float, float]:
         """Return objective and bound of the point of `start`, as far as they are known without any work."""
         return math.inf, -math.inf
 
     def bound_at_start(self) -> float:
         """Return the bound of that point, which may take a pass over the rows; here, what is known."""
-        return self.known()[1]
+        return self.bounds_at_start()[1]
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
@@ -91,11 +91,11 @@ class Problem(ABC):
         """Return why a point cannot be certified, as half a sentence; None: it can, or nothing is known of points."""
         return None
 
-    def held(self, point: Any, objective: float) -> float:
+    def stored_objective(self, point: Any, objective: float) -> float:
         """Objective of a point as a model of the rows' type holds it, from the engine's own; here, the same."""
         return objective
 
-    def held_bound(self, point: Any, lower: float) -> float:
+    def stored_bound(self, point: Any, lower: float) -> float:
         """Bound of a point as its certificate states it, from the engine's own; here, the same."""
         return lower
 

@@ -82,7 +82,7 @@ class Composite(Problem):
         """Return the first coefficients as a point."""
         return None if self.first is None else CompositePoint(self.first)
 
-    def known(self) -> tuple[float, float]:
+    def bounds_at_start(self) -> tuple[float, float]:
         """Return the value at W = 0."""
         return self.at_zero, -math.inf
 
@@ -294,7 +294,7 @@ class Composite(Problem):
         """Return W = 0."""
         return CompositePoint(np.zeros(self.shape))
 
-    def held(self, point: CompositePoint, objective: float) -> float:
+    def stored_objective(self, point: CompositePoint, objective: float) -> float:
         """Objective of a point as a model of the rows' type holds it: a pass for float32 rows."""
         dtype = self.features.dtype
         if dtype == np.float64 or not math.isfinite(objective):

@@ -101,7 +101,7 @@ class GivenLoss:
 
     def margins_of(self, slopes: np.ndarray) -> np.ndarray:
         """Margins with these slopes; where no margin has it, the one with the nearest."""
-        return self._look_up(slopes)[0]
+        return self._invert_slopes(slopes)[0]
 
     def least(self, slopes: np.ndarray) -> np.ndarray:
         """min_t f(t) - s t for slopes s that f has, minus the conjugate; errors are to the safe side."""
@@ -115,12 +115,12 @@ class GivenLoss:
 
     def _least(self, slopes: np.ndarray) -> np.ndarray:
         """Lower bound of min_t f(t) - s t for slopes s, from margins that are looked up, without the conjugate."""
-        z, low, high = self._look_up(slopes)
+        z, low, high = self._invert_slopes(slopes)
         f, miss = self.value(z), self.derivative(z) - slopes
         rounding = 2.0 * EPS * (np.abs(f) + np.abs(slopes * z))
         return f - slopes * z - np.abs(miss) * np.where(miss < 0, high - z, z - low) - rounding
 
-    def _look_up(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _invert_slopes(self, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Margins with given slopes, between bounds on both sides: Newton's method, with halving where it leaves them.
 
         Returns margins, lower and upper bounds.

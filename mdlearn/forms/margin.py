@@ -256,7 +256,7 @@ class Column:
             columns.append(column)
         return columns
 
-    def begun(self, start: Start) -> Column:
+    def with_start(self, start: Start) -> Column:
         """Return the column with a place to begin, and with all that is known of it so far."""
         column = object.__new__(type(self))
         vars(column).update(vars(self), start=start)

@@ -18,8 +18,8 @@ from mdlearn.forms.certificates.margin import (
     certify_best,
     dual,
     has_dual_coefficients,
-    held_bound,
-    held_objective,
+    stored_bound,
+    stored_objective,
 )
 from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
 from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
@@ -47,7 +47,7 @@ class ColumnProblem(Problem):
     def begin(self, starts: Sequence[Start]) -> None:
         """Give the engine a column that knows its start."""
         if len(starts) == 1:
-            self.part = self.part.begun(starts[0])
+            self.part = self.part.with_start(starts[0])
 
     @property
     def expandable(self) -> bool:
@@ -70,7 +70,7 @@ class ColumnProblem(Problem):
         """Return the start as a point, its multipliers as they were."""
         return started_point(self.form, self.part)
 
-    def known(self) -> tuple[float, float]:
+    def bounds_at_start(self) -> tuple[float, float]:
         """Return the value at w = 0, and what multipliers of 0 say; nothing where the margins are pulled at."""
         form, column = self.form, self.part
         with overflowing():
@@ -83,29 +83,29 @@ class ColumnProblem(Problem):
         """Return what multipliers of 0 say: a pass over the rows where the margins are pulled at."""
         form, column = self.form, self.part
         if not column.pulled:
-            return self.known()[1]
+            return self.bounds_at_start()[1]
         if not corrects_at_once(form) if form.ridge == 0 else not form.features.ready:
             return -math.inf
         with overflowing():
             lower = dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
         return -math.inf if math.isnan(lower) else lower
 
-    def held(self, point: Any, objective: float) -> float:
+    def stored_objective(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
         if not math.isfinite(objective):
             return objective
         with overflowing():
-            return held_objective(self.form, self.part, point, objective)
+            return stored_objective(self.form, self.part, point, objective)
 
     @property
     def corrects(self) -> bool:
         """Whether multipliers of every point are corrected: without a ridge their sums have to be 0."""
         return bool(self.form.ridge == 0 and self.form.features.ready and corrects_at_once(self.form))
 
-    def held_bound(self, point: Any, lower: float) -> float:
+    def stored_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
         with overflowing():
-            return held_bound(self.form, self.part, point, lower)
+            return stored_bound(self.form, self.part, point, lower)
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with multipliers 0; a mean that pulls at these says nothing from below without the rows."""
@@ -119,7 +119,7 @@ class ColumnProblem(Problem):
             value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
         objective = math.inf if column.hard else self.unit * value
         certificate = self.certificate_of(objective, self.unit * column.bound_at_zero, tol)
-        coef, held = form.features.held(*form.no_coefficients)
+        coef, held = form.features.to_model(*form.no_coefficients)
         return Solution(
             coef, intercept, held, column.no_multipliers, 0.0, certificate, extras=form.features.attributes()
         )

@@ -300,7 +300,7 @@ def starts_of(solution: Solution, features: Features) -> list[Start]:
     found = []
     for coef, alpha, beta, intercept in columns:
         alpha = None if alpha is None else alpha.reshape(-1)
-        start = Start(features.recalled(coef, alpha), float(intercept), beta, alpha)
+        start = Start(features.from_model(coef, alpha), float(intercept), beta, alpha)
         if start.coef.shape != (features.width,) or beta.shape[-1] != features.n_rows:
             return []
         found.append(start)

@@ -39,7 +39,7 @@ def build_model(
     """
     dtype = data.X.dtype
     duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
-    held = held_values(solutions, places, data.n_given, dtype)
+    held = stored_coefficients(solutions, places, data.n_given, dtype)
     used = used_rows(solutions, places, data.n_given)
     support = np.flatnonzero(used)
     mine = support if data.rows.shape[0] == data.n_given else np.flatnonzero(used[data.rows])
@@ -115,7 +115,9 @@ class StoredCoefficients(NamedTuple):
     intercept: np.ndarray
 
 
-def held_values(solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]) -> StoredCoefficients:
+def stored_coefficients(
+    solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]
+) -> StoredCoefficients:
     """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
     coef = alpha = None
     if solutions[0].coef is not None:

@@ -391,7 +391,7 @@ def kernel_values(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mappin
     if mapping is None:
         return kernel.combined(A, rows, alpha)
     F = np.empty((A.shape[0], alpha.shape[1]))
-    kernel, support = mapping.over(kernel).eased(rows)
+    kernel, support = mapping.over(kernel).centred_copy(rows)
     for some in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
         F[some] = kernel.block(A.take(some), support) @ alpha
     return F

@@ -82,7 +82,7 @@ class WarmStart:
         model = self.model
         duals = model.duals[j][:, rows] if model.duals.ndim == 3 else model.duals[j][None, rows]
         alpha = None if model._alpha is None else model._alpha[j, rows].astype(np.float64)
-        coef = form.features.recalled(None if model._coef is None else model._coef[j].astype(np.float64), alpha)
+        coef = form.features.from_model(None if model._coef is None else model._coef[j].astype(np.float64), alpha)
         return Start(coef, float(model.intercept_[j]), duals.astype(np.float64), alpha)
 
 

@@ -143,7 +143,7 @@ class BlasGuard:
         """Add a request of the calling thread."""
         with self.lock:
             if PROCESS not in self.scopes:
-                self._look()
+                self._list_libraries()
             for key in (PROCESS, token[0]):
                 if key not in self.scopes:
                     mine = [library for library in self.libraries if self.kinds[library.filepath] == (key != PROCESS)]
@@ -170,11 +170,11 @@ class BlasGuard:
             if PROCESS in self.scopes:
                 numbers = [number for _, number in self.scopes[PROCESS].found]
             else:
-                self._look()
+                self._list_libraries()
                 numbers = [library.get_num_threads() for library in self.libraries]
         return max(1, min(max(numbers, default=1), cores))
 
-    def _look(self) -> None:
+    def _list_libraries(self) -> None:
         """List the loaded libraries and find their kinds, where modules were imported since the last time.
 
         Listing takes a millisecond, as long as a small fit. It calls back from C, where a KeyboardInterrupt would be

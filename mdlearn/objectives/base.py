@@ -379,7 +379,7 @@ class Objective:
             Resolved parameters.
         """
 
-    def begun(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
+    def starts_of(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
         """Return starts by class and row of X as those of a form that has other rows or columns; here: as they are.
 
         Parameters

@@ -65,7 +65,7 @@ class WestonWatkins(Objective):
         column = Column(np.ones(rows.shape[0]), data.counts[rows.index], 0.0, 0.0, loss)
         return MarginForm(replace(features, rows=rows), (column,), "none")
 
-    def begun(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
+    def starts_of(self, starts: Sequence[Start], form: Form) -> Sequence[Start]:
         """One start of all classes' coefficients, with the multipliers of the contrasts."""
         rows = form.features.rows
         if not isinstance(rows, ContrastRows) or len(starts) != rows.k:

@@ -89,10 +89,10 @@ def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        plugin.faults.append(f"{doing}: {told(error)}")
+        plugin.faults.append(f"{doing}: {error_line(error)}")
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Type and message of an error in one line of limited length."""
     try:
         message = str(error)
@@ -141,7 +141,7 @@ def _answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Itera
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                plugin.faults.append(f"hook {name} failed: {told(error)}")
+                plugin.faults.append(f"hook {name} failed: {error_line(error)}")
                 continue
             if isinstance(answer, list):
                 yield kind, answer
@@ -197,7 +197,7 @@ def _call_fault(call: Callable[[], Any], what: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return f"{what} ({told(error)})"
+        return f"{what} ({error_line(error)})"
     return None
 
 

@@ -63,7 +63,7 @@ class Registry:
                 load(self.manager, plugin)
         for kind in KINDS:
             self._settle(kind, plugins)
-        self.records = [plugin.record({kind: self.known(kind) for kind in KINDS}) for plugin in plugins]
+        self.records = [plugin.record({kind: self.registered(kind) for kind in KINDS}) for plugin in plugins]
         faults = [f"plugin {plugin.source}: {'; '.join(plugin.faults)}" for plugin in plugins if plugin.faults]
         self.unreported = deque([*faults, *self.conflicts.values()])
 
@@ -78,14 +78,14 @@ class Registry:
         implementations = getattr(self.manager.hook, f"mdlearn_{kind}s").get_hookimpls()
         return {cls.name: cls for one in implementations for cls in one.function()}
 
-    def known(self, kind: str) -> dict[str, Any]:
+    def registered(self, kind: str) -> dict[str, Any]:
         """Everything of a kind by name."""
         found: dict[str, Any] = getattr(self, kind + "s")
         return found
 
     def _settle(self, kind: str, plugins: list[Plugin]) -> None:
         """Give every name that one class alone has to that class; built-in ones keep theirs."""
-        known = self.known(kind)
+        known = self.registered(kind)
         offers: dict[str, list[tuple[Plugin, Any]]] = {}
         for plugin in plugins:
             for cls in plugin.offered[kind]:
@@ -126,10 +126,10 @@ class Registry:
         """The sentence for a name that is not here: the known names, and what became of plugins that are not whole."""
         if (kind, name) in self.conflicts:
             return self.conflicts[kind, name]
-        known = (", ".join(self.known(kind)) or "none") + (" or a callable k(A, B)" if kind == "kernel" else "")
+        known = (", ".join(self.registered(kind)) or "none") + (" or a callable k(A, B)" if kind == "kernel" else "")
         refused = [str(record) for record in self.records if record.state != "ok"]
         plugins = f"; plugins with something missing: {'; '.join(refused)}" if refused else ""
-        return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}{did_you_mean(name, self.known(kind))}"
+        return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}{did_you_mean(name, self.registered(kind))}"
 
 
 class _Once:
@@ -171,7 +171,7 @@ def registry() -> Registry:
     return found
 
 
-def known_commands() -> dict[str, Any]:
+def registered_commands() -> dict[str, Any]:
     """Subcommands by name; faults of plugins wait until a command asks for something else."""
     return _once().commands
 
@@ -209,7 +209,7 @@ def find(kind: str, given: Any) -> Any:
         several plugins offer; the message names them.
     """
     found = registry()
-    known = found.known(kind)
+    known = found.registered(kind)
     if isinstance(given, str):
         if given not in known:
             raise ValueError(found.unknown(kind, given))

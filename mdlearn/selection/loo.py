@@ -245,7 +245,7 @@ def _refitted(
             break
         mine = np.flatnonzero(units.of == unit)
         setting = study.without(_less(study.weights, data.rows[mine]))
-        handed = _begun(setting, task, kernel, model)
+        handed = _start_cache(setting, task, kernel, model)
         fitted = setting.solve(task, setting.complete(task), kernel, handed)
         judged.stopped = fitted.outcome.stopped
         judged.note(fitted)
@@ -255,7 +255,7 @@ def _refitted(
     return values
 
 
-def _begun(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
+def _start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
     """Where a fit begins: at a model of all rows, unless these have made features of their own."""
     handed = PathCache()
     if not model.extras:

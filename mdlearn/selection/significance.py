@@ -82,7 +82,7 @@ def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
             "welch_test"
         )
     d, blur = first - second, _rounding(first, second)
-    return _told(float(d.mean()), _variance(d, blur) / d.size, d.size - 1.0, blur, confidence)
+    return _t_test(float(d.mean()), _variance(d, blur) / d.size, d.size - 1.0, blur, confidence)
 
 
 def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
@@ -122,7 +122,7 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     if parts.any():
         share = parts / parts.max()  # squares of small variances would vanish
         df = float(share.sum() ** 2 / (share**2 / np.array([first.size - 1, second.size - 1])).sum())
-    return _told(float(first.mean() - second.mean()), float(parts.sum()), df, blur, confidence)
+    return _t_test(float(first.mean() - second.mean()), float(parts.sum()), df, blur, confidence)
 
 
 def _scores(values: Any, name: str) -> np.ndarray:
@@ -144,7 +144,7 @@ def _variance(values: np.ndarray, blur: float) -> float:
     return 0.0 if float(np.ptp(values)) <= blur else float(values.var(ddof=1))
 
 
-def _told(difference: float, variance: float, df: float, blur: float, confidence: float) -> TTest:
+def _t_test(difference: float, variance: float, df: float, blur: float, confidence: float) -> TTest:
     # scipy.stats takes a second to import: only who tests pays for it.
     from scipy.stats import t as student
 

@@ -85,7 +85,7 @@ class StreamedDescent(BlockEngine):
 
     def over(self, work: int, blocks: RowBlocks, summary: Summary) -> Generator[None, None, Sums]:
         """Steps over all blocks, one after the other; on its way, the objective where the last epoch ended."""
-        self.open_W = self.held() if self.descents else None
+        self.open_W = self.current_coefficients() if self.descents else None
         values, sums = None if self.open_W is None else Certify(self.form, self.open_W), None
         for i, given in enumerate(blocks):
             block = taken(given, summary, i)
@@ -108,7 +108,7 @@ class StreamedDescent(BlockEngine):
         self.done += 1
         yield from ()
 
-    def held(self) -> np.ndarray:
+    def current_coefficients(self) -> np.ndarray:
         """Where the steps have led, as a model holds it."""
         W = np.array([one.current for one in self.descents])[:, : self.form.size]
         return to_type(W, self.begun.summary.dtype).astype(np.float64)
@@ -143,7 +143,7 @@ class StreamedDescent(BlockEngine):
     ) -> Generator[None, None, list[list[Candidate]]]:
         """Candidates: the best ends of epochs, and points not judged yet, with multipliers of several widths."""
         form, seen = self.form, self.seen(summary.dtype)
-        groups = [W for W in (self.held() if self.descents else None, self.open_W) if W is not None]
+        groups = [W for W in (self.current_coefficients() if self.descents else None, self.open_W) if W is not None]
         widths = [h * max((abs(t.threshold) for t in form.columns[0].column.terms), default=1.0) or h for h in WIDTHS]
         tried = [(W, tuple(MultiplierSource(w, np.zeros_like(w), h) for w in W)) for W in groups for h in widths]
         found = (yield from certified(form, blocks, summary, tried)) if tried else [[] for _ in seen]

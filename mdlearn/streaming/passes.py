@@ -44,7 +44,7 @@ class Checkpoint:
 
     def __init__(self, path: Any, head: dict[str, Any]) -> None:
         self.path = Path(path)
-        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_told))
+        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_as_text))
         self.found: dict[str, np.ndarray] = {}
         if self.path.exists():
             self.found = self._read()
@@ -74,7 +74,7 @@ class Checkpoint:
         return found
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A value as text: an array by all its bytes, which `repr` leaves out."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
@@ -137,11 +137,11 @@ class Passes(Run):
     def finish(self, work: Generator[None, Any, Any]) -> Any:
         """Run work to its end; it is told when the time is up."""
 
-        def look() -> bool:
+        def stopped() -> bool:
             self.progress.beat()
             return self.limits.late()
 
-        return finished(work, look)
+        return finished(work, stopped)
 
     def needed(self, work: Generator[None, Any, Any]) -> Any:
         """Result of a pass without which there is no model."""

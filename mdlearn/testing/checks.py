@@ -40,7 +40,7 @@ def check_certificate(objective: Any) -> None:
         X, y, counts = sample(objective)
         model = tight_fit(objective, X, y, sample_weight=counts, **settings)
         judge, certificate = Judge(objective, model, X, y, counts), model.certificate
-        held, where = judge.held(0), f"{model.objective}, {settings['kernel']} kernel"
+        held, where = judge.model_objective(0), f"{model.objective}, {settings['kernel']} kernel"
         require(
             abs(certificate.objective - held) <= ROUNDING * judge.scale,
             f"{where}: the certificate says {certificate.objective!r}, but terms() at the model's coefficients give "
@@ -222,9 +222,9 @@ def check_three_classes(objective: Any) -> None:
         judge = Judge(objective, model, X, y, counts)
         for j, part in enumerate(parts):
             require(
-                abs(part.objective - judge.held(j)) <= ROUNDING * judge.scale,
+                abs(part.objective - judge.model_objective(j)) <= ROUNDING * judge.scale,
                 f"{name}part {j} of the certificate says {part.objective!r}, but terms() at the coefficients of class "
-                f"{j} give {judge.held(j)!r}; column j of form() needs +1 where data.codes is j",
+                f"{j} give {judge.model_objective(j)!r}; column j of form() needs +1 where data.codes is j",
             )
 
 

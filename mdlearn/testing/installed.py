@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.datasets import two_gaussians
-from mdlearn.plugins.loading import told
+from mdlearn.plugins.loading import error_line
 from mdlearn.plugins.manager import list_plugins, registry
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.testing.checks import CHECKS
@@ -46,8 +46,8 @@ class CheckOutcome:
     faults: tuple[str, ...]
 
     def __str__(self) -> str:
-        told = "; ".join(self.faults) or f"{self.held} of {self.held} hold"
-        return f"{self.distribution}: {self.kind} {self.name}: {told}"
+        outcome = "; ".join(self.faults) or f"{self.held} of {self.held} hold"
+        return f"{self.distribution}: {self.kind} {self.name}: {outcome}"
 
 
 def check_installed() -> Iterator[CheckOutcome]:
@@ -92,7 +92,7 @@ def _fault(clause: Callable[[str], None], name: str) -> str | None:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        return f"{clause.__name__}: {told(error)}"
+        return f"{clause.__name__}: {error_line(error)}"
     return None
 
 

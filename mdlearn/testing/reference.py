@@ -73,7 +73,7 @@ class Judge:
             value += float(self.counts @ _losses(term, z))
         return value * self.terms.unit
 
-    def held(self, j: int) -> float:
+    def model_objective(self, j: int) -> float:
         """The objective of problem j at the model's own coefficients."""
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
 

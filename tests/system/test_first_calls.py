@@ -130,7 +130,7 @@ stop = threading.Event()
 
 def look():
     while not stop.is_set():
-        BlasGuard()._look()
+        BlasGuard()._list_libraries()
 
 
 threads = [threading.Thread(target=look) for _ in range(2)]

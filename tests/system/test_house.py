@@ -10,10 +10,13 @@ FILES = 14
 """In a folder at most; the compiled kernels, one file per .pyx with its annotations, are not counted."""
 ENGINES = (
     "coordinate_descent",
+    "decomposition",
     "fixed_point",
+    "hybrid",
     "interior_point",
     "linear_program",
     "newton",
+    "newton_cg",
     "proximal_gradient",
     "quadratic",
     "stochastic",
@@ -77,3 +80,17 @@ def test_a_constant_says_of_what():
     assert not {"PIECE", "PATIENCE", "FEW", "MOST", "STIFF", "ROUNDS", "LONGEST"} & set(places)
     shared = {name: where for name, where in places.items() if len(where) > 1}
     assert sum(map(len, shared.values())) <= SHARED_NAMES, shared
+
+
+EMPTY_WORDS = {"told", "held", "known", "walk", "begun", "look", "looks", "eased", "loose", "recalled"}
+
+
+def test_names_and_docstrings_say_what_is_returned():
+    """A docstring begins with a verb or a noun; these words name nothing."""
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                assert not EMPTY_WORDS & set(node.name.strip("_").split("_")), (path, node.name)
+                text = ast.get_docstring(node) or ""
+                assert text.split(" ")[0].rstrip(",;:") not in ("What", "Some", "How"), (path, node.name)
+                assert not text.startswith("The same"), (path, node.name)

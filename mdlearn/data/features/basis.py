@@ -218,17 +218,17 @@ class BasisFeatures(LinearFeatures):
         """Absolute difference of predictions by a rounded w from those of the basis rows, for every row."""
         if not (self._folds and coef.any()):
             return np.zeros(self.n_rows)
-        w = np.asarray(self.held(coef, None)[0])
+        w = np.asarray(self.to_model(coef, None)[0])
         return np.abs(self.rows.source.dot(w.astype(self.dtype).astype(np.float64) - w))
 
-    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def to_model(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return w of a linear kernel (else None), and the coefficients as those of their rows."""
         columns = self.rows
         spread = np.zeros(self.n_rows)
         spread[columns.index] = coef
         return columns.source.adjoint(spread) if columns.kernel.name == "linear" else None, spread
 
-    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+    def from_model(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
         """Coefficients of the basis rows from those of all rows."""
         assert alpha is not None
         found: np.ndarray = alpha[self.rows.index]

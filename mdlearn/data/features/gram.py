@@ -24,7 +24,7 @@ class KnownRows:
         Rows of the Gram matrix, by their numbers.
     answers : tuple of (alpha, f)
         The last decision values.
-    eased : (Kernel, Rows) or None
+    centred_copy : (Kernel, Rows) or None
         What values are computed from.
     typical : float or None
         Mean of k(x, x).
@@ -35,7 +35,7 @@ class KnownRows:
     def __init__(self) -> None:
         self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-        self.eased: tuple[Kernel, Rows] | None = None
+        self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
 

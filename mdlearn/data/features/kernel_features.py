@@ -143,7 +143,7 @@ class KernelFeatures:
 
     def plainest(self) -> tuple[Kernel, Rows]:
         """Kernel and rows that values of the matrix are made of."""
-        return (self.kernel, self.rows) if self.kernel.name == "precomputed" else self._eased()
+        return (self.kernel, self.rows) if self.kernel.name == "precomputed" else self._centred_copy()
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
@@ -154,7 +154,7 @@ class KernelFeatures:
         values = np.empty((index.shape[0], self.n_rows))
         if not self._known.parts:
             self._check_size(self.squares())
-        kernel, rows = self._eased()
+        kernel, rows = self._centred_copy()
         chosen = rows.take(index)
         for own in steps(index.shape[0], THIN):
             left = chosen.take(own)
@@ -172,11 +172,11 @@ class KernelFeatures:
             row, name = int(right.argmin()), self.kernel.name
             raise ValueError(f"values of the {name} kernel overflow in row {row}; scale the features")
 
-    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def to_model(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: no w, and the coefficients themselves as alpha."""
         return None, coef
 
-    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+    def from_model(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
         """Coefficients in these features from what a model keeps: the inverse of `held`."""
         assert alpha is not None
         return alpha
@@ -269,18 +269,18 @@ class KernelFeatures:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
         if "gram" in self._store:
             return self._store["gram"][np.ix_(index, index)]
-        kernel, rows = self._eased()
+        kernel, rows = self._centred_copy()
         rows = rows.take(index)
         return (
             yield from symmetric(index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c)))
         )
 
-    def _eased(self) -> tuple[Kernel, Rows]:
-        if self._known.eased is None:
-            self._known.eased = self.kernel.eased(self.rows)
-        return self._known.eased
+    def _centred_copy(self) -> tuple[Kernel, Rows]:
+        if self._known.centred_copy is None:
+            self._known.centred_copy = self.kernel.centred_copy(self.rows)
+        return self._known.centred_copy
 
-    def known_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    def remembered_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Rows of the Gram matrix that `gram_rows` remembers, in order, as pairs (index, values)."""
         return self._known.parts
 
@@ -290,7 +290,7 @@ class KernelFeatures:
             if self.kernel.name == "precomputed":
                 self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
-                kernel, rows = self._eased()
+                kernel, rows = self._centred_copy()
                 block = kernel.block
                 self._store["gram"] = yield from symmetric(
                     self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))

@@ -29,7 +29,7 @@ WORST = 1e-8
 
 
 def half_roundings(kernel: Any, rows: Any) -> np.ndarray:
-    """h of every row, shape (m,); kernel and rows as `Kernel.eased` gives them."""
+    """h of every row, shape (m,); kernel and rows as `Kernel.centred_copy` gives them."""
     if kernel.mapping() is not None:
         return half_roundings(kernel.compared, DenseRows(rows.mu))
     if kernel.name == "precomputed":

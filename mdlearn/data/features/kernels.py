@@ -156,7 +156,7 @@ class Kernel:
             return out
         kernel, own = self, B
         if not A.sparse:
-            kernel, own = self.eased(B)
+            kernel, own = self.centred_copy(B)
         moved = kernel is not self and self.centre is not None
         for rows in steps(A.shape[0], TILE[0]):
             left = A.take(rows)
@@ -180,7 +180,7 @@ class Kernel:
         """Map that rows go through before the kernel compares them (a LandmarkMap); None: there is none."""
         return None
 
-    def eased(self, rows: Rows) -> tuple[Kernel, Rows]:
+    def centred_copy(self, rows: Rows) -> tuple[Kernel, Rows]:
         """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small."""
         small = 8.0 * rows.shape[0] * rows.shape[1] <= COPY_BYTES
         if rows.sparse or not small or (self.centre is None and rows.dtype == np.float64):

@@ -273,7 +273,7 @@ class ClusterKernel(Kernel):
         """Map that places rows on the landmark space."""
         return self.map
 
-    def eased(self, rows: Rows) -> tuple[Kernel, Any]:
+    def centred_copy(self, rows: Rows) -> tuple[Kernel, Any]:
         """Rows are placed once for all blocks."""
         m, size = rows.shape[0], sum(self.map.shape)
         memory.require(8.0 * m * size, f"{size} features of {m} rows", "lower n_landmarks")

@@ -142,11 +142,11 @@ class LinearFeatures:
     def _squares(self) -> np.ndarray:
         return locked(self.rows.squares(self.ridge))
 
-    def held(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def to_model(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
         return coef, alpha
 
-    def recalled(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
+    def from_model(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
         """Coefficients in these features from what a model keeps: the inverse of `held`."""
         assert coef is not None
         return coef

@@ -173,7 +173,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     if not column.terms and point.coef is not None:
         own = improved(form, column, point.coef.copy(), point.intercept)
         if own[0] - proof.lower <= ROUNDING_OF_VALUES * abs(own[0]):  # nothing is better
-            return _held(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
+            return _stored_solution(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None and point.intercept != 0.0:
@@ -185,7 +185,7 @@ def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol:
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + ROUNDING_OF_VALUES * abs(found[0]):
         found, same, alpha = own, False, _own_alpha(form, alpha, expanded, own)
-    return _held(form, column, found, proof, alpha, tol, f if same else None)
+    return _stored_solution(form, column, found, proof, alpha, tol, f if same else None)
 
 
 def _improved(
@@ -197,13 +197,13 @@ def _improved(
     f = form.features.decision(coef)
     found = improved(form, column, coef, point.intercept, f)
     same = found[1] is coef
-    better = _held(form, column, found, proof, alpha, tol, f if same else None)
+    better = _stored_solution(form, column, found, proof, alpha, tol, f if same else None)
     if found[2] == point.intercept and (same or np.array_equal(found[1], coef)):
         return better
     value, _, factor = primal(form, column, coef, point.intercept)
     if factor != 1.0:  # constraints that are missed: the improved ones meet them
         return better
-    plain = _held(form, column, (value, coef, point.intercept), proof, alpha, tol)
+    plain = _stored_solution(form, column, (value, coef, point.intercept), proof, alpha, tol)
     return plain if plain.certificate.objective < better.certificate.objective else better
 
 
@@ -262,9 +262,9 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
 
 def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
     """A solution with dual coefficients that its coefficients are made of, near to given ones."""
-    coef = form.features.recalled(own.coef, own.alpha)
+    coef = form.features.from_model(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
-    return replace(own, alpha=form.features.held(coef, alpha)[1])
+    return replace(own, alpha=form.features.to_model(coef, alpha)[1])
 
 
 def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
@@ -277,7 +277,7 @@ def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solu
         return None
     objective, lower = column.at_zero, column.bound(point.beta, np.zeros_like(column.y))
     zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
-    return _held(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
+    return _stored_solution(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
@@ -292,10 +292,10 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
         coef, intercept, held = factor * coef, factor * intercept, None if held is None else factor * held
     if held is None and form.ridge > 0:
         held = representer(form, proof.alpha, coef, intercept)
-    return _held(form, column, (objective, coef, intercept), proof, held, tol)
+    return _stored_solution(form, column, (objective, coef, intercept), proof, held, tol)
 
 
-def held_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
+def stored_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
     """Objective of an engine's own coefficients, or of those of its multipliers, as a certificate states it.
 
     That costs passes over the rows: an engine's own value is the answer where neither rounding to the type of the
@@ -322,7 +322,7 @@ def _multiplied(column: Column, point: Point) -> np.ndarray:
     return column.alpha(beta, _feasible_sigma(column, point.sigma))
 
 
-def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
+def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
     """Bound of an engine's own multipliers as a certificate states it, where that may be another one.
 
     Without a ridge, or where a free bias left the engine without any bound, it is that of corrected multipliers.
@@ -339,7 +339,7 @@ def held_bound(form: MarginForm, column: Column, point: Point, lower: float) -> 
     return -math.inf if math.isnan(held) else held
 
 
-def _held(
+def _stored_solution(
     form: MarginForm,
     column: Column,
     found: tuple[float, np.ndarray, float],
@@ -374,5 +374,5 @@ def _held(
         rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
         at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
     norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
-    w, alpha = form.features.held(coef, alpha)
+    w, alpha = form.features.to_model(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())

@@ -128,16 +128,16 @@ class DecisionComposite(Composite):
         """Return h and its gradient at W: two passes over the rows."""
         F = self.scores(W)
         A = F.copy()
-        return self._look(W, F, A, self.slopes(W, A))
+        return self._evaluated(W, F, A, self.slopes(W, A))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """Return h and its gradient at W with the best intercepts, where these are free."""
         if self.bias != "free":
             return self.at(W)
         W, F = W.copy(), self.scores(W)
-        return self._look(W, F, *self._balance(W, F))
+        return self._evaluated(W, F, *self._balance(W, F))
 
-    def _look(
+    def _evaluated(
         self, W: np.ndarray, F: np.ndarray, A: np.ndarray, value: float, below: float = 0.0
     ) -> CompositeEvaluation:
         sizes = self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A)))

@@ -121,7 +121,7 @@ class Path(Sequence[Model]):
         k = builder.data.classes.shape[0]
         out = np.empty((len(self), A.shape[0], k) if k > 2 else (len(self), A.shape[0]))
         for group in self._alike:
-            held = [builder.held(self._fits[i]) for i in group]
+            held = [builder.stored_coefficients(self._fits[i]) for i in group]
             p = held[0].intercept.shape[0]
             terms = max(builder.data.X.shape[0], p * len(group))
             with blas_threads(threads_for(float(math.prod(A.shape)) * terms)):

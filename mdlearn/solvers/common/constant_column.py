@@ -46,7 +46,7 @@ class Folded:
         coef[self.place] = self.value * point.intercept
         return replace(point, coef=coef, intercept=0.0)
 
-    def begun(self, start: Start) -> Start:
+    def start_of(self, start: Start) -> Start:
         """A start of the given form as one of this form."""
         coef = start.coef.copy()
         intercept, coef[self.place] = self.value * float(coef[self.place]), 0.0

@@ -35,7 +35,7 @@ CORRECTIONS = 3
 def worthwhile(system: RowSystem) -> bool:
     """Whether the ridge of a problem without loss is so small, and the stack not too large; asked after `setup`."""
     column, m = system.column, system.features.n_rows
-    if column.terms or system.loose or column.kappa == 0 or (m + system.size) * system.size > STACK_ENTRIES:
+    if column.terms or system.no_ridge or column.kappa == 0 or (m + system.size) * system.size > STACK_ENTRIES:
         return False
     # The diagonal of Q, with what centring has taken from it.
     squares = np.diagonal(system.Q) - system.ridge + column.kappa * column.total * np.square(system.centre)

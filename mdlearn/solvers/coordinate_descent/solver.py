@@ -31,7 +31,7 @@ from mdlearn.solvers.coordinate_descent.gauss_seidel import descend, lossless
 from mdlearn.solvers.coordinate_descent.gram import GramDual
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, key_of, reduce_gram
 from mdlearn.solvers.systems.explicit import RowSystem
-from mdlearn.solvers.working_set.initialise import begun, by_working_sets, lazy
+from mdlearn.solvers.working_set.initialise import by_working_sets, lazy, starting_sets
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
 NEWTON_STEPS_PER_ROUND = 6
@@ -181,7 +181,7 @@ class CoordinateDescent(Solver):
         if shared is not None:
             work = None
             if by_working_sets(form, column):
-                work = yield from begun(form, column, shared, rng)
+                work = yield from starting_sets(form, column, shared, rng)
             if work is not None:
                 yield from work.run()
             if shared.G is None:
@@ -237,7 +237,7 @@ def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.rand
     if not known:
         column = replace(column, terms=(HingeTerm(0.0),))
     if other is not None:
-        start = None if column.start is None else other.begun(column.start)
+        start = None if column.start is None else other.start_of(column.start)
         form, column = other.form, replace(column, start=start)
     first = CentredDual(form, column)
 

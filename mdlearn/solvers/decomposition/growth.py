@@ -40,7 +40,7 @@ def grown(
         own = column if n == m else part_of(column, rows)
         before, part = part, Rounds(form, own, columns if n == m else columns.take(rows), constant, rng)
         if before is not None:
-            yield from _begun(part, before, np.searchsorted(rows, known))
+            yield from _start_from(part, before, np.searchsorted(rows, known))
         if n < m:
             yield from _solved(part)
         known, n = rows, PART_GROWTH * n
@@ -58,7 +58,7 @@ def _solved(part: Rounds) -> Generator[None, None, None]:
             return
 
 
-def _begun(part: Rounds, before: Rounds, inside: np.ndarray) -> Generator[None, None, None]:
+def _start_from(part: Rounds, before: Rounds, inside: np.ndarray) -> Generator[None, None, None]:
     """Begin where some rows, those of `before`, had been solved; the others at their caps where these say so."""
     m, few = part.u.shape[0], _sparse(before)
     old = np.zeros(m)
@@ -88,7 +88,7 @@ def _placed(part: Rounds, u: np.ndarray) -> Generator[None, None, None]:
     part.balance()
     own = np.flatnonzero(part.u)
     yield from part.columns.add(part.f, own, part.u[own])
-    part.look()
+    part.evaluate()
 
 
 def _settle(part: Rounds, rows: np.ndarray, distance: np.ndarray) -> None:

@@ -66,14 +66,14 @@ class Rounds(SignedDual):
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         self.e = self.target.copy()
         self.room = np.empty(0)
-        self.look()
+        self.evaluate()
 
     @property
     def gap(self) -> float:
         """Relative gap of the estimates."""
         return self.column.relative_gap(self.objective, self.lower_bound)
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Gradient, bias, objective and bound at the present decision values."""
         column, beta, total = self.column, self.beta(), float(self.u.sum())
         self.e = self.target - self.f - self.soft * self.u
@@ -107,7 +107,7 @@ class Rounds(SignedDual):
         change = self.u[rows] - old
         moved = change != 0
         yield from self.columns.add(self.f, rows[moved], change[moved])
-        self.look()
+        self.evaluate()
         worst_only, self.first = self.worst_only, False
         rise = self.lower_bound - before
         self.worst_only = not worst_only and rise < USEFUL_RISE * (self.objective - self.lower_bound)

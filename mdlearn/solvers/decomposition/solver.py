@@ -90,7 +90,7 @@ class Place:
         rounds = self.rounds
         alpha = rounds.u.copy()
         rounds.f[:] = self.form.features.decision(alpha)
-        rounds.look()
+        rounds.evaluate()
         self.gap = rounds.gap
         point = Point(rounds.beta(), np.zeros_like(alpha), alpha, rounds.b)
         return Report.estimated(rounds.objective, rounds.lower_bound, point)

@@ -66,7 +66,7 @@ class KnownGram:
     def __init__(self, features: KernelFeatures, constant: float) -> None:
         self.features, self.constant = features, constant
         self.place, self.known = np.full(features.n_rows, -1), 0
-        for index, _ in features.known_rows():
+        for index, _ in features.remembered_rows():
             self._note(index)
 
     settles, dear = 1e-3, 0.25
@@ -92,7 +92,7 @@ class KnownGram:
         """The Hessian between some rows."""
         yield from self.learn(index)
         H, at, first = blank(index.shape[0]), self.place[index], 0
-        for known, values in self.features.known_rows():
+        for known, values in self.features.remembered_rows():
             mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
             part = yield from gathered(values, at[mine] - first, index)
             for rows in pieces(part):

@@ -81,7 +81,7 @@ class RowEnvelopes:
         p = self.problem
         return RunningSum(p.stored, p.rows.constant, np.zeros(p.width), None)
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Multipliers at the present margins."""
         p = self.problem
         n = envelopes.slopes(self.z, self.centre, self.steepness, p.caps, p.kink, self.u, self.room)
@@ -153,11 +153,11 @@ class SemismoothNewton(RowEnvelopes):
         self.w, self.block, self.short_steps = w, None, 0
         if problem.small:
             self.block = DenseBlock(problem.block())
-        self.look()
+        self.evaluate()
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Multipliers, slope, objective and bound at the present place: one pass over the rows."""
-        super().look()
+        super().evaluate()
         p, w = self.problem, self.w
         self.Aw = p.quadratic.times(w)
         self.pushed = p.adjoint(self.u)
@@ -203,7 +203,7 @@ class SemismoothNewton(RowEnvelopes):
                 self.kept *= 1.0 - t + t * kept
             self._ease(t)
             yield False
-            self.look()
+            self.evaluate()
             yield True
 
     @property
@@ -223,7 +223,7 @@ class SemismoothNewton(RowEnvelopes):
                 return
             self.centre, self.u = self.u, np.empty_like(self.u)
             self.steepness = STEEPNESS_GROWTH * self.steepness
-            self.look()
+            self.evaluate()
 
     def _ease(self, t: float) -> None:
         """Take flatter envelopes around the same multipliers where steps are cut short again and again."""
@@ -306,7 +306,7 @@ def _dear_steps(
     """`DenseBlock.steps` over rows that are too many, or too long, to be one dense block."""
     p = inner.problem
     for _ in range(NEAR_STEPS):
-        inner.look()
+        inner.evaluate()
         g = p.quadratic.times(w) - fixed - p.adjoint(inner.u)
         if float(g @ g) <= target:
             break

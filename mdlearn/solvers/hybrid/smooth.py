@@ -86,7 +86,7 @@ class SmoothNewton:
         self.block = None
         if problem.small:
             self.block = SmoothBlock(problem.block())
-        self.look()
+        self.evaluate()
 
     @kept
     def sum(self) -> RunningSum:
@@ -107,7 +107,7 @@ class SmoothNewton:
         # The preconditioner is factored, too, and made of some of the rows.
         return self._operations() * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= most
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Multipliers, second derivatives and objective at the present margins."""
         p = self.problem
         self.loss = logistic.slopes(self.z, p.caps, self.sharpness, p.kink, self.u, self.bends)
@@ -146,7 +146,7 @@ class SmoothNewton:
             z, w, before, objective = self.z, self.w, self.u, self.objective
             towards = before - self.bends * dz
             self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
-            self.look()
+            self.evaluate()
             t = 1.0
             left = start + bend + float((before - self.u) @ dz)
             # A small slope alone may be that of the other side: margins that go through all kinks at once.
@@ -155,10 +155,10 @@ class SmoothNewton:
                 t = logistic.minimum(z, dz, p.caps, self.sharpness, p.kink, before, start, bend, OTHER_STEP)
                 if not math.isfinite(t):
                     self.z, self.w = z, w
-                    self.look()
+                    self.evaluate()
                     return
                 self.z, self.w = z + t * dz, w + t * step
-                self.look()
+                self.evaluate()
             self.alpha, self.kept = self.alpha + t * (towards - self.alpha), (1.0 - t) * self.kept
             yield True
 

@@ -117,7 +117,7 @@ class NewtonSystem:
         d = v / self.root
         return d + (self.theta / self.left * float(self.u @ d)) * self.u
 
-    def _eased(self, r: np.ndarray) -> np.ndarray:
+    def _preconditioned(self, r: np.ndarray) -> np.ndarray:
         """The preconditioner's inverse times r."""
         return r - self.W @ cho_solve(self.S, self.W.T @ r, check_finite=False)
 
@@ -150,20 +150,20 @@ class NewtonSystem:
         """d with (I + H'K H) d + along b = r, and along'd = balance for a free intercept b."""
         along, d, b, hold = self.along, np.zeros_like(r), 0.0, 0.0
         if self.free:
-            eased = self._eased(along)
-            hold = float(along @ eased)
+            towards = self._preconditioned(along)
+            hold = float(along @ towards)
         free = hold > 0.0
         if free and balance != 0.0:
-            d = (balance / hold) * eased
+            d = (balance / hold) * towards
             r = r - (yield from self._times(d))
         least, p, rho = 0.0, r, 0.0
         for k in range(MOST_PRODUCTS + 1):
             if free:  # the intercept's share of the residual, apart: its rounding would leave the condition
-                moved = float(eased @ r) / hold
+                moved = float(towards @ r) / hold
                 b, r = b + moved, r - moved * along
             size = float(np.linalg.norm(r))
             least = share * size if k == 0 else least
-            z = self._eased(r)
+            z = self._preconditioned(r)
             rho, before = float(r @ z), rho
             if not size > least or not rho > 0.0 or k == MOST_PRODUCTS:
                 break
@@ -174,5 +174,5 @@ class NewtonSystem:
                 break
             d, r = d + (rho / bend) * p, r - (rho / bend) * h
         if free:
-            d = d + ((balance - float(along @ d)) / hold) * eased
+            d = d + ((balance - float(along @ d)) / hold) * towards
         return d, b

@@ -83,7 +83,7 @@ class RowSystem:
         ridge = np.ones(self.features.width) if self.features.ridge is None else self.features.ridge
         ridge = np.append(ridge, float(form.bias == "regularized")) if self.bias else ridge
         self.ridge = form.ridge * ridge
-        self.loose = form.ridge == 0
+        self.no_ridge = form.ridge == 0
         self.metric = np.where(self.ridge > 0, self.ridge, 1.0)
         self.size = self.ridge.shape[0]
         self.stiffness = 1.0  # largest diagonal entry of the matrix last factored, over the smallest ridge
@@ -161,7 +161,7 @@ class RowSystem:
         yield from self.sum.to(D)
         M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
         mirror(M)
-        if self.loose:
+        if self.no_ridge:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
             M[np.diag_indices_from(M)] = np.where(diagonal > 0, (1.0 + shift) * diagonal, 1.0)

@@ -16,7 +16,7 @@ from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
 from mdlearn.solvers.dual_hessian.hessian import ColumnGram, DeflatedGram, ExactHessian, GramMajorant, KnownGram
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
 from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSets, suits
-from mdlearn.solvers.working_set.path_newton import begun_near
+from mdlearn.solvers.working_set.path_newton import start_near
 
 WHOLE_GRAM_ROWS = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
@@ -139,7 +139,7 @@ def from_all(form: MarginForm, column: Column, hessian: ColumnGram) -> Start:
     if form.bias == "free" and column.kappa > 0:
         return (yield from bordered(form, column, hessian))
     work = WorkingSets(form, column, hessian)
-    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from begun_near(work, hessian))):
+    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from start_near(work, hessian))):
         yield from work.over_all(hessian.R, hessian.border, hessian.omega)
     return work
 
@@ -183,7 +183,7 @@ def by_working_sets(form: MarginForm, column: Column) -> bool:
     return isinstance(form.features, KernelFeatures) and suits(form, column)
 
 
-def begun(
+def starting_sets(
     form: MarginForm, column: Column, shared: Shared, rng: np.random.Generator
 ) -> Generator[None, None, WorkingSets | None]:
     """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""

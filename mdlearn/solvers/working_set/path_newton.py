@@ -27,7 +27,7 @@ DIAGONAL_SHIFT = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
 
-def begun_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, bool]:
+def start_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, bool]:
     """Begin at the column's start where that is better than zeros, and climb from there; say whether that was so."""
     start = work.column.start
     if start is None:

@@ -93,7 +93,7 @@ class HullProblem(ColumnProblem):
             certificate = judge(objective, self._turned(inner.certificate.objective), 0.0, False, tol)
         f = features.decision(w)
         threshold = 0.5 * float(gamma @ f)
-        coef, alpha = features.held(w, y * gamma)
+        coef, alpha = features.to_model(w, y * gamma)
         norm = math.sqrt(features.squared_length(w))
         return replace(
             inner, coef=coef, intercept=-threshold, alpha=alpha, beta=gamma[None], norm=norm, certificate=certificate

@@ -53,7 +53,7 @@ class JointMargins(Problem):
         zeros = np.zeros((self.features.n_rows, self.k))
         return JointPoint(np.zeros((self.features.width, self.k)), np.zeros(self.k), self.losses.natural(zeros))
 
-    def known(self):
+    def bounds_at_start(self):
         """The value at coefficients 0."""
         return self.at_zero, -math.inf
 
@@ -101,7 +101,7 @@ class JointMargins(Problem):
         beta[:, 0] = multipliers.short.T
         beta[multipliers.runner, 1, np.arange(alpha.shape[0])] = multipliers.beyond
         held = [representer(self, a, w, float(c)) for a, w, c in zip(alpha.T, W.T, b)]
-        explicit = self.features.held(W[:, 0], None)[0] is not None
+        explicit = self.features.to_model(W[:, 0], None)[0] is not None
         coef = np.ascontiguousarray(W.T) if explicit else None
         norms = np.sqrt([self.features.squared_norm(w) for w in W.T])
         return Solution(coef, b, np.array(held)[:, None], beta, norms, certificate, at_limit)
