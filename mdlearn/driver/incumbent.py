@@ -12,6 +12,8 @@ from mdlearn.solvers.base import Report
 
 LEVEL = 1e-12
 """Relative difference of two objective values that counts as none."""
+ROUNDED_RISE = 1e-14
+"""Relative rise of a bound that is rounding."""
 HALVED = 0.5
 """Share of a gap at the limit of rounding that the next one is to be below: else no later one is waited for."""
 
@@ -86,7 +88,8 @@ class Incumbent:
                 self.objective, self.point = held, report.point
         if lower > self.lower_bound or math.isinf(lower) or problem.corrects:
             _, lower = problem.values(report.objective, problem.stored_bound(report.point, report.lower_bound))
-        if lower > self.lower_bound:
+        # A later point whose bound is larger by rounding alone may have lost digits that the earlier one has.
+        if lower > self.lower_bound + (0.0 if self.proof is None else ROUNDED_RISE * abs(self.lower_bound)):
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.gap_of(self.objective, self.lower_bound)
 

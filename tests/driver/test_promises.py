@@ -57,6 +57,24 @@ def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
     assert incumbent.certified(as_is=True).certificate.lower_bound == pytest.approx(bound, rel=1e-9)
 
 
+def test_a_bound_that_rises_by_rounding_does_not_replace_a_proof():
+    """The later point claims one rounding more, and its multipliers prove nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    column = Column(y, np.ones(40), 0.0, 0.0, (HingeTerm(1.0),))
+    form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
+    exact = mdlearn.fit("svm", X, y, C=1.0, bias="none", tol=1e-10)
+    beta = np.clip(y * exact.dual_coef_[0], 0.0, 1.0)[None]
+    bound = float(beta.sum()) - 0.5 * float(np.square(X.T @ (y * beta[0])).sum())
+    incumbent = Incumbent(problems_of(form)[0], 0.0, last=False, certifies=True)
+    value, coef = 1.1 * exact.certificate.objective, exact.coef_[0]
+    incumbent.take(Report.estimated(value, bound, Point(beta, np.zeros(40), coef)))
+    rounded = float(np.nextafter(bound, np.inf))
+    incumbent.take(Report.estimated(0.99 * value, rounded, Point(np.zeros((1, 40)), np.zeros(40), coef)))
+    assert incumbent.certified(as_is=True).certificate.lower_bound == pytest.approx(bound, rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", [2, 4, 7])
 def test_a_fit_that_ends_later_has_no_smaller_bound(seed):
     """The bound of w = 0 is nearly exact where a mean pulls far harder than the loss; that of a point that meets `tol`

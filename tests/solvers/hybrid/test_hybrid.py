@@ -120,8 +120,8 @@ def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
     X = np.eye(5)[rng.integers(5, size=(3000, 12))].reshape(3000, -1)
     y = np.where(X @ rng.standard_normal(60) > 0, 1, -1)
     places = []
-    look = semismooth.SemismoothNewton.look
-    monkeypatch.setattr(semismooth.SemismoothNewton, "look", lambda self: (places.append(1), look(self)))
+    evaluate = semismooth.SemismoothNewton.evaluate
+    monkeypatch.setattr(semismooth.SemismoothNewton, "evaluate", lambda self: (places.append(1), evaluate(self)))
     monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
     monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
     monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
