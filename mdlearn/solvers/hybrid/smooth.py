@@ -41,6 +41,9 @@ GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
 """Most iterations; with a diagonal where a matrix is to be had; those from which a better preconditioner is made."""
 ITERATION_PASSES, SCATTERED = 2.0, 2.0
 """Operations of an iteration on every entry, and those that a product counts for that is added to a large matrix."""
+CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
+"""Steps that leave more than this share of the gap before them, after which another engine is the better one: between
+losses that rise within a rounding of their kink and a long norm each goes a millionth of the way."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
 
@@ -126,7 +129,17 @@ class SmoothNewton:
         return self.objective - self.lower_bound
 
     def steps(self) -> Generator[bool, None, None]:
-        """Go on; yield True at every new place, False as a heartbeat. Ends where no step leads on."""
+        """Go on; yield True at every new place, False as a heartbeat. Ends where steps lead on no more, or crawl."""
+        taken, before = 0, math.inf
+        for new in self._all_steps():
+            yield new
+            taken += new
+            if new and taken % CRAWLING_STEPS == 0:
+                if not self.gap < CRAWLING_GAP * before:
+                    return
+                before = self.gap
+
+    def _all_steps(self) -> Generator[bool, None, None]:
         p = self.problem
         while True:
             if self.block is not None:
