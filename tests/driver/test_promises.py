@@ -37,8 +37,8 @@ def test_a_promise_that_rounding_breaks_costs_nothing_that_was_found(promised):
     assert incumbent.certified(as_is=True).certificate.objective == pytest.approx(value, rel=1e-12)
 
 
-def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
-    """The second point claims to meet `tol`; its multipliers prove less than those of the first."""
+def solved_svm():
+    """An SVM's form, its model, and multipliers near its optimum with the bound that they prove."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
@@ -47,6 +47,12 @@ def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
     exact = mdlearn.fit("svm", X, y, C=1.0, bias="none", tol=1e-10)
     beta = np.clip(y * exact.dual_coef_[0], 0.0, 1.0)[None]
     bound = float(beta.sum()) - 0.5 * float(np.square(X.T @ (y * beta[0])).sum())
+    return form, exact, beta, bound
+
+
+def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
+    """The second point claims to meet `tol`; its multipliers prove less than those of the first."""
+    form, exact, beta, bound = solved_svm()
     assert bound > 0.99 * exact.certificate.objective
     incumbent = Incumbent(problems_of(form)[0], 1e-6, last=False, certifies=True)
     coef = exact.coef_[0]
@@ -59,14 +65,7 @@ def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
 
 def test_a_bound_that_rises_by_rounding_does_not_replace_a_proof():
     """The later point claims one rounding more, and its multipliers prove nothing."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 3))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
-    column = Column(y, np.ones(40), 0.0, 0.0, (HingeTerm(1.0),))
-    form = MarginForm(LinearFeatures(DenseRows(X)), (column,), "none")
-    exact = mdlearn.fit("svm", X, y, C=1.0, bias="none", tol=1e-10)
-    beta = np.clip(y * exact.dual_coef_[0], 0.0, 1.0)[None]
-    bound = float(beta.sum()) - 0.5 * float(np.square(X.T @ (y * beta[0])).sum())
+    form, exact, beta, bound = solved_svm()
     incumbent = Incumbent(problems_of(form)[0], 0.0, last=False, certifies=True)
     value, coef = 1.1 * exact.certificate.objective, exact.coef_[0]
     incumbent.take(Report.estimated(value, bound, Point(beta, np.zeros(40), coef)))
