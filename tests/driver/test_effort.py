@@ -338,7 +338,9 @@ def words(k, dtype=np.float64, seed=0):
     return X.astype(dtype), y
 
 
-@pytest.mark.parametrize("objective", ["ww", "l2lr", "mlr", "mmlr", "svm", "lsvm"])
+@pytest.mark.parametrize(
+    "objective", ["ww", "l2lr", "mlr", pytest.param("mmlr", marks=pytest.mark.slow), "svm", "lsvm"]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_text_of_several_classes_gets_better_with_more_reports(objective, dtype):
     X, y = words(4, dtype)

@@ -44,6 +44,7 @@ def _fits_of_equal_rows(size, x, lambda0):
     return fits, y.tolist(), [Fraction(c) for c in weight.tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(2, 5), (2, 11), (3, 4), (3, 7), (5, 8), (6, 7), (7, 19), (11, 23)])
 def test_weights_that_balance_but_for_rounding_leave_no_bound_above_the_exact_optimum(size):
     """All rows equal: w = 0, and b alone makes -u b + lambda0/2 (1 - u^2) b^2, with u the exact mean of the signs."""

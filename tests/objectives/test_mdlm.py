@@ -26,7 +26,7 @@ def tight(X, y, **given):
     return fit_paper(X, y, tol=1e-12, **given)
 
 
-@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("bias", ["none", pytest.param("regularized", marks=pytest.mark.slow), "free"])
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("point", POINTS, ids=str)
 def test_optimum(point, k, bias):

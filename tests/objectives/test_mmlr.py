@@ -52,7 +52,9 @@ def optimum(X, y, alpha, lam, bias):
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
-@pytest.mark.parametrize(("alpha", "lam"), [(5.0, 1e-3), (1.0, 0.1), (20.0, 0.01), (5.0, 0.0)])
+@pytest.mark.parametrize(
+    ("alpha", "lam"), [(5.0, 1e-3), (1.0, 0.1), pytest.param(20.0, 0.01, marks=pytest.mark.slow), (5.0, 0.0)]
+)
 @pytest.mark.parametrize("k", [2, 4])
 def test_optimum(k, alpha, lam, bias):
     X, y = sample(k, n=100)

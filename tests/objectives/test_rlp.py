@@ -298,6 +298,7 @@ def _dependent(X, rng):
     return np.hstack([X, X[:, :20], X @ rng.standard_normal((X.shape[1], 30)), np.zeros((X.shape[0], 1))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -76,6 +76,7 @@ def test_turned_coefficients_are_kept_and_shown(tmp_path):
     assert warm.certificate.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 def test_auto_leaves_sweeps_where_they_crawl(bias):
     """Sparse rows with too few entries for matrices of their columns, so long that sweeps take for ever."""

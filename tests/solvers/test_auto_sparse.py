@@ -41,6 +41,7 @@ def test_entries_decide(objective, params, cheap, dear):
     assert model.certificate.converged and model.solver == dear
 
 
+@pytest.mark.slow
 def test_clusters_of_columns():
     """Rows in blocks of columns of their own, with C so large that sweeps crawl."""
     rng = np.random.default_rng(1)

@@ -105,6 +105,7 @@ def started(objective, path, pause):
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
 
 
+@pytest.mark.slow
 def test_killed_at_ten_random_moments(tmp_path):
     rng, killed = random.Random(0), 0
     for objective in ("ldm", "lsvm"):

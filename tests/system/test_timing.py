@@ -153,6 +153,7 @@ def test_what_is_drawn_from_others(program, expected):
     assert len(list(draws(ast.parse(program), {"cases": {"RNG"}}))) == expected
 
 
+@pytest.mark.slow
 def test_no_test_draws_from_a_generator_of_others():
     paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "plugins").glob("*/tests/*.py")]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}

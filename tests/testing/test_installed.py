@@ -64,6 +64,7 @@ def site(tmp_path, monkeypatch):
     return Site(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_what_holds(site, capsys):
     site.add("good-plugin", GOOD)
     assert main(["plugins", "--check"]) == 0

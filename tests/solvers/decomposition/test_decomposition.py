@@ -123,6 +123,7 @@ def test_what_it_refuses(name, given):
         mdlearn.fit(name, X, y, solver="decomposition", **given)
 
 
+@pytest.mark.slow
 def test_many_rows_need_no_matrix(monkeypatch):
     """8,200 rows: their matrix takes 538 MB."""
     X, y = data(m=8200, d=3)

@@ -219,6 +219,7 @@ def test_classes_in_threads_give_the_same_bits():
     np.testing.assert_allclose(one.decision_function(X), best.decision_function(X), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_terms_of_both_sides_stack(kernel):
     """H = (R; -R), e = (0.8; -1.5), nu = 2 (C; D): the iterates are those of the stacked problem."""

@@ -64,7 +64,7 @@ def test_odd_shapes(loss, case):
     elif case == "one column":
         X = X[:, :1]
     elif case == "few rows":
-        X, y = sample(12, 150, seed=5)
+        X, y = sample(12, 50, seed=5)
     elif case == "two rows":
         X, y = np.array([[1.0, 2.0], [0.5, -1.0]]), np.array([1, -1])
     elif case == "separable":
