@@ -33,7 +33,7 @@ from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
-from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose
+from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose_solver
 from mdlearn.solvers.base import Solver
 
 READERS = {"classification": check_data, "regression": check_regression}
@@ -122,7 +122,7 @@ class Call:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
         engine, reason = self.engine, "asked for"
         if engine is None:
-            rule = choose(form)
+            rule = choose_solver(form)
             engine, reason = solver_of(find("solver", rule.solver)), rule.reason
             if rule.takes:
                 return CheckedEngine(engine, origin(engine)), reason

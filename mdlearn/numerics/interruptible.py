@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
+
+Beat = TypeVar("Beat")
+Result = TypeVar("Result")
 
 
 def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = None) -> Any:
@@ -15,3 +18,14 @@ def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = No
         except StopIteration as done:
             return done.value
         told = None if look is None else look()
+
+
+def with_heartbeat(work: Generator[Any, Any, Result], beat: Beat) -> Generator[Beat, None, Result]:
+    """Run interruptible work to its end with `beat` in the place of all that it yields, and return its result."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: Result = done.value
+            return found
+        yield beat

@@ -5,7 +5,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 
 @hookimpl
 def mdlearn_solvers() -> list[type]:
-    """Built-in engines, by the same hook that plugins use."""
+    """List the built-in solvers of this folder, by the hook that plugins use, too."""
     from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
     from mdlearn.solvers.decomposition.solver import KernelDecomposition
     from mdlearn.solvers.fixed_point import SMW

@@ -59,7 +59,7 @@ STEEP = 1e8
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table: when `fits`, use `solver`, because of `reason`; `takes`: it takes all that fits."""
+    """Rule of ``solver="auto"``: when `fits`, use `solver`, because of `reason`; `takes`: it takes all that fits."""
 
     solver: str
     reason: str
@@ -67,47 +67,47 @@ class Rule:
     takes: bool = False
 
 
-def _moderate(form: MarginForm) -> bool:
-    explicit = _dense_small(form) or _sparse_narrow(form) or _blocks(form, WIDE_COLUMNS)
+def _auto_small_matrices(form: MarginForm) -> bool:
+    explicit = _auto_dense_rows(form) or _auto_narrow_rows(form) or _auto_blocks(form, WIDE_COLUMNS)
     return explicit or isinstance(form.features, KernelFeatures)
 
 
-def _penalised(form: Form) -> bool:
+def _auto_proximal(form: Form) -> bool:
     return isinstance(form, Problem) or ((form.joint or form.penalty > 0) and APG().refusal(form) is None)
 
 
-def _program(form: MarginForm) -> bool:
+def _auto_linear_program(form: MarginForm) -> bool:
     return LinearProgram().refusal(form) is None
 
 
-def _large_program(form: MarginForm) -> bool:
+def _auto_large_program(form: MarginForm) -> bool:
     features = form.features
     if form.ridge > 0 or not isinstance(features, LinearFeatures) or features.width > PROGRAM_COLUMNS:
         return False
     return Interior().refusal(form) is None and features.n_entries >= PROGRAM_ENTRIES
 
 
-def _contrasts(form: MarginForm) -> bool:
+def _auto_class_contrasts(form: MarginForm) -> bool:
     features = form.features
     return isinstance(features, LinearFeatures) and isinstance(features.rows, ContrastRows)
 
 
-def _few_contrasts(form: MarginForm) -> bool:
+def _auto_few_contrasts(form: MarginForm) -> bool:
     # Sweeps crawl on unscaled rows of such problems, however small.
-    return _contrasts(form) and form.features.n_rows * form.features.width**2 <= CHEAP
+    return _auto_class_contrasts(form) and form.features.n_rows * form.features.width**2 <= CHEAP
 
 
-def _quadratic(form: MarginForm) -> bool:
+def _auto_direct(form: MarginForm) -> bool:
     # Where sweeps do not get there, one large factorisation does.
-    return Direct().refusal(form) is None and (_moderate(form) or not CoordinateDescent().reaches(form))
+    return Direct().refusal(form) is None and (_auto_small_matrices(form) or not CoordinateDescent().reaches(form))
 
 
-def _curved(form: MarginForm) -> bool:
+def _auto_newton(form: MarginForm) -> bool:
     return not CURVED.isdisjoint(form.kinds) and Newton().refusal(form) is None
 
 
-def _step(form: MarginForm) -> float:
-    """Operations of a second-order step with a matrix over explicit rows; 0 where that is of another kind."""
+def _step_operations(form: MarginForm) -> float:
+    """Operations of a second-order step over explicit rows, for ``solver="auto"``; 0 where that is of another kind."""
     features = form.features
     if not isinstance(features, LinearFeatures) or blockwise(form):
         return 0.0
@@ -115,38 +115,38 @@ def _step(form: MarginForm) -> float:
     return float(m) * d * min(m, d)
 
 
-def _curved_large(form: MarginForm) -> bool:
-    large = _step(form) > STEP_OPERATIONS and not _quick(form)
-    return _curved(form) and form.ridge > 0 and large and APG().refusal(form) is None
+def _auto_large_newton(form: MarginForm) -> bool:
+    large = _step_operations(form) > STEP_OPERATIONS and not _newton_is_cheaper_than_sweeps(form)
+    return _auto_newton(form) and form.ridge > 0 and large and APG().refusal(form) is None
 
 
-def _folded_large(form: MarginForm) -> bool:
+def _auto_folded_columns(form: MarginForm) -> bool:
     # Products with such columns are cheap, their matrices are not.
     features = form.features
     folded = isinstance(features, BasisFeatures) and features.rows.folded
-    return folded and form.ridge > 0 and _step(form) > STEP_OPERATIONS and APG().refusal(form) is None
+    return folded and form.ridge > 0 and _step_operations(form) > STEP_OPERATIONS and APG().refusal(form) is None
 
 
-def _squared(form: MarginForm) -> bool:
+def _auto_squared_hinge(form: MarginForm) -> bool:
     smooth = all(column.terms for column in form.columns) and Newton().refusal(form) is None
-    return smooth and _moderate(form) and _steepness(form) <= STEEP
+    return smooth and _auto_small_matrices(form) and _kernel_stiffness(form) <= STEEP
 
 
-def _dense_small(form: MarginForm) -> bool:
+def _auto_dense_rows(form: MarginForm) -> bool:
     features = form.features
     dense = isinstance(features, LinearFeatures) and not features.rows.sparse
     return dense and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
-def _sparse_narrow(form: MarginForm) -> bool:
+def _auto_narrow_rows(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or not features.rows.sparse:
         return False
-    return features.width <= NARROW_COLUMNS or _quick(form)
+    return features.width <= NARROW_COLUMNS or _newton_is_cheaper_than_sweeps(form)
 
 
-def _quick(form: MarginForm) -> bool:
-    """Whether second-order steps over CSR rows cost less than the sweeps, or products, whose place they take."""
+def _newton_is_cheaper_than_sweeps(form: MarginForm) -> bool:
+    """Whether second-order steps over CSR rows cost less than what ``solver="auto"`` takes else: sweeps or products."""
     features = form.features
     if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or blockwise(form):
         return False
@@ -159,72 +159,73 @@ def _quick(form: MarginForm) -> bool:
     return step <= min(STEP_OPERATIONS, SWEEPS * ENTRY * rows.X.nnz / NEWTON_STEPS_OF_A_FIT)
 
 
-def _blocks(form: MarginForm, most: int = NARROW_COLUMNS) -> bool:
+def _auto_blocks(form: MarginForm, most: int = NARROW_COLUMNS) -> bool:
     return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
 
 
-def _constrained(form: MarginForm) -> bool:
+def _auto_hard_margin(form: MarginForm) -> bool:
     features = form.features
     hard = any(column.hard for column in form.columns)
     return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
-def _sparse(form: MarginForm) -> bool:
+def _auto_sparse_rows(form: MarginForm) -> bool:
     features = form.features
     sparse = isinstance(features, LinearFeatures) and features.rows.sparse
     return sparse and CoordinateDescent().refusal(form) is None
 
 
-def _weight(form: MarginForm) -> float:
-    """Largest weight of a term."""
+def _largest_loss_weight(form: MarginForm) -> float:
+    """Largest weight of a loss term, by which ``solver="auto"`` tells steep problems."""
     return max((t.weight for column in form.columns for t in column.terms), default=0.0)
 
 
-def _steepness(form: MarginForm) -> float:
-    """Largest weight of a term times k(x, x); 0 for explicit rows."""
+def _kernel_stiffness(form: MarginForm) -> float:
+    """Largest weight of a loss term times k(x, x), for ``solver="auto"``; 0 for explicit rows."""
     features = form.features
     if not isinstance(features, KernelFeatures):
         return 0.0
-    return _weight(form) * features.typical_square(form.columns[0].counts)
+    return _largest_loss_weight(form) * features.typical_square(form.columns[0].counts)
 
 
-def _columns(form: MarginForm) -> bool:
+def _auto_decomposition(form: MarginForm) -> bool:
     """Whether a kernel's matrix costs more than the columns that change."""
     return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
 
 
-def _products(form: MarginForm) -> bool:
+def _auto_newton_cg(form: MarginForm) -> bool:
     """Return whether, for a loss without kinks, factors of a kernel's matrix cost more than products with it."""
-    gentle = form.features.n_rows > MATRIX_ROWS and _steepness(form) <= GENTLE_LOSS
+    gentle = form.features.n_rows > MATRIX_ROWS and _kernel_stiffness(form) <= GENTLE_LOSS
     return gentle and NewtonCG().refusal(form) is None
 
 
-def _stiff(form: MarginForm) -> bool:
-    return _steepness(form) > STIFF_BOX
+def _auto_stiff_kernel(form: MarginForm) -> bool:
+    return _kernel_stiffness(form) > STIFF_BOX
 
 
-def _crawling(form: MarginForm) -> bool:
+def _auto_nearly_hard(form: MarginForm) -> bool:
     features = form.features
     if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE_COLUMNS:
         return False
     if features.rows.made_when_asked:  # a choice is not worth that
         return False
     counts = form.columns[0].counts
-    steep = _weight(form) * float(counts @ features.squares()) > STIFF_BOX * float(counts.sum())
-    return steep and _step(form) <= STEP_OPERATIONS
+    steep = _largest_loss_weight(form) * float(counts @ features.squares()) > STIFF_BOX * float(counts.sum())
+    return steep and _step_operations(form) <= STEP_OPERATIONS
 
 
-def _plain(form: MarginForm) -> bool:
-    return Hybrid().refusal(form) is None and not (_vertices(form) or _text(form) or _few_rows(form))
+def _auto_hybrid(form: MarginForm) -> bool:
+    taken = Hybrid().refusal(form) is None
+    return taken and not (_auto_many_kinks(form) or _auto_text_rows(form) or _auto_few_rows(form))
 
 
-def _few_rows(form: MarginForm) -> bool:
+def _auto_few_rows(form: MarginForm) -> bool:
     """Whether a logistic loss over dense rows has so few of them that conjugate gradients are the longer way."""
     rows, width = form.features.rows, form.features.width
-    return isinstance(rows, DenseRows) and rows.shape[0] <= min(GRAM_STEP_ROWS, width) and _curved(form)
+    return isinstance(rows, DenseRows) and rows.shape[0] <= min(GRAM_STEP_ROWS, width) and _auto_newton(form)
 
 
-def _vertices(form: MarginForm) -> bool:
+def _auto_many_kinks(form: MarginForm) -> bool:
     """Whether hinges over many dense columns end with as many rows on a kink: interior steps find these sooner."""
     rows, width = form.features.rows, form.features.width
     if not MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width:
@@ -233,35 +234,38 @@ def _vertices(form: MarginForm) -> bool:
     return kinks and isinstance(rows, DenseRows) and not mostly_zeros(rows)
 
 
-def _text(form: MarginForm) -> bool:
-    """Whether rows are sparse, wide and too many for the cache."""
+def _auto_text_rows(form: MarginForm) -> bool:
+    """Whether rows are sparse, wide and too many for the cache, so that plain sweeps are better."""
     rows = form.features.rows
-    return isinstance(rows, CsrRows) and rows.shape[1] > WIDE_COLUMNS and rows.X.nnz > CACHED_ENTRIES and _sparse(form)
+    large = isinstance(rows, CsrRows) and rows.shape[1] > WIDE_COLUMNS and rows.X.nnz > CACHED_ENTRIES
+    return large and _auto_sparse_rows(form)
 
 
 RULES = (
-    Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _plain, takes=True),
-    Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _columns),
-    Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _products),
-    Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _penalised),
-    Rule("interior", "hinge without the squared norm, many dense entries: second-order steps", _large_program),
-    Rule("linprog", "hinge without the squared norm: a linear program", _program),
-    Rule("interior", "small joint problem of several classes: second-order steps", _few_contrasts),
-    Rule("cd", "large joint problem of several classes: O(nnz) per update", _contrasts),
-    Rule("apg", "linear kernel columns of many sparse rows: steps without matrices", _folded_large),
-    Rule("direct", "no loss or squared loss: one linear system", _quadratic),
-    Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _curved_large),
-    Rule("newton", "logistic or given loss: a few linear systems", _curved),
-    Rule("newton", "squared hinge: a few linear systems over the active rows", _squared),
-    Rule("interior", f"dense rows with at most {WIDE_COLUMNS} columns or rows: second-order steps", _dense_small),
+    Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _auto_hybrid, takes=True),
+    Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _auto_decomposition),
+    Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _auto_newton_cg),
+    Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _auto_proximal),
+    Rule("interior", "hinge without the squared norm, many dense entries: second-order steps", _auto_large_program),
+    Rule("linprog", "hinge without the squared norm: a linear program", _auto_linear_program),
+    Rule("interior", "small joint problem of several classes: second-order steps", _auto_few_contrasts),
+    Rule("cd", "large joint problem of several classes: O(nnz) per update", _auto_class_contrasts),
+    Rule("apg", "linear kernel columns of many sparse rows: steps without matrices", _auto_folded_columns),
+    Rule("direct", "no loss or squared loss: one linear system", _auto_direct),
+    Rule("apg", "logistic or given loss, many rows and columns: steps without matrices", _auto_large_newton),
+    Rule("newton", "logistic or given loss: a few linear systems", _auto_newton),
+    Rule("newton", "squared hinge: a few linear systems over the active rows", _auto_squared_hinge),
+    Rule("interior", f"dense rows with at most {WIDE_COLUMNS} columns or rows: second-order steps", _auto_dense_rows),
     Rule(
-        "interior", f"rows of blocks of at most {NARROW_COLUMNS} columns: second-order steps, block by block", _blocks
+        "interior",
+        f"rows of blocks of at most {NARROW_COLUMNS} columns: second-order steps, block by block",
+        _auto_blocks,
     ),
-    Rule("interior", "sparse rows with few columns for their entries: second-order steps", _sparse_narrow),
-    Rule("interior", "hard margin: constraints", _constrained),
-    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}, few rows or columns: nearly a hard margin", _crawling),
-    Rule("cd", "sparse rows with many columns: O(nnz) per update", _sparse),
-    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}: nearly a hard margin, where sweeps crawl", _stiff),
+    Rule("interior", "sparse rows with few columns for their entries: second-order steps", _auto_narrow_rows),
+    Rule("interior", "hard margin: constraints", _auto_hard_margin),
+    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}, few rows or columns: nearly a hard margin", _auto_nearly_hard),
+    Rule("cd", "sparse rows with many columns: O(nnz) per update", _auto_sparse_rows),
+    Rule("interior", f"C k(x, x) beyond {STIFF_BOX:g}: nearly a hard margin, where sweeps crawl", _auto_stiff_kernel),
     Rule("cd", "kernel: one Gram matrix, cheap sweeps", lambda form: isinstance(form.features, KernelFeatures)),
     Rule("interior", "free bias: an equality constraint", lambda form: form.bias == "free"),
     Rule("cd", "explicit rows with many columns: matrices of that size cost too much", lambda form: True),
@@ -275,8 +279,8 @@ FOLLOWERS = {"cd": Interior()}
 """
 
 
-def choose(form: MarginForm) -> Rule:
-    """Return the first rule that fits, unless the form names its engine."""
+def choose_solver(form: MarginForm) -> Rule:
+    """Return the first rule of ``solver="auto"`` that fits, unless the form names its engine."""
     engine = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
     if engine:
         return Rule(engine, "the engine that this kind of problem names", lambda form: True)

@@ -15,7 +15,7 @@ from mdlearn.forms.margin import Column, MarginForm
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """One look at an engine's progress.
+    """Report of a solver's progress: a point, its objective and a lower bound.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(eq=False, slots=True)
 class Offer:
-    """A heartbeat at which there is a point: its report is made only if the fit may end here.
+    """Offer of a solver's point at a heartbeat: its report is made only if the fit may end here.
 
     For phases whose points are good ones but whose reports would cost as much as the steps.
 
@@ -70,7 +70,7 @@ Steps = Generator["Report | Offer | None", None, Any]
 
 
 class Solver:
-    """Base class of engines.
+    """Base class of all solvers, which are the engines of a fit.
 
     An engine takes a MarginForm column by column. Work goes on in pieces of about 20 ms between two yields: that is
     where the driver looks at signals, clock and callback, so no engine has code for any of them. With several threads,

@@ -105,7 +105,7 @@ class SMW(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Hold alpha against the form; return the Gram matrix when the problem is solved through it."""
-        limit = 2.0 / max(map(largest_nu, form.columns))
+        limit = 2.0 / max(map(largest_lsvm_nu, form.columns))
         if options["alpha"] is not None and not options["alpha"] < limit:
             raise ValueError(
                 f"solver option alpha needs to be below 2/nu = {limit:.6g}, where nu is twice the largest weight of a "
@@ -120,7 +120,7 @@ class SMW(Solver):
     ) -> Steps:
         """Yield a report per iteration; a new lower bound only every few, since it costs a pass."""
         published = self.ends_itself(options)
-        alpha = options["alpha"] or DEFAULT_ALPHA / largest_nu(column)
+        alpha = options["alpha"] or DEFAULT_ALPHA / largest_lsvm_nu(column)
         walk = FixedPoint(form, column, shared, alpha)
         state = PrimalDual(form, column, walk.system)
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
@@ -140,7 +140,7 @@ class SMW(Solver):
                 if bounded:
                     lower = dual(form, column, beta, nothing)[0]
                     if not published:
-                        lower, beta = best_multiple(column, beta, lower)
+                        lower, beta = scale_to_best_bound(column, beta, lower)
                     turn = 4 * k if published else k + min(1 + k // 4, SPARING)
                 coef, intercept = state.coefficients(walk.element)
                 point = Point(beta, nothing, coef, intercept, signed if published else None)
@@ -149,15 +149,16 @@ class SMW(Solver):
             return
 
 
-def largest_nu(column: Column) -> float:
-    """nu of the steepest term: the published loss nu/2 (1 - z)_+^2 has the weight nu/2."""
+def largest_lsvm_nu(column: Column) -> float:
+    """Largest nu of the LSVM's terms, which limits the fixed point's alpha: twice the largest weight."""
     return max(2.0 * t.weight for t in column.terms)
 
 
-def best_multiple(column: Column, beta: np.ndarray, bound: float) -> tuple[float, np.ndarray]:
-    """Scale multipliers to their best bound: L - B/2 becomes L^2 / (2 B), with the factor L / B, 1 at the optimum.
+def scale_to_best_bound(column: Column, beta: np.ndarray, bound: float) -> tuple[float, np.ndarray]:
+    """Scale multipliers of the fixed-point iteration to their best lower bound.
 
-    Far from the optimum u is far too long, and its own bound says nothing.
+    With L linear and B quadratic, L - B/2 becomes L^2 / (2 B), with the factor L / B, 1 at the optimum. Far from it u
+    is far too long, and its own bound says nothing.
     """
     linear = max(float((column.sides * column.thresholds) @ beta.sum(axis=1)), 0.0)
     square = 2.0 * (linear - bound)
@@ -167,7 +168,7 @@ def best_multiple(column: Column, beta: np.ndarray, bound: float) -> tuple[float
 
 
 class FixedPoint:
-    """The iteration u <- Q^-1 (e + (Q u - e - alpha u)_+) on one column, in terms of z = Q u.
+    """Fixed-point iteration u <- Q^-1 (e + (Q u - e - alpha u)_+) on one column, in terms of z = Q u.
 
     Attributes
     ----------

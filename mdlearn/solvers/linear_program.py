@@ -54,14 +54,14 @@ class LinearProgram(Solver):
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for the matrix of the program, which HiGHS copies and factors."""
-        entries = max(len(column.terms) for column in form.columns) * _entries(form.features)
+        entries = max(len(column.terms) for column in form.columns) * _program_matrix_entries(form.features)
         memory.require(at_once * 60.0 * entries, f"a linear program of {entries} entries", "use fewer rows", at_once)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield one report: a vertex of the program."""
-        program = yield from Program.of(form, column)
+        program = yield from DualLinearProgram.of(form, column)
         for method in METHODS:
             found = yield from waiting_for(partial(program.call, method))
             # Multipliers of 0 are feasible where there is no mean: then HiGHS has lost its digits.
@@ -81,8 +81,8 @@ class LinearProgram(Solver):
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """The dual program in units in which boxes and equations have entries of at most 1.
+class DualLinearProgram:
+    """Dual linear program in units in which boxes and equations have entries of at most 1.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Program:
     centre: np.ndarray
 
     @classmethod
-    def of(cls, form: MarginForm, column: Column) -> Generator[None, None, Program]:
+    def of(cls, form: MarginForm, column: Column) -> Generator[None, None, DualLinearProgram]:
         """Write the program, in interruptible pieces."""
         from scipy.sparse import csr_matrix, diags, hstack, vstack
 
@@ -141,7 +141,7 @@ class Program:
         return beta, -found.eqlin.marginals / self.sizes
 
 
-def _entries(features: Features) -> int:
-    """Entries of the rows that may not be zero."""
+def _program_matrix_entries(features: Features) -> int:
+    """Number of entries that the linear program takes from the rows: of sparse ones, those that are stored."""
     rows = features.rows
     return int(rows.matrix().nnz) if rows.sparse else features.n_rows * features.width

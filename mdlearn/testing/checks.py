@@ -11,7 +11,7 @@ from mdlearn.api import fit
 from mdlearn.driver.validation import takes
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.auto import choose
+from mdlearn.solvers.auto import choose_solver
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
 from mdlearn.testing.reference import (
@@ -119,7 +119,7 @@ def check_engines_agree(objective: Any) -> None:
             exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
             able = [name for name, cls in exact.items() if takes(cls, form) and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
-            require(choose(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
+            require(choose_solver(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
             models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
             for model in models[1:]:
                 told = f"engines {models[0].solver} and {model.solver} disagree ({where}); one of them is wrong"

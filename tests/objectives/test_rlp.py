@@ -212,7 +212,7 @@ def test_an_error_in_the_thread_is_raised_where_it_can_be_caught():
 def test_a_time_limit_ends_the_fit_not_the_proof(monkeypatch):
     """The call is still running when the time is over: the point w = 0 is left, with the bound 0 of a loss."""
     go = threading.Event()
-    monkeypatch.setattr(engine.Program, "call", lambda self, method, seconds: go.wait(30))
+    monkeypatch.setattr(engine.DualLinearProgram, "call", lambda self, method, seconds: go.wait(30))
     X, y, _ = sample()
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
         model = mdlearn.fit("rlp", X, y, time_limit=0.1)
@@ -223,18 +223,18 @@ def test_a_time_limit_ends_the_fit_not_the_proof(monkeypatch):
 
 def test_the_simplex_method_where_the_interior_point_fails(monkeypatch):
     X, y, counts = sample()
-    call, methods = engine.Program.call, []
+    call, methods = engine.DualLinearProgram.call, []
 
     def failing(self, method, seconds):
         methods.append(method)
         return types.SimpleNamespace(status=4) if method == engine.METHODS[0] else call(self, method, seconds)
 
-    monkeypatch.setattr(engine.Program, "call", failing)
+    monkeypatch.setattr(engine.DualLinearProgram, "call", failing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = mdlearn.fit("rlp", X, y, sample_weight=counts, tol=1e-10)
     assert methods == list(engine.METHODS) and model.certificate.converged
-    monkeypatch.setattr(engine.Program, "call", lambda self, method, seconds: types.SimpleNamespace(status=4))
+    monkeypatch.setattr(engine.DualLinearProgram, "call", lambda self, method, seconds: types.SimpleNamespace(status=4))
     with pytest.warns(mdlearn.ConvergenceWarning, match=r"\(it handed in no point\); use another solver$"):
         assert not mdlearn.fit("rlp", X, y, solver="linprog").certificate.converged
     assert mdlearn.fit("rlp", X, y).certificate.converged, "interior points go on"
@@ -358,8 +358,10 @@ def test_a_program_whose_way_is_too_long_for_interior_points(programs, bias, mon
     monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.NEAR_GAP", -1.0)
     monkeypatch.setattr("mdlearn.solvers.interior_point.linear_path.AT_END", 1e-4)
     monkeypatch.setattr("mdlearn.solvers.interior_point.crossover.MOST_PROGRAMS", programs)
-    asked, call = [], engine.Program.call
-    monkeypatch.setattr(engine.Program, "call", lambda self, *arguments: (asked.append(1), call(self, *arguments))[1])
+    asked, call = [], engine.DualLinearProgram.call
+    monkeypatch.setattr(
+        engine.DualLinearProgram, "call", lambda self, *arguments: (asked.append(1), call(self, *arguments))[1]
+    )
     rng = np.random.default_rng(5)
     X = 100.0 + rng.standard_normal((4000, 60))
     y = np.where(X[:, 0] - 100.0 + rng.standard_normal(4000) > 0, 1, -1)

@@ -28,8 +28,8 @@ from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Reports
 from mdlearn.solvers.common.warm_start import first_multipliers
-from mdlearn.solvers.coordinate_descent.sparse_row_access import visits_of
-from mdlearn.solvers.coordinate_descent.subspace_acceleration import Extrapolation
+from mdlearn.solvers.coordinate_descent.sparse_row_access import sparse_row_access
+from mdlearn.solvers.coordinate_descent.subspace_acceleration import SubspaceExtrapolation
 
 FIRST_SWEEPS_PER_REPORT, SWEEPS_PER_REPORT = 5, 4
 ENTRIES_PER_CALL = 1 << 20
@@ -66,12 +66,12 @@ LEAST_RESPONSE = 0.05
 
 
 class CentredDual:
-    """State of one column on sparse rows, or on rows of blocks."""
+    """State of coordinate descent on a column over centred sparse rows, or over rows of blocks."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         assert isinstance(form.features, LinearFeatures)
         self.form, self.column, self.rows = form, column, form.features.rows
-        self.visits = visits_of(self.rows)
+        self.visits = sparse_row_access(self.rows)
         m, d = self.rows.shape
         self.beta, self.s, self.u = np.zeros(column.caps.shape), np.zeros(m), np.zeros(d)
         self.keep = np.zeros(column.caps.shape, dtype=np.uint8)
@@ -94,11 +94,11 @@ class CentredDual:
         self.visited = 0  # rows, by all sweeps together
         self.movable = np.flatnonzero(np.tile(used, column.caps.shape[0]))
         square = float(self.squares.mean())
-        self.bias = LearnedBias(form.bias, self.problem, column, square, self.free)
+        self.bias = CentredRowsBias(form.bias, self.problem, column, square, self.free)
         self.stiff = column.kappa * square > STIFF_VARIANCE
         # A free bias is an equality that single coordinates break; the variance's multipliers can mend it.
         steady = form.bias != "free"
-        self.ahead = Extrapolation(form, column, self.rows, self.v) if self.stiff or steady else None
+        self.ahead = SubspaceExtrapolation(form, column, self.rows, self.v) if self.stiff or steady else None
         common = self.ahead.common / square if self.ahead is not None and self.stiff else 1.0
         self.together = int(np.clip(NEIGHBOUR_SHARE / max(common, 1e-300), FEWEST_NEIGHBOURS, MOST_NEIGHBOURS))
         self.firm, self.hold = (0.0, 0.0) if form.bias == "none" else (1.0, min(1.0, EXTRAPOLATION_HOLD * square))
@@ -159,7 +159,7 @@ class CentredDual:
         runs = coordinates[: whole * run].reshape(whole, run)
         return np.append(runs[rng.permutation(whole)].ravel(), coordinates[whole * run :])
 
-    def _extrapolate(self, ahead: Extrapolation) -> None:
+    def _extrapolate(self, ahead: SubspaceExtrapolation) -> None:
         p = self.problem
         self.centre()
         e, beta = ahead.advance(self.coef(), p.total, self.s, self.beta)
@@ -275,8 +275,8 @@ class CentredDual:
         return inside
 
 
-class LearnedBias:
-    """Moves the offset between sweeps: Newton on Y(b) = weight b with a learned slope -dY/db.
+class CentredRowsBias:
+    """Bias that moves between sweeps over centred rows: Newton on Y(b) = weight b with a learned slope -dY/db.
 
     The weight of b^2 is 1 for a regularized bias and 0 for a free one.
     """

@@ -20,7 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
-from mdlearn.solvers.coordinate_descent.gram import problem_of
+from mdlearn.solvers.coordinate_descent.gram import compiled_problem
 from mdlearn.solvers.systems.explicit import RowSystem
 
 VISIT = 256
@@ -32,7 +32,7 @@ FINISH_BELOW, FINISH_AGAIN = 1e-4, 0.1
 
 
 class RowDual:
-    """State of one column: multipliers beta, kept w = sum q_i x_i (whitened), S = sum q_i for a bias."""
+    """State of coordinate descent on explicit rows: multipliers beta, w = sum q_i x_i (whitened), S = sum q_i."""
 
     def __init__(self, form: MarginForm, column: Column, system: RowSystem, L: np.ndarray | None, X: DenseRows) -> None:
         self.form, self.column, self.system, self.L, self.X = form, column, system, L, X
@@ -43,7 +43,7 @@ class RowDual:
         self.kept = np.zeros(X.shape[1])
         self.rows = kernels.DenseRows(X.X, self.kept)
         diagonal = X.squares() + self.border
-        self.problem = problem_of(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
+        self.problem = compiled_problem(column, diagonal, np.ones(X.shape[0]), self.border, self.beta, self.S)
         self.finish = ActiveSet(PrimalDual(form, column, system))
         self.gap, self.next_finish = np.inf, FINISH_BELOW
         self._restart()

@@ -27,12 +27,12 @@ SWEEPS_PER_REPORT = 50
 ROUNDING_OF_SLOPES = 1e-16
 
 
-def lossless(form: MarginForm) -> bool:
-    """Whether a form declares no loss and has explicit columns of which a matrix can be made."""
+def suits_gauss_seidel(form: MarginForm) -> bool:
+    """Whether Gauss-Seidel sweeps take a form: it has no loss, and explicit columns of which a matrix can be made."""
     return by_rows(form) and form.ridge > 0 and not any(column.terms for column in form.columns)
 
 
-def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
+def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
     """Yield a report after 1, 1, 2, ... sweeps, at most SWEEPS_PER_REPORT at once; end when nothing moves any more."""
     system = RowSystem(form, column)
     yield from system.setup()
@@ -44,15 +44,15 @@ def descend(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps
     while True:
         r, before = g - A @ w, w.copy()  # afresh, against drift
         for _ in range(min(max(done, 1), SWEEPS_PER_REPORT)):
-            yield from _sweep(A, w, r, rng.permutation(w.shape[0]))
+            yield from _gauss_seidel_sweep(A, w, r, rng.permutation(w.shape[0]))
             done += 1
         yield make_report(state, w.copy(), nothing, state.margins(w))
         if np.abs(w - before).max() <= ROUNDING_OF_SLOPES * np.abs(w).max():
             return
 
 
-def _sweep(A: np.ndarray, w: np.ndarray, r: np.ndarray, order: np.ndarray) -> Generator[None, None, None]:
-    """Visit every coefficient once; steps of a piece solve with its lower triangle."""
+def _gauss_seidel_sweep(A: np.ndarray, w: np.ndarray, r: np.ndarray, order: np.ndarray) -> Generator[None, None, None]:
+    """Visit every coefficient of a quadratic once; steps of a piece solve with its lower triangle."""
     for k in range(0, order.shape[0], BLOCK_COEFFICIENTS):
         piece = order[k : k + BLOCK_COEFFICIENTS]
         rows = A[piece]

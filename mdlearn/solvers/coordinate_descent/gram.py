@@ -18,7 +18,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import report_of
-from mdlearn.solvers.dual_hessian.hessian import ColumnGram
+from mdlearn.solvers.dual_hessian.hessian import ColumnHessian
 
 ENTRIES_PER_CALL = 1 << 24
 """Entries that one call of a kernel touches: about 10 ms."""
@@ -27,26 +27,26 @@ FIRST_REACH = 0.5
 """Longest first move of a free bias, in units of margins."""
 
 
-def problem_of(
+def compiled_problem(
     column: Column, diagonal: np.ndarray, border: np.ndarray, omega: float, beta: np.ndarray, S: np.ndarray
 ) -> kernels.Problem:
-    """Bundle a column for the compiled loop."""
+    """Bundle a column for the compiled loop of coordinate descent, on a Gram matrix or on rows."""
     kinks = np.ascontiguousarray(np.broadcast_to(column.kinks, column.caps.shape))
     caps, softness = np.ascontiguousarray(column.caps), np.ascontiguousarray(column.softness)
     return kernels.Problem(column.y, column.sides, kinks, caps, softness, diagonal, border, omega, beta, S)
 
 
 class GramDual:
-    """State of one column: multipliers beta, kept f = R q, S = border' q."""
+    """State of coordinate descent on a Gram matrix: multipliers beta, kept f = R q, S = border' q."""
 
-    def __init__(self, form: MarginForm, column: Column, reduced: ColumnGram) -> None:
+    def __init__(self, form: MarginForm, column: Column, reduced: ColumnHessian) -> None:
         self.form, self.column, self.reduced = form, column, reduced
         self.beta = np.zeros(column.caps.shape)
         self.S = np.zeros(1)
         self.kept = np.zeros(column.y.shape[0])
         self.rows = kernels.GramRows(reduced.R, self.kept)
-        self.problem = problem_of(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
-        self.bias: FreeBias | None = FreeBias(self) if form.bias == "free" else None
+        self.problem = compiled_problem(column, reduced.diagonal(), reduced.border, reduced.omega, self.beta, self.S)
+        self.bias: GramDualBias | None = GramDualBias(self) if form.bias == "free" else None
         q = self.weights()
         self._keep(reduced.representer(q)[1], q)
 
@@ -170,8 +170,8 @@ class GramDual:
         return report_of(self.form, column, Point(self.beta.copy(), sigma, coef, intercept), z)
 
 
-class FreeBias:
-    """Moves the bias of a `GramDual` towards sum alpha = 0.
+class GramDualBias:
+    """Free bias of a `GramDual`, which moves towards sum alpha = 0.
 
     Attributes
     ----------

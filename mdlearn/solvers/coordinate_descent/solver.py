@@ -27,11 +27,11 @@ from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import begin
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDual
-from mdlearn.solvers.coordinate_descent.gauss_seidel import descend, lossless
+from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
 from mdlearn.solvers.coordinate_descent.gram import GramDual
-from mdlearn.solvers.dual_hessian.variance_reduced import Shared, key_of, reduce_gram
+from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_key, variance_reduced_gram
 from mdlearn.solvers.systems.explicit import RowSystem
-from mdlearn.solvers.working_set.initialise import by_working_sets, lazy, starting_sets
+from mdlearn.solvers.working_set.initialise import initialise_working_sets, starts_without_gram, suits_working_sets
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
 NEWTON_STEPS_PER_ROUND = 6
@@ -48,8 +48,8 @@ BIAS_CYCLE_ROUNDS = 5
 """Rounds in which the gap is not halved after which a free bias is taken to go round in circles."""
 
 
-class DualAscent(Protocol):
-    """Interface that the rounds need of a Gram matrix or of rows."""
+class CoordinateDescentState(Protocol):
+    """Interface that the rounds of coordinate descent need of its state, on a Gram matrix or on rows."""
 
     beta: np.ndarray
     column: Column
@@ -86,30 +86,30 @@ class CoordinateDescent(Solver):
         general = super().refusal(form)
         if general is not None:
             return general
-        if form.bias == "free" and not (_centred(form) or _through_gram(form)):
+        if form.bias == "free" and not (_on_centred_rows(form) or _descends_on_gram(form)):
             return "it cannot keep the equality constraint of bias='free'"
-        if _centred(form) and any(column.hard for column in form.columns):
+        if _on_centred_rows(form) and any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
-        if _centred(form) and form.offsets:
+        if _on_centred_rows(form) and form.offsets:
             return "its sweeps over sparse rows know no targets of regression"
-        return "its sweeps over sparse rows need a ridge of ones" if _centred(form) and form.scaled else None
+        return "its sweeps over sparse rows need a ridge of ones" if _on_centred_rows(form) and form.scaled else None
 
     def reaches(self, form: MarginForm) -> bool:
         """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""
-        return not _primal(form)
+        return not _on_coefficients(form)
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for a Gram matrix, what stands beside it and a matrix per column; or for whitened copies of the rows."""
         m, width = form.features.n_rows, form.features.width
-        if _primal(form):
+        if _on_coefficients(form):
             size, what = at_once * 8.0 * (width + 1) ** 2, f"a matrix of {width} columns"
             memory.require(size, what, "use a smaller basis", at_once)
             return
-        if _centred(form):
+        if _on_centred_rows(form):
             return
-        if _through_gram(form):
+        if _descends_on_gram(form):
             # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
-            alike = len({key_of(column) for column in form.columns}) == 1
+            alike = len({variance_key(column) for column in form.columns}) == 1
             held = form.bias == "free" and any(column.kappa > 0 for column in form.columns)
             matrices = 2 + (1 if alike and not held else 2) * at_once
             memory.require(
@@ -136,36 +136,37 @@ class CoordinateDescent(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix and the reduced one of the first column; of sparse rows, the form to sweep over."""
-        if _primal(form) and isinstance(form.features, LinearFeatures):
+        if _on_coefficients(form) and isinstance(form.features, LinearFeatures):
             yield from form.features.computed()
             return None
-        if _centred(form):
+        if _on_centred_rows(form):
             assert isinstance(form.features, LinearFeatures)
             yield from form.features.rows.written()
             return folded(form)
-        if not _through_gram(form):
+        if not _descends_on_gram(form):
             return None
         constant, first = float(form.bias == "regularized"), form.columns[0]
-        if lazy(form):
-            return Shared(None, constant, None, None)
+        if starts_without_gram(form):
+            return SharedGram(None, constant, None, None)
         G = yield from form.features.gram()
-        if len(form.columns) == 1 and by_working_sets(form, first):
-            return Shared(G, constant, None, None)
+        if len(form.columns) == 1 and suits_working_sets(form, first):
+            return SharedGram(G, constant, None, None)
         try:
-            R = yield from reduce_gram(G, constant, first.kappa, first.counts)
+            R = yield from variance_reduced_gram(G, constant, first.kappa, first.counts)
         except NotPositiveDefinite:
-            return Shared(G, constant, None, None)
-        return Shared(G, constant, key_of(first), R)
+            return SharedGram(G, constant, None, None)
+        return SharedGram(G, constant, variance_key(first), R)
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int
     ) -> Generator[None, None, Any]:
         """Return the Gram matrix of before, with an R that costs one product."""
         alone = before is None and left == 1
-        if alone or _primal(form) or _centred(form) or not _through_gram(form) or lazy(form):
+        by_gram = not (alone or _on_coefficients(form) or _on_centred_rows(form)) and _descends_on_gram(form)
+        if not by_gram or starts_without_gram(form):
             return (yield from self.prepare(form, options))
-        if not isinstance(before, Shared) or before.G is None:
-            before = Shared((yield from form.features.gram()), float(form.bias == "regularized"), None, None)
+        if not isinstance(before, SharedGram) or before.G is None:
+            before = SharedGram((yield from form.features.gram()), float(form.bias == "regularized"), None, None)
         found = yield from before.next(form.columns[0], left)
         return (yield from self.prepare(form, options)) if found is None else found
 
@@ -173,19 +174,19 @@ class CoordinateDescent(Solver):
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per round; return whether second-order steps over all rows would get further."""
-        if _primal(form):
-            return (yield from descend(form, column, rng))
-        if _centred(form):
-            return (yield from _sparse(form, column, shared, rng))
-        dual: DualAscent
+        if _on_coefficients(form):
+            return (yield from gauss_seidel_descent(form, column, rng))
+        if _on_centred_rows(form):
+            return (yield from _descend_on_sparse_rows(form, column, shared, rng))
+        dual: CoordinateDescentState
         if shared is not None:
             work = None
-            if by_working_sets(form, column):
-                work = yield from starting_sets(form, column, shared, rng)
+            if suits_working_sets(form, column):
+                work = yield from initialise_working_sets(form, column, shared, rng)
             if work is not None:
                 yield from work.run()
             if shared.G is None:
-                shared = Shared((yield from form.features.gram()), shared.constant, None, None)
+                shared = SharedGram((yield from form.features.gram()), shared.constant, None, None)
             try:
                 hessian = yield from shared.hessian(column)
             except NotPositiveDefinite:  # a kernel of so large values that a variance's 1 is lost beside them
@@ -208,7 +209,7 @@ class CoordinateDescent(Solver):
         while stalled < (BIAS_CYCLE_ROUNDS if free else STALL_ROUNDS):
             for _ in range(sweeps):
                 yield from dual.sweep(rng.permutation(movable))
-            active = _can_move(dual)
+            active = _movable_coordinates(dual)
             for _ in range(inner):
                 yield from dual.sweep(rng.permutation(active))
             yield from dual.newton(min(rounds, NEWTON_STEPS_PER_ROUND))
@@ -227,12 +228,12 @@ class CoordinateDescent(Solver):
             rounds += 1
         explicit = isinstance(form.features, LinearFeatures)
         if not free and explicit and form.features.width <= FINISH_WIDTH:
-            yield from _finish(form, column, report.point)
+            yield from _finish_coordinate_descent(form, column, report.point)
         return free or best > ROUNDED_GAP
 
 
-def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
-    """Sweeps go over the multipliers of a loss: a problem without one gets one that weighs nothing."""
+def _descend_on_sparse_rows(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
+    """Sweep over sparse rows by the multipliers of a loss: a problem without one gets one that weighs nothing."""
     known = len(column.terms)
     if not known:
         column = replace(column, terms=(HingeTerm(0.0),))
@@ -254,7 +255,7 @@ def _sparse(form: MarginForm, column: Column, other: Folded | None, rng: np.rand
         yield handed_in(report, first.visited + second.passes * column.y.shape[0])
 
 
-def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
+def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -> Steps:
     """Solve on the active set in the coordinates of the rows: where sweeps crawl, the right set is often known."""
     system = RowSystem(form, column)
     yield from system.setup()
@@ -264,23 +265,23 @@ def _finish(form: MarginForm, column: Column, point: Point) -> Steps:
     yield from ActiveSet(PrimalDual(form, column, system)).attempt(element, point.beta, free)
 
 
-def _can_move(dual: DualAscent) -> np.ndarray:
-    """Coordinates inside their box, or at a bound with a gradient that points inside."""
+def _movable_coordinates(dual: CoordinateDescentState) -> np.ndarray:
+    """Coordinates that coordinate descent can move: inside their box, or at a bound and drawn inside."""
     inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
 
 
-def _primal(form: MarginForm) -> bool:
-    """Explicit columns without a loss: there is no dual to ascend, the coefficients themselves are visited."""
-    return lossless(form) and not _centred(form)
+def _on_coefficients(form: MarginForm) -> bool:
+    """Whether coordinate descent visits the coefficients: without a loss there is no dual to ascend."""
+    return suits_gauss_seidel(form) and not _on_centred_rows(form)
 
 
-def _centred(form: MarginForm) -> bool:
-    """Sparse rows, unless they are so few that their Gram matrix is cheaper."""
+def _on_centred_rows(form: MarginForm) -> bool:
+    """Whether coordinate descent goes over centred sparse rows: many enough for a Gram matrix to cost more."""
     features = form.features
     return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > GRAM_ROWS
 
 
-def _through_gram(form: MarginForm) -> bool:
+def _descends_on_gram(form: MarginForm) -> bool:
     features = form.features
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)

@@ -14,8 +14,8 @@ from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
 from mdlearn.data.rows.rows import Rows
 
 
-class Visits(Protocol):
-    """Sweeps over rows, and the vector that they keep up to date.
+class SparseRowAccess(Protocol):
+    """Access of compiled sweeps to sparse rows, and the vector that they keep up to date.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Visits(Protocol):
         """Coefficients for that vector."""
 
 
-class CsrVisits:
-    """Rows of a CSR matrix; w itself is kept."""
+class CsrRowAccess:
+    """Access of sweeps to rows of a CSR matrix; w itself is kept."""
 
     def __init__(self, rows: CsrRows) -> None:
         self.X = rows.X
@@ -57,8 +57,8 @@ class CsrVisits:
         return kept
 
 
-class BlockVisits:
-    """Rows of dense blocks; w itself is kept."""
+class BlockRowAccess:
+    """Access of sweeps to rows of dense blocks; w itself is kept."""
 
     def __init__(self, rows: BlockRows) -> None:
         layout = rows.layout
@@ -79,8 +79,8 @@ class BlockVisits:
         return kept
 
 
-class TiedVisits(BlockVisits):
-    """Rows of tied blocks. A w is kept: a margin is then one product with a block, an update one with all."""
+class TiedRowAccess(BlockRowAccess):
+    """Access of sweeps to rows of tied blocks. A w is kept: margins are products with one block, updates with all."""
 
     def __init__(self, rows: TiedRows) -> None:
         super().__init__(rows)
@@ -98,11 +98,11 @@ class TiedVisits(BlockVisits):
         return w.ravel()
 
 
-def visits_of(rows: Rows) -> Visits:
-    """The visits of rows that are not written out densely."""
+def sparse_row_access(rows: Rows) -> SparseRowAccess:
+    """Access of sweeps to rows that are not written out densely."""
     if isinstance(rows, TiedRows):
-        return TiedVisits(rows)
+        return TiedRowAccess(rows)
     if isinstance(rows, BlockRows):
-        return BlockVisits(rows)
+        return BlockRowAccess(rows)
     assert isinstance(rows, CsrRows)
-    return CsrVisits(rows)
+    return CsrRowAccess(rows)

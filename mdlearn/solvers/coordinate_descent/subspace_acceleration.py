@@ -24,8 +24,8 @@ FEW_CHANGED_SHARE = 0.1
 """Share of the rows whose change is cheaper to add than all are to sum anew."""
 
 
-class Extrapolation:
-    """The dual of one column in e and beta, and the last moves of both.
+class SubspaceExtrapolation:
+    """Extrapolation of dual sweeps in the subspace that their last moves span, in e and beta.
 
     With a variance term a bias is settled first: s moves along c (y - mean y), which changes Y alone, to the best Y; 0
     for a free bias.
@@ -153,7 +153,7 @@ class Extrapolation:
         part = min(max(float(slope[n]) / max(float(gram[n, n]), 1e-300), 0.0), 1.0)
         self.stuck = part == 0.0
         straight = np.append(np.zeros(n), part)
-        t = max(straight, _solved(gram, slope), key=lambda t: float(t @ slope - 0.5 * (t @ gram @ t)))
+        t = max(straight, _subspace_maximiser(gram, slope), key=lambda t: float(t @ slope - 0.5 * (t @ gram @ t)))
         share = np.zeros(self.most + 1)
         share[at] = t[:n]
         move_t, step_t = share @ self.moves, share @ self.steps
@@ -192,8 +192,8 @@ class Extrapolation:
         return self._settled(e + change, float(weights.sum())), inside
 
 
-def _solved(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Maximiser of slope.t - t'gram t / 2, however small some moves are beside others."""
+def _subspace_maximiser(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Maximiser t of slope.t - t'gram t / 2 over a subspace of moves, however small some are beside others."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     solution: np.ndarray = np.linalg.lstsq(gram * np.multiply.outer(scale, scale), scale * slope, rcond=1e-12)[0]
     return scale * solution

@@ -34,8 +34,8 @@ USEFUL_RISE = 0.1
 """Share of the gap by which a round with progress raises the lower bound at least."""
 
 
-class Rounds(SignedDual):
-    """Multipliers u of one column, and the decision values that they stand for.
+class DecompositionRounds(SignedDual):
+    """Rounds of a decomposition: multipliers u of one column, and the decision values that they stand for.
 
     Parameters
     ----------

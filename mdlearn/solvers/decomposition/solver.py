@@ -12,9 +12,9 @@ from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
-from mdlearn.solvers.decomposition.growth import grown
-from mdlearn.solvers.decomposition.rounds import LARGEST_WORKING_ROWS, Rounds
-from mdlearn.solvers.working_set.block_ascent import suits
+from mdlearn.solvers.decomposition.growth import grow_to_all_rows
+from mdlearn.solvers.decomposition.rounds import LARGEST_WORKING_ROWS, DecompositionRounds
+from mdlearn.solvers.working_set.block_ascent import suits_block_ascent
 
 MOST_DECOMPOSITION_ROUNDS, STALLED_ROUNDS, LEAST_RISE = 10000, 50, 1e-3
 """Rounds of a fit; rounds without a rise of the bound after which rounding is reached, and the least such rise, in
@@ -37,7 +37,7 @@ class KernelDecomposition(Solver):
         features = form.features
         if not isinstance(features, KernelFeatures) or not features.kernel.plain:
             return "it needs kernel 'rbf' or 'poly'"
-        if any(one.kappa > 0 or one.pull.any() or not suits(form, one) for one in form.columns):
+        if any(one.kappa > 0 or one.pull.any() or not suits_block_ascent(form, one) for one in form.columns):
             return "it needs one hinge or squared hinge a row, no variance and no mean"
         return None
 
@@ -61,8 +61,8 @@ class KernelDecomposition(Solver):
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
         constant = 1.0 if form.bias == "regularized" else 0.0
-        rounds = yield from grown(form, column, shared, constant, rng)
-        place = Place(form, rounds)
+        rounds = yield from grow_to_all_rows(form, column, shared, constant, rng)
+        place = DecompositionPlace(form, rounds)
         least, stalled = np.inf, 0
         for _ in range(MOST_DECOMPOSITION_ROUNDS):
             yield Offer(place.report, rounds.gap)
@@ -79,10 +79,10 @@ class KernelDecomposition(Solver):
                     return
 
 
-class Place:
-    """Where rounds are: reported with decision values in double precision, which they go on from."""
+class DecompositionPlace:
+    """Point that rounds have reached: reported with decision values in double precision, which they go on from."""
 
-    def __init__(self, form: MarginForm, rounds: Rounds) -> None:
+    def __init__(self, form: MarginForm, rounds: DecompositionRounds) -> None:
         self.form, self.rounds, self.gap = form, rounds, np.inf
 
     def report(self) -> Report:

@@ -15,15 +15,15 @@ from mdlearn.solvers.dual_hessian.hessian import (
     MOST_CORRECTIONS,
     Answer,
     Block,
-    ColumnGram,
-    add_border,
-    gathered,
-    pieces,
+    ColumnHessian,
+    add_hessian_border,
+    gathered_block,
+    hessian_row_pieces,
 )
 
 
-class FactoredGram(ColumnGram):
-    """One Cholesky factor of 1 + kappa P^(1/2) K P^(1/2), the rows of a working set last.
+class CholeskyOrderedHessian(ColumnHessian):
+    """Dual Hessian from one Cholesky factor of 1 + kappa P^(1/2) K P^(1/2), the rows of a working set last.
 
     The last corner of the factor then inverts the last corner of the inverse, which is all that blocks of H are made
     of; other rows cost triangular solutions.
@@ -39,7 +39,7 @@ class FactoredGram(ColumnGram):
         first = np.ones(m, dtype=bool)
         first[last] = False
         self.order = np.append(np.flatnonzero(first), last)
-        L = yield from gathered(self.G, self.order, self.order)
+        L = yield from gathered_block(self.G, self.order, self.order)
         root, step = self.root[self.order], max(32, ENTRIES_PER_PIECE // m)
         for a in range(0, m, step):
             rows = L[a : a + step]
@@ -74,7 +74,7 @@ class FactoredGram(ColumnGram):
             H[:a, a:b] = H[a:b, :a].T
             yield
         H[np.diag_indices(n)] -= 1.0
-        for rows in pieces(H):
+        for rows in hessian_row_pieces(H):
             H[rows] /= (-self.column.kappa * root[rows])[:, None]
             H[rows] /= root
         return H
@@ -92,8 +92,8 @@ class FactoredGram(ColumnGram):
         if new.shape[0]:
             yield from self._extend(new)
         at = self.place[index]
-        H = yield from gathered(self.H, at, at)
-        add_border(H, self.border[index], self.omega)
+        H = yield from gathered_block(self.H, at, at)
+        add_hessian_border(H, self.border[index], self.omega)
         return H
 
     def _extend(self, new: np.ndarray) -> Generator[None, None, None]:

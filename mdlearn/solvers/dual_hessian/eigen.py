@@ -21,8 +21,8 @@ WHOLE_PRODUCT_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposed:
-    """Eigenvalues and vectors of P^1/2 (G + constant) P^1/2, for the counts P.
+class EigenGram:
+    """Eigenvalues and eigenvectors of the Gram matrix P^1/2 (G + constant) P^1/2, for the counts P.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Decomposed:
         return (yield from symmetric(m, m, lambda rows, columns: V[rows] @ V[columns].T))
 
 
-def decompose(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[None, None, Decomposed | None]:
+def eigendecompose_gram(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[None, None, EigenGram | None]:
     """Decompose a Gram matrix plus a constant; None where an eigenvalue is clearly negative, or a count is 0."""
     if not (counts > 0).all():
         return None
@@ -59,4 +59,4 @@ def decompose(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[N
     yield
     if values[0] < -ROUNDING_OF_EIGENVALUES * values[-1]:
         return None
-    return Decomposed(counts, np.maximum(values, 0.0), vectors / root[:, None])
+    return EigenGram(counts, np.maximum(values, 0.0), vectors / root[:, None])

@@ -14,16 +14,16 @@ import numpy as np
 from mdlearn.data.rows.rows import copied
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnGram, add_border
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnHessian, add_hessian_border
 
 LEAST_VARIANCE_HOLD = 1e-10
 """Least part of the variance's hold on the bias that may be left of it once coefficients answer."""
 
 
-class BorderedGram:
-    """A Hessian with a free bias beside it; as `mdlearn.solvers.working_set.block_ascent.Hessian` asks for."""
+class FreeBiasHessian:
+    """Dual Hessian with a free bias beside it: a `mdlearn.solvers.working_set.block_ascent.BlockAscentHessian`."""
 
-    def __init__(self, inner: ColumnGram, column: Column) -> None:
+    def __init__(self, inner: ColumnHessian, column: Column) -> None:
         self.inner, self.settles, self.dear, self.b = inner, inner.settles, inner.dear, 0.0
         self.tilt = inner.variance(np.ones_like(column.y))
 
@@ -32,7 +32,7 @@ class BorderedGram:
         """Rows whose part of a block costs little more than a copy."""
         return self.inner.cheap
 
-    def hold(self) -> Generator[None, None, BorderedGram]:
+    def hold(self) -> Generator[None, None, FreeBiasHessian]:
         """Find out how coefficients answer the bias; raise NotPositiveDefinite where nothing would hold it."""
         yield from self.inner.answer(self.tilt)
         self.lean, f = yield from self.inner.answer(self.tilt)  # the first answer is a rough one
@@ -48,13 +48,13 @@ class BorderedGram:
             return self.inner.R
         H = copied(self.inner.R)
         yield
-        add_border(H, self.inner.border, self.inner.omega)
+        add_hessian_border(H, self.inner.border, self.inner.omega)
         return H
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian (or an upper bound) between some rows."""
         H = yield from self.inner.block(index)
-        add_border(H, self.border[index], self.omega)
+        add_hessian_border(H, self.border[index], self.omega)
         return H
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:

@@ -43,13 +43,13 @@ ENTRIES_PER_PIECE = 1 << 20
 """Entries of a matrix that are gathered or written at once."""
 
 
-def pieces(H: np.ndarray) -> Iterable[slice]:
-    """Rows of a matrix that are written at once: Ctrl-C is seen between them."""
+def hessian_row_pieces(H: np.ndarray) -> Iterable[slice]:
+    """Slices of a Hessian's rows that are written at once: Ctrl-C is seen between them."""
     return steps(H.shape[0], ENTRIES_PER_PIECE // max(1, H.shape[1]))
 
 
-def gathered(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
-    """H[rows][:, columns]."""
+def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
+    """Block of a Hessian between some rows and columns, gathered in interruptible pieces."""
     n = columns.shape[0]
     out, rows, columns = np.empty((rows.shape[0], n)), rows.astype(np.int64), columns.astype(np.int64)
     step = max(16, ENTRIES_PER_PIECE // max(n, 1))
@@ -60,8 +60,8 @@ def gathered(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Block:
     return out
 
 
-class KnownGram:
-    """The rows of a Gram matrix that have a multiplier: no variance and no mean, so that no other row counts."""
+class SupportGram:
+    """Dual Hessian from the Gram matrix's rows that have a multiplier: no variance and no mean, so no other counts."""
 
     def __init__(self, features: KernelFeatures, constant: float) -> None:
         self.features, self.constant = features, constant
@@ -94,12 +94,12 @@ class KnownGram:
         H, at, first = blank(index.shape[0]), self.place[index], 0
         for known, values in self.features.remembered_rows():
             mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
-            part = yield from gathered(values, at[mine] - first, index)
-            for rows in pieces(part):
+            part = yield from gathered_block(values, at[mine] - first, index)
+            for rows in hessian_row_pieces(part):
                 H[mine[rows]] = part[rows]
             first += known.shape[0]
         if self.constant:
-            for rows in pieces(H):
+            for rows in hessian_row_pieces(H):
                 H[rows] += self.constant
         return H
 
@@ -113,14 +113,14 @@ class KnownGram:
         return self.constant * float(alpha.sum())
 
 
-def add_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
-    """Add omega border border' in place."""
-    for rows in pieces(H):
+def add_hessian_border(H: np.ndarray, border: np.ndarray, omega: float) -> None:
+    """Add the rank-one part omega border border' to a block of a Hessian, in place."""
+    for rows in hessian_row_pieces(H):
         H[rows] += np.multiply.outer(omega * border[rows], border)
 
 
-class ColumnGram:
-    """Products with the true Gram matrix of one column; base of the Hessians.
+class ColumnHessian:
+    """Base class of the dual Hessians of one column, with products with its true Gram matrix.
 
     The dual Hessian that sweeps and Newton steps see is R + omega border border', unsigned.
     """
@@ -161,9 +161,9 @@ class ColumnGram:
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian (or an upper bound) between some rows."""
-        H = yield from gathered(self.R, index, index)
+        H = yield from gathered_block(self.R, index, index)
         if self.omega:
-            add_border(H, self.border[index], self.omega)
+            add_hessian_border(H, self.border[index], self.omega)
         return H
 
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
@@ -195,32 +195,34 @@ class ColumnGram:
         return alpha, f
 
 
-class Edge(NamedTuple):
-    """The rank-one part of H beside R, for p = counts * y."""
+class HessianBorder(NamedTuple):
+    """Rank-one part of the dual Hessian beside R, for p = counts * y."""
 
     p: np.ndarray
     border: np.ndarray
     omega: float
 
 
-def edge_of(R: np.ndarray, p: np.ndarray, column: Column) -> Edge:
-    """Border and its factor for the R of a column."""
+def hessian_border(R: np.ndarray, p: np.ndarray, column: Column) -> HessianBorder:
+    """Rank-one border of the dual Hessian, and its factor, for the R of a column."""
     border = R @ p
     weight = column.kappa / column.total
     # 1 - weight p' R p is positive in exact arithmetic; rounding must not turn it round.
-    return Edge(p, border, weight / max(1.0 - weight * float(p @ border), 1e-15))
+    return HessianBorder(p, border, weight / max(1.0 - weight * float(p @ border), 1e-15))
 
 
-class ExactHessian(ColumnGram):
-    """H itself, from an R that several columns may share."""
+class ExactHessian(ColumnHessian):
+    """Dual Hessian itself, from an R that several columns may share."""
 
     rough = ROUGH
 
-    def __init__(self, G: np.ndarray, R: np.ndarray, constant: float, column: Column, edge: Edge | None = None) -> None:
+    def __init__(
+        self, G: np.ndarray, R: np.ndarray, constant: float, column: Column, edge: HessianBorder | None = None
+    ) -> None:
         super().__init__(G, constant, column)
         self.R = R
         if edge is None or not np.array_equal(edge.p, self.p):
-            edge = edge_of(R, self.p, column)
+            edge = hessian_border(R, self.p, column)
         self.border, self.omega = edge.border, edge.omega
 
     def hessian(self, v: np.ndarray) -> np.ndarray:
@@ -250,8 +252,8 @@ class ExactHessian(ColumnGram):
         return super().representer(q)
 
 
-class GramMajorant(ColumnGram):
-    """G in the place of H (equal without a variance term, above it else)."""
+class GramMajorant(ColumnHessian):
+    """Gram matrix in the place of the dual Hessian (equal without a variance term, above it else)."""
 
     near = 0.01
     """What an answer may be off by, in units of what q moved: rounds go on anyway."""
@@ -278,8 +280,8 @@ class GramMajorant(ColumnGram):
         return found
 
 
-class DeflatedGram(GramMajorant):
-    """K without its leading directions: close to the Hessian where the variance term is not the whole problem.
+class DeflatedHessian(GramMajorant):
+    """Gram matrix less its leading directions: close to the dual Hessian if the variance is not the whole problem.
 
     What the leading directions do not account for in an answer falls by REST with each correction.
     """

@@ -13,14 +13,14 @@ import numpy as np
 from mdlearn.data.features.gram import symmetric
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.dual_hessian.eigen import Decomposed, decompose
+from mdlearn.solvers.dual_hessian.eigen import EigenGram, eigendecompose_gram
 from mdlearn.solvers.dual_hessian.hessian import (
     PRECONDITIONED_BELOW,
-    ColumnGram,
-    Edge,
+    ColumnHessian,
     ExactHessian,
     GramMajorant,
-    edge_of,
+    HessianBorder,
+    hessian_border,
 )
 
 CANCELLING_FROM = 1e4
@@ -31,16 +31,16 @@ FEW_ROWS, DECOMPOSED_ROWS = 500, 4000
 """Rows that are few, and beyond which a decomposition takes too long."""
 
 
-def reduce_gram(
+def variance_reduced_gram(
     G: np.ndarray, constant: float, kappa: float, counts: np.ndarray, small: float = PRECONDITIONED_BELOW
 ) -> Generator[None, None, np.ndarray | None]:
-    """Return R for the kernel G + constant (2 matrices of memory beside G), or None where G may stand in for it.
+    """Return the variance-reduced R for the kernel G + constant, or None where G may stand in for it.
 
-    That is the case up to kappa * lam_max(P G) = `small`, and without a variance term.
+    That is the case up to kappa * lam_max(P G) = `small`, and without a variance term. R takes 2 matrices beside G.
     """
     m = G.shape[0]
     root = np.sqrt(counts)
-    size = kappa * (yield from _largest(G, constant, root)) if kappa > 0 else 0.0
+    size = kappa * (yield from _largest_weighted_gram_eigenvalue(G, constant, root)) if kappa > 0 else 0.0
     if size <= small:
         return None
     large = size > CANCELLING_FROM
@@ -70,7 +70,7 @@ def reduce_gram(
     return R
 
 
-def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
+def _largest_weighted_gram_eigenvalue(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
     """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2), to a few per cent."""
     # Not the ones: on centred rows they can be an eigenvector of the eigenvalue 0.
     v = root * np.random.default_rng(0).uniform(0.5, 1.5, root.shape[0])
@@ -87,19 +87,19 @@ def _largest(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None
     return max(value, float((root * root * (np.diagonal(G) + constant)).max()))
 
 
-def key_of(column: Column) -> tuple[float, bytes]:
-    """Key of R for one Gram matrix: kappa and the counts, on which R depends."""
+def variance_key(column: Column) -> tuple[float, bytes]:
+    """Key of the variance-reduced R of one Gram matrix: kappa and the counts, on which R depends."""
     return column.kappa, column.counts.tobytes()
 
 
-class Shared:
-    """Gram matrix (None: rows of it, as needed), and R for one key: all classes of a one-vs-rest problem have the same.
+class SharedGram:
+    """Gram matrix (None: rows of it, as needed) and variance-reduced R for one key, which one-vs-rest classes share.
 
     Never written to, because columns may be in work at the same time; a column with another key computes its own R.
     Along a path, `decomposed` is what every R is made of, and `edge` belongs to the R of the first column.
     """
 
-    edge: Edge | None = None
+    edge: HessianBorder | None = None
 
     def __init__(
         self,
@@ -107,36 +107,36 @@ class Shared:
         constant: float,
         key: tuple[float, bytes] | None,
         R: np.ndarray | None,
-        decomposed: Decomposed | None = None,
+        decomposed: EigenGram | None = None,
     ) -> None:
         self.G, self.constant, self.key, self.R, self.decomposed = G, constant, key, R, decomposed
 
-    def next(self, column: Column, left: int) -> Generator[None, None, Shared | None]:
+    def next(self, column: Column, left: int) -> Generator[None, None, SharedGram | None]:
         """Return the Gram matrix with the R of a column, as one of `left` problems; None where that does not pay."""
         assert self.G is not None
-        if column.kappa == 0 or key_of(column) == self.key:
+        if column.kappa == 0 or variance_key(column) == self.key:
             return self
         known = self.decomposed
         if known is None or not np.array_equal(known.counts, column.counts):
             m = self.G.shape[0]
             if left < (DECOMPOSED_PATH_OF_FEW_ROWS if m <= FEW_ROWS else DECOMPOSED_PATH) or m > DECOMPOSED_ROWS:
                 return None
-            known = yield from decompose(self.G, self.constant, column.counts)
+            known = yield from eigendecompose_gram(self.G, self.constant, column.counts)
             if known is None:
                 return None
         R = yield from known.reduced(column.kappa)
-        shared = Shared(self.G, self.constant, key_of(column), R, known)
-        shared.edge = edge_of(R, column.counts * column.y, column)
+        shared = SharedGram(self.G, self.constant, variance_key(column), R, known)
+        shared.edge = hessian_border(R, column.counts * column.y, column)
         return shared
 
     def reduced(self, column: Column) -> Generator[None, None, np.ndarray | None]:
         """R of a column; None where G may stand in for it."""
         assert self.G is not None
-        if key_of(column) == self.key:
+        if variance_key(column) == self.key:
             return self.R
-        return (yield from reduce_gram(self.G, self.constant, column.kappa, column.counts))
+        return (yield from variance_reduced_gram(self.G, self.constant, column.kappa, column.counts))
 
-    def hessian(self, column: Column) -> Generator[None, None, ColumnGram]:
+    def hessian(self, column: Column) -> Generator[None, None, ColumnHessian]:
         """Return the dual Hessian of a column, exact or bounded."""
         assert self.G is not None
         R = yield from self.reduced(column)

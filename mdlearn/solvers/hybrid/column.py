@@ -31,19 +31,10 @@ OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
 
 
-def beating(work: Generator[None, None, np.ndarray]) -> Generator[bool, None, np.ndarray]:
-    """Run `work` to its end, with False as its heartbeat in the place of None."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            found: np.ndarray = done.value
-            return found
-        yield False
+class ColumnQuadratic:
+    """Matrix A of a column's quadratic part and its Cholesky factor, for the hybrid solver.
 
-
-class QuadraticPart:
-    """A and its Cholesky factor; None and None for the identity, without its last entry where a bias is free.
+    Both are None for the identity, which is without its last entry where a bias is free.
 
     Attributes
     ----------
@@ -78,8 +69,8 @@ class QuadraticPart:
         return M
 
 
-class SharedParts:
-    """Squared lengths of rows and their scatter about their mean, for all columns over the same rows."""
+class ColumnParts:
+    """Parts that all columns of the hybrid solver share: squared lengths of the rows, and scatters about their mean."""
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
@@ -93,24 +84,24 @@ class SharedParts:
                 self.stored = DenseRows(copied(X))
         self.scatters = Scatters(rows, self.stored)
 
-    def quadratic(self, column: Column) -> Generator[None, None, QuadraticPart]:
+    def quadratic(self, column: Column) -> Generator[None, None, ColumnQuadratic]:
         """The quadratic part of a column."""
         if column.kappa == 0:
-            return QuadraticPart(None, None, self.bias == "free")
+            return ColumnQuadratic(None, None, self.bias == "free")
         A = yield from self.scatters.centred(column)
         A *= column.kappa
         A.flat[:: A.shape[0] + 1] += 1.0
-        return QuadraticPart(A, (yield from cholesky.cholesky(A.copy())), False)
+        return ColumnQuadratic(A, (yield from cholesky.cholesky(A.copy())), False)
 
 
 class LossColumn:
-    """A column with one hinge or logistic term over explicit rows: all of them, or a sample.
+    """Column of the hybrid solver with one hinge or logistic term over explicit rows: all of them, or a sample.
 
     Attributes
     ----------
     column : Column
     rows : AffineRows
-    quadratic : QuadraticPart
+    quadratic : ColumnQuadratic
         What Newton steps need, and sweeps do not; set by whoever takes such steps.
     caps, softness : ndarray of shape (m,)
     squares : ndarray of shape (m,)
@@ -122,7 +113,7 @@ class LossColumn:
         Number of rows, and of coefficients.
     """
 
-    quadratic: QuadraticPart
+    quadratic: ColumnQuadratic
 
     def __init__(self, column: Column, rows: AffineRows, squares: np.ndarray, stored: Rows) -> None:
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
@@ -219,3 +210,15 @@ class LossColumn:
         found = LossColumn(some, rows, self.squares[chosen], stored)
         found.quadratic = self.quadratic
         return found
+
+
+class LossColumnPart(LossColumn):
+    """Chosen rows of the hybrid solver's loss column, at their weights."""
+
+    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
+        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
+        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
+        self.stored = self.rows.rows
+        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
+        self.y, self.soft = whole.column.y[chosen], whole.soft
+        self.n_rows, self.width = self.caps.shape[0], whole.width

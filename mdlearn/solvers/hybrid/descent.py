@@ -31,7 +31,9 @@ LAZY_SHARE = 0.3
 
 
 class DualDescent:
-    """Multipliers of one column and the coefficients u + tau v that they stand for, v the mean signed row.
+    """Dual coordinate ascent of the hybrid solver: multipliers of a column, and the coefficients that they stand for.
+
+    These are u + tau v, v the mean signed row.
 
     Attributes
     ----------

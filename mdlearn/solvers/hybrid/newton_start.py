@@ -13,7 +13,7 @@ from mdlearn.solvers.hybrid.column import LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
-from mdlearn.solvers.hybrid.sweeps import STEPS_AHEAD, newton_price, sweeps_alone
+from mdlearn.solvers.hybrid.sweeps import STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
 
 ROWS_PER_COLUMN, SAMPLE = 40, 8
 """Rows per column from which every so many-th row tells where to begin."""
@@ -34,8 +34,9 @@ SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5
 1.5 on tic_tac_toe), on squared ones or with a variance (sweeps: 0.69 to 1.09 of the time below, 0.86 to 1.46 above)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
-multiplier grows by the weight (`_reach`), and columns from which that is so hard: steps from elsewhere are cut short by
-rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few anyway."""
+multiplier grows by the weight (`_margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
+short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few
+anyway."""
 DESCENT_PASSES = 10.0
 """Passes over the rows that a step on squared hinges may cost before coordinate ascent is the better beginning."""
 AT_CAP = 0.02
@@ -44,12 +45,12 @@ SPANNED, MOST_STEEPNESS = 2, 1000.0
 """Rows that slopes span where Newton steps begin, per free row and column, and the steepness at most, per cap."""
 
 
-def steps_first(problem: LossColumn) -> bool:
-    """Whether Newton steps on samples, or from 0, are a better beginning than sweeps."""
-    m, n, price = problem.n_rows, problem.width, newton_price(problem)
+def newton_start_beats_sweeps(problem: LossColumn) -> bool:
+    """Whether the hybrid solver starts better with Newton steps, on samples or from 0, than with sweeps."""
+    m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
     if sweeps_alone(problem):
         return False
-    varied, reach = problem.column.kappa > 0, _reach(problem)
+    varied, reach = problem.column.kappa > 0, _margin_reach(problem)
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
     if problem.soft:
@@ -59,73 +60,75 @@ def steps_first(problem: LossColumn) -> bool:
     else:
         visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
         far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
-    return far or (_few_dense(problem) and reach > SMALL_STEEPNESS)
+    return far or (_can_start_from_zero(problem) and reach > SMALL_STEEPNESS)
 
 
-def smooth(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
-    """Newton steps on a logistic loss: on samples of growing size, then on all rows."""
+def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
+    """Start Newton steps on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
-    w, alpha = _element(problem), _made_of(problem)
+    w, alpha = _starting_coefficients(problem), _starting_row_weights(problem)
     afresh = problem.column.start is None and not problem.small
     step = problem.n_rows // (SAMPLED_ROWS * w.shape[0]) if afresh else 0
     while step > 2:
         sample = problem.sample(step)
         some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows))
-        yield from some_steps(some, SAMPLE_GAP)
+        yield from newton_steps_for_start(some, SAMPLE_GAP)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
         w, step = some.w, step // SAMPLE
     return SmoothNewton(problem, ridge, w, alpha)
 
 
-def sampled(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
-    """Newton steps from the solutions of samples; None where sweeps are the better beginning."""
-    return (yield from _of_samples(problem) if problem.soft else _of_a_sample(problem))
+def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
+    """Start Newton steps at the solutions of samples; None where sweeps are the better beginning."""
+    return (yield from _squared_hinge_sample_start(problem) if problem.soft else _hinge_sample_start(problem))
 
 
-def _of_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
-    """Newton steps on squared hinges of samples of growing size."""
+def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
+    """Start Newton steps on squared hinges at the solutions of samples of growing size."""
     m, n = problem.n_rows, problem.width
     w, alpha = np.zeros(n), problem.nothing
     step = 1 if problem.small else m // (SAMPLED_ROWS * n)
     while step > 2:
         sample = problem.sample(step)
         some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
-        yield from some_steps(some, SAMPLE_GAP)
+        yield from newton_steps_for_start(some, SAMPLE_GAP)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
         w, step = some.w, step // SAMPLE
     return SemismoothNewton(problem, w, problem.caps, 0.0, alpha)
 
 
-def _of_a_sample(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
-    """Newton steps from a sample's solution, or from 0 where that is as cheap; None where sweeps are better."""
+def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
+    """Start Newton steps on hinges at a sample's solution, or at 0 if as cheap; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
-    if _few_dense(problem) or (varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n)):
-        steepness = STEEPNESS if _reach(problem) > FLAT else FLAT_STEEPNESS
+    if _can_start_from_zero(problem) or (varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n)):
+        steepness = STEEPNESS if _margin_reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
     sample = problem.sample(SAMPLE)
     some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
-    yield from some_steps(some, HINGE_SAMPLE_GAP)
+    yield from newton_steps_for_start(some, HINGE_SAMPLE_GAP)
     if not varied and float(np.mean(some.u >= sample.caps)) <= AT_CAP:
         return None
     alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, SAMPLE)
     between = SAMPLE * int(np.count_nonzero((some.u > 0) & (some.u < sample.caps)))
-    return SemismoothNewton(problem, some.w, 0.5 * problem.caps, steepness_around(problem, some.w, between), alpha)
+    return SemismoothNewton(problem, some.w, 0.5 * problem.caps, starting_steepness(problem, some.w, between), alpha)
 
 
-def started(problem: LossColumn) -> SemismoothNewton:
-    """Newton steps from a start."""
+def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
+    """Start the hybrid solver's Newton steps at the solution that a column starts with."""
     column, start = problem.column, problem.column.start
     assert start is not None
-    w = _element(problem)
+    w = _starting_coefficients(problem)
     _, guess = guesses(column, start, problem.margins(w))
     if problem.soft:
-        return SemismoothNewton(problem, w, guess[0], 0.0, _made_of(problem))
+        return SemismoothNewton(problem, w, guess[0], 0.0, _starting_row_weights(problem))
     between = int(np.count_nonzero((guess[0] > 0) & (guess[0] < problem.caps)))
-    return SemismoothNewton(problem, w, guess[0], steepness_around(problem, w, between), _made_of(problem))
+    return SemismoothNewton(
+        problem, w, guess[0], starting_steepness(problem, w, between), _starting_row_weights(problem)
+    )
 
 
-def some_steps(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:
-    """At most SAMPLE_STEPS steps, to a relative gap."""
+def newton_steps_for_start(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:
+    """Take at most SAMPLE_STEPS Newton steps on an easier problem, to a relative gap."""
     taken = 0
     for new in newton.steps():
         taken += new
@@ -134,44 +137,44 @@ def some_steps(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator
         yield None
 
 
-def steepness_around(problem: LossColumn, w: np.ndarray, between: int) -> float:
-    """Steepness of envelopes around multipliers that are nearly right: their slopes span the rows next to the kink."""
+def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
+    """Steepness of the first envelopes of Newton steps: their slopes span the rows next to the kink."""
     cap = float(problem.caps.max())
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
 
 
-def _made_of(problem: LossColumn) -> np.ndarray:
-    """Numbers that the coefficients of a start are made of; those of 0 where nobody knows them."""
+def _starting_row_weights(problem: LossColumn) -> np.ndarray:
+    """Weights of the rows in the coefficients at which Newton steps start; those of 0 where a start has none."""
     column, start = problem.column, problem.column.start
     if start is None or start.alpha is None:
         return problem.nothing
     made: np.ndarray = column.y * start.alpha - column.pull
-    return made - column.spread(problem.margins(_element(problem))) if column.kappa > 0 else made
+    return made - column.spread(problem.margins(_starting_coefficients(problem))) if column.kappa > 0 else made
 
 
-def _element(problem: LossColumn) -> np.ndarray:
-    """Coefficients of a start with its intercept; zeros without one."""
+def _starting_coefficients(problem: LossColumn) -> np.ndarray:
+    """Coefficients at which the hybrid solver's Newton steps start, with the intercept; zeros without a start."""
     start = problem.column.start
     if start is None:
         return np.zeros(problem.width)
     return np.append(start.coef, start.intercept) if problem.rows.constant else start.coef.copy()
 
 
-def weaker_losses(problem: LossColumn) -> list[LossColumn]:
-    """Squared hinges of smaller weight, where they are nearly the constraints of a hard margin in many columns."""
+def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
+    """Squared hinges of smaller weight to start on, where they are nearly a hard margin in many columns."""
     fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
-    return [problem.weaker(share) for share in WEAKER] if fresh and _reach(problem) > NEARLY_HARD else []
+    return [problem.weaker(share) for share in WEAKER] if fresh and _margin_reach(problem) > NEARLY_HARD else []
 
 
-def _few_dense(problem: LossColumn) -> bool:
-    """Whether all rows are one small dense block of few columns."""
+def _can_start_from_zero(problem: LossColumn) -> bool:
+    """Whether Newton steps can start from 0: all rows are one small dense block of few columns."""
     return problem.small and problem.width <= SMALL_COLUMNS and isinstance(problem.stored, DenseRows)
 
 
-def _reach(problem: LossColumn) -> float:
-    """By how much the margin of an average row moves when its multiplier reaches its cap; of squared hinges, 1."""
+def _margin_reach(problem: LossColumn) -> float:
+    """Move of an average row's margin while its multiplier grows to its cap; of squared hinges, by their steepness."""
     column = problem.column
     most = column.terms[0].steepest if problem.soft else float(problem.caps.max())
     return most * float(problem.squares @ column.counts) / column.total

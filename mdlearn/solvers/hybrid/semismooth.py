@@ -18,8 +18,9 @@ from mdlearn._solvers import envelopes
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, LossColumn, beating
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, LossColumn, LossColumnPart
 from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower
 
 NO_MATRIX = np.empty((0, 0))
@@ -52,7 +53,7 @@ HINGE_LINE, SQUARED_LINE = 1e-3, 1e-12
 
 
 class RowEnvelopes:
-    """Hinges of some rows around their centres, and a Newton method on them with the rest of the objective linear.
+    """Envelopes (smoothed hinges) of some rows, and semismooth Newton steps with the rest of the objective linear.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class RowEnvelopes:
 
 
 class SemismoothNewton(RowEnvelopes):
-    """One column at a place: coefficients w, margins, multipliers, objective and bound.
+    """Semismooth Newton method on one column: coefficients w, margins, multipliers, objective and bound.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ class SemismoothNewton(RowEnvelopes):
         super().__init__(problem, centre, s, problem.margins(w), alpha)
         self.w, self.block, self.short_steps = w, None, 0
         if problem.small:
-            self.block = DenseBlock(problem.block())
+            self.block = SemismoothBlock(problem.block())
         self.evaluate()
 
     def evaluate(self) -> None:
@@ -185,7 +186,7 @@ class SemismoothNewton(RowEnvelopes):
                 self._move_on()
             near = self._near()
             if near is None:
-                step = yield from beating(self.direction(self.slope))
+                step = yield from with_heartbeat(self.direction(self.slope), False)
                 dz = self.problem.margins(step)
             else:
                 w, made_of, kept = yield from self._near_steps(near)
@@ -252,18 +253,18 @@ class SemismoothNewton(RowEnvelopes):
         Return coefficients, what these are made of, and the share of what they were made of before.
         """
         p, target = self.problem, SOLVED_NEAR * self.gap
-        some = _Part(p, near)
+        some = LossColumnPart(p, near)
         inner = RowEnvelopes(some, self.centre[near], self.steepness[near], self.z[near], self.alpha[near])
         if near.shape[0] * p.width <= NEAR_BLOCK_ENTRIES:
-            block = DenseBlock(some.block())
+            block = SemismoothBlock(some.block())
             w = yield from block.steps(inner, self.w.copy(), self.pushed - self.u[near] @ block.B, target)
         else:
-            w = yield from _dear_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
+            w = yield from _semismooth_steps(inner, self.w, self.pushed - some.adjoint(self.u[near]), target)
         alpha = self.u + inner.kept * (self.alpha - self.u)
         alpha[near] = inner.alpha
         return w, alpha, inner.kept
 
-    def _stage(self, block: DenseBlock) -> bool:
+    def _stage(self, block: SemismoothBlock) -> bool:
         """Newton steps over all rows, as one piece of compiled code; say whether there were any."""
         p = self.problem
         fixed = np.zeros(self.w.shape) if p.pulled is None else p.pulled
@@ -300,17 +301,17 @@ class SemismoothNewton(RowEnvelopes):
         return bool(taken)
 
 
-def _dear_steps(
+def _semismooth_steps(
     inner: RowEnvelopes, w: np.ndarray, fixed: np.ndarray, target: float
 ) -> Generator[bool, None, np.ndarray]:
-    """`DenseBlock.steps` over rows that are too many, or too long, to be one dense block."""
+    """Semismooth Newton steps over rows that are too many, or too long, for a `SemismoothBlock`."""
     p = inner.problem
     for _ in range(NEAR_STEPS):
         inner.evaluate()
         g = p.quadratic.times(w) - fixed - p.adjoint(inner.u)
         if float(g @ g) <= target:
             break
-        step = yield from beating(inner.direction(g))
+        step = yield from with_heartbeat(inner.direction(g), False)
         dz = p.margins(step)
         t = inner.length(dz, float(g @ step), float(step @ p.quadratic.times(step)))
         if not math.isfinite(t):
@@ -321,8 +322,8 @@ def _dear_steps(
     return w
 
 
-class DenseBlock:
-    """Signed rows as one dense array, with room for Newton steps over them."""
+class SemismoothBlock:
+    """Signed rows as one dense array, with room for semismooth Newton steps over them."""
 
     def __init__(self, B: np.ndarray) -> None:
         k, n = B.shape
@@ -363,15 +364,3 @@ class DenseBlock:
             if most < NEAR_STEPS:
                 yield False
         return w
-
-
-class _Part(LossColumn):
-    """Chosen rows of a column, at their weights."""
-
-    def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
-        self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
-        self.rows = AffineRows(whole.rows.rows.take(chosen), whole.rows.constant)
-        self.stored = self.rows.rows
-        self.caps, self.softness, self.kink = whole.caps[chosen], whole.softness[chosen], whole.kink
-        self.y, self.soft = whole.column.y[chosen], whole.soft
-        self.n_rows, self.width = self.caps.shape[0], whole.width

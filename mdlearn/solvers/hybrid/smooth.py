@@ -16,8 +16,9 @@ from mdlearn._solvers import logistic
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
+from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, beating
+from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower, outer_operations
 
 EXACT_PASSES = 64.0
@@ -49,7 +50,7 @@ BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 
 
 class SmoothBlock:
-    """Signed rows as one dense array, with room for a Newton step over them."""
+    """Signed rows as one dense array, with room for a Newton step on smooth (logistic) terms."""
 
     def __init__(self, B: np.ndarray) -> None:
         k, n = B.shape
@@ -58,7 +59,7 @@ class SmoothBlock:
 
 
 class SmoothNewton:
-    """One column at a place: coefficients w, margins, objective, and the bound of the last step's multipliers.
+    """Newton's method on a smooth column: coefficients w, margins, objective, bound of the last step's multipliers.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ class SmoothNewton:
         p, free = self.problem, self.free
         if stand_for is None or (beta < 0).any() or (beta > p.caps).any():
             beta = np.minimum(np.maximum(beta, 0.0), p.caps)
-            balanced = _balanced(beta, p.caps, p.column.y, -p.mean_pull) if free else beta
+            balanced = _balanced_multipliers(beta, p.caps, p.column.y, -p.mean_pull) if free else beta
             if balanced is None:
                 return
             beta, stand_for = balanced, p.adjoint(balanced)
@@ -249,7 +250,7 @@ class SmoothNewton:
                 yield False
             M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
             M[-1, -1] += lacking
-            return (yield from beating(cholesky.solution(M, -slope)))
+            return (yield from with_heartbeat(cholesky.solution(M, -slope), False))
         p, bends, ridge = self.problem, self.bends, self.ridge.copy()
         ridge[-1] += lacking
 
@@ -267,7 +268,7 @@ class SmoothNewton:
         residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
         most = GRADIENT_ITERATIONS if self.factored or not self.factorable else FEW_ITERATIONS
         work = conjugate_gradients(times, self.inverse, -slope, residual, 0.0, most)
-        step = yield from beating(work)
+        step = yield from with_heartbeat(work, False)
         self.used, self.iterated = used, True
         # Where so many iterations are needed, the matrix is cheaper from now on.
         self.exact = self.factored and self._operations() < ITERATION_PASSES * used * p.stored.n_entries
@@ -302,12 +303,12 @@ class SmoothNewton:
         self.factored = True
         for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
             yield False
-        L = yield from beating(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))))
+        L = yield from with_heartbeat(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))), False)
         return lambda v: cholesky.solve(L, v)
 
 
-def _balanced(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
-    """Multipliers within their bounds whose signed sum is `total`; None where those near these cannot have it."""
+def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
+    """Multipliers of smooth terms within bounds, with the signed sum `total`; None where those near these lack it."""
     for _ in range(BALANCING_TURNS):
         excess = float(y @ beta) - total
         if abs(excess) <= BALANCED_SUM * float(beta.sum()):

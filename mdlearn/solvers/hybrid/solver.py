@@ -20,13 +20,14 @@ from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
+from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
-from mdlearn.solvers.hybrid.column import LossColumn, SharedParts
+from mdlearn.solvers.hybrid.column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
-from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, OfferedPlaces, descend, sweeps_alone
+from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
 """Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
@@ -84,7 +85,7 @@ class Hybrid(Solver):
         assert isinstance(form.features, LinearFeatures)
         features = form.features
         rows = AffineRows(features.rows, form.bias != "none")
-        return SharedParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
+        return ColumnParts(rows, features.squares(), form.bias, "logistic" not in form.kinds)
         yield  # what makes this a generator
 
     def prepare_next(
@@ -92,80 +93,67 @@ class Hybrid(Solver):
     ) -> Generator[None, None, Any]:
         """Return what the form before had, where it serves this one."""
         sweeps = "logistic" not in form.kinds
-        if not isinstance(before, SharedParts) or before.bias != form.bias or before.sweeps < sweeps:
+        if not isinstance(before, ColumnParts) or before.bias != form.bias or before.sweeps < sweeps:
             return (yield from self.prepare(form, options))
         return before
 
     def iterate(
-        self, form: MarginForm, column: Column, shared: SharedParts, options: dict[str, Any], rng: np.random.Generator
+        self, form: MarginForm, column: Column, shared: ColumnParts, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
         try:
             problem = LossColumn(column, shared.rows, shared.squares, shared.stored)
-            places = OfferedPlaces(problem)
+            places = SweepOffers(problem)
             if column.terms[0].kind == "logistic":
                 problem.quadratic = yield from shared.quadratic(column)
-                yield from _finish((yield from newton_start.smooth(problem)), places)
+                yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
                 return
             begun = yield from self._through_weaker(problem, shared, places)
-            yield from _finish(begun, places)
+            yield from _hybrid_newton_steps(begun, places)
         except NotPositiveDefinite:
             return
 
     def _through_weaker(
-        self, problem: LossColumn, shared: SharedParts, places: OfferedPlaces
+        self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: for squared hinges that are nearly a hard margin, at optima of weaker ones."""
-        levels = newton_start.weaker_losses(problem)
+        levels = newton_start.weaker_starting_losses(problem)
         if not levels:
             return (yield from self._begin(problem, shared, places))
-        begun = yield from _unseen(self._begin(levels[0], shared, OfferedPlaces(levels[0])))
+        begun = yield from with_heartbeat(self._begin(levels[0], shared, SweepOffers(levels[0])), None)
         quadratic, sum_of_free = begun.problem.quadratic, begun.sum
         for one in (*levels[1:], problem):
-            yield from newton_start.some_steps(begun, newton_start.SAMPLE_GAP)
+            yield from newton_start.newton_steps_for_start(begun, newton_start.SAMPLE_GAP)
             one.quadratic = quadratic
             begun = SemismoothNewton(one, begun.w, one.caps, 0.0, begun.alpha)
             begun.sum = sum_of_free
         return begun
 
     def _begin(
-        self, problem: LossColumn, shared: SharedParts, places: OfferedPlaces
+        self, problem: LossColumn, shared: ColumnParts, places: SweepOffers
     ) -> Generator[Report | Offer | None, Any, SemismoothNewton]:
         """Where Newton steps begin: at a start, at a sample's solution, or where coordinate ascent leaves off."""
         column, begun = problem.column, None
-        if (column.start is not None and not sweeps_alone(problem)) or newton_start.steps_first(problem):
+        if (column.start is not None and not sweeps_alone(problem)) or newton_start.newton_start_beats_sweeps(problem):
             problem.quadratic = yield from shared.quadratic(column)
             if column.start is not None:
-                return newton_start.started(problem)
-            begun = yield from newton_start.sampled(problem)
+                return newton_start.warm_newton_start(problem)
+            begun = yield from newton_start.newton_start_from_samples(problem)
         if begun is not None:
             return begun
         descent = DualDescent(problem)
-        yield from descend(descent, places)
+        yield from sweep_until_newton(descent, places)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
         problem.quadratic = yield from shared.quadratic(column)
         beta, w = descent.beta, descent.element
         alpha = beta if column.kappa == 0 else beta + descent.sigma - column.spread(problem.margins(w))
-        steepness = 0.0 if problem.soft else newton_start.steepness_around(problem, w, descent.ascent.n_between)
+        steepness = 0.0 if problem.soft else newton_start.starting_steepness(problem, w, descent.ascent.n_between)
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
-def _unseen(
-    work: Generator[Report | Offer | None, Any, SemismoothNewton],
-) -> Generator[None, None, SemismoothNewton]:
-    """Run `work` to its end with None in the place of its reports and offers, which are of another problem."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            found: SemismoothNewton = done.value
-            return found
-        yield None
-
-
-def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
-    """Report a place: coefficients with their margins, multipliers, and what the coefficients are made of."""
+def _hybrid_report(newton: SemismoothNewton | SmoothNewton) -> Report:
+    """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
     problem, w = newton.problem, newton.w
     column = problem.column
     sigma, alpha = column.spread(newton.z), newton.made_of
@@ -175,10 +163,10 @@ def _reported(newton: SemismoothNewton | SmoothNewton) -> Report:
     return Report.estimated(newton.objective, newton.lower_bound, point)
 
 
-def _finish(newton: SemismoothNewton | SmoothNewton, places: OfferedPlaces) -> Steps:
-    """Offer every place; end where steps lead on no more."""
+def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton, places: SweepOffers) -> Steps:
+    """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
-    make = partial(_reported, newton)
+    make = partial(_hybrid_report, newton)
     yield places.offered(newton.objective, newton.lower_bound, make)
     for new in newton.steps():
         if not new:

@@ -33,8 +33,8 @@ OFFERS_PER_REPORT, REPORT_OPERATIONS = 10, 2e6
 """Places from one to the next that is reported whatever its gap: at least so many, of sweeps of so many operations."""
 
 
-class OfferedPlaces:
-    """Offers of the places that an engine comes through; every so many-th is a report."""
+class SweepOffers:
+    """Offers of the points after sweeps (and Newton steps) of the hybrid solver; every so many-th is a report."""
 
     def __init__(self, problem: LossColumn) -> None:
         sweep = 2.0 * problem.stored.n_entries + VISIT_OPERATIONS * problem.n_rows
@@ -51,10 +51,10 @@ class OfferedPlaces:
         return Offer(make, self.column.relative_gap(objective, lower_bound))
 
 
-def descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
-    """Sweeps, until Newton steps would be cheaper than one more digit."""
+def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
+    """Sweep by dual coordinate ascent, until Newton steps would be cheaper than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
-    least, alone, price_of = math.inf, sweeps_alone(problem), newton_price(problem)
+    least, alone, price_of = math.inf, sweeps_alone(problem), newton_price_against_sweeps(problem)
     ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
 
     def make() -> Report:
@@ -97,8 +97,8 @@ def descend(descent: DualDescent, places: OfferedPlaces) -> Steps:
             return
 
 
-def newton_price(problem: LossColumn) -> Callable[[int], float]:
-    """Operations of a Newton step and of two passes, by the number of its free rows."""
+def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
+    """Operations of a Newton step and two passes, by the number of free rows, which tell when sweeps end."""
     rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
     varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
     fixed = (SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS) + 4.0 * entries
@@ -115,5 +115,5 @@ def newton_price(problem: LossColumn) -> Callable[[int], float]:
 
 
 def sweeps_alone(problem: LossColumn) -> bool:
-    """Whether the matrix of Newton steps would be too large, which beside a variance term is one of columns."""
+    """Whether sweeps go on alone: beside a variance term, the matrix of Newton steps would be too large."""
     return problem.column.kappa > 0 and problem.stored.shape[1] > VARIANCE_COLUMNS

@@ -89,7 +89,7 @@ class Newton(Factoring):
             stalled = 0 if gap < 0.9 * best or report.objective < lowest else stalled + 1
             best, lowest = min(best, gap), min(lowest, report.objective)
             D = loss.model(walk.z)
-            adrift = _adrift(form, column, D)
+            adrift = _free_intercept_drifts(form, column, D)
             # The step from the same model has been made.
             if stalled >= STALL_STEPS or (held is not None and not adrift and np.array_equal(D, held)):
                 break
@@ -111,7 +111,7 @@ class Newton(Factoring):
 
 
 class NewtonIterate:
-    """The present element with its margins, and multipliers for its bound.
+    """Iterate of Newton's method: the element with its margins, and multipliers for its bound.
 
     Attributes
     ----------
@@ -141,9 +141,9 @@ class NewtonIterate:
             By how much the margin that moved most did; infinite where the step has no minimum, and is not taken.
         """
         state, column, loss = self.state, self.state.column, self.loss
-        step = _step(state, self.residual, D.sum(axis=0))
+        step = _newton_step(state, self.residual, D.sum(axis=0))
         dz = state.margins(step)
-        bend = _bend(state, step, dz)
+        bend = _second_derivative_along_step(state, step, dz)
         # The equation that the step solves says with which slope it begins.
         length = loss.length(self.z, dz, -(bend + float((D.sum(axis=0) * dz) @ dz)), bend)
         if not np.isfinite(length):
@@ -169,8 +169,8 @@ class NewtonIterate:
         self.stand_for = self.element - self.residual / self.state.system.metric
 
 
-def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
-    """Whether something moves a free intercept that no row and no variance holds.
+def _free_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) -> bool:
+    """Whether something moves a free intercept that no row and no variance holds in Newton's method.
 
     A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
     """
@@ -179,8 +179,8 @@ def _adrift(form: MarginForm, column: Column, D: np.ndarray) -> bool:
     return form.bias == "free" and column.kappa == 0 and pulled and not float(D.sum()) > LOOSE_INTERCEPT_SHARE * firm
 
 
-def _step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
-    """Newton step for a gradient, with the last factor; refined once where that holds directions by a trace."""
+def _newton_step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """Newton step for a gradient, by the last factor; refined once where that holds directions by a trace."""
     system, column = state.system, state.column
     step: np.ndarray = -system.solve(residual)
     if state.form.ridge == 0:
@@ -189,6 +189,6 @@ def _step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
     return step
 
 
-def _bend(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
-    """Second derivative along a step of everything but the loss."""
+def _second_derivative_along_step(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
+    """Second derivative along a Newton step of everything but the loss."""
     return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))

@@ -33,7 +33,7 @@ ROWS_PER_PRODUCT = 2048
 
 @dataclass(frozen=True, eq=False)
 class KernelProducts:
-    """Kernel matrix as all columns share it: products in single precision, its diagonal, and a partial factor.
+    """Kernel matrix in Newton systems of all columns: products in single precision, its diagonal, a partial factor.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class KernelProducts:
 
 
 class NewtonSystem:
-    """The system of one model of the loss; made anew where that changes.
+    """Linear system of a Newton step for one model of the loss, solved by conjugate gradients; made anew for another.
 
     Parameters
     ----------

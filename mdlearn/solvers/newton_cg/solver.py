@@ -60,7 +60,7 @@ class NewtonCG(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for the rows in single precision, the partial factor once, and as much for every column in work."""
         m, d = form.features.rows.shape
-        r = pivots(m)
+        r = preconditioner_columns(m)
         size = 4.0 * m * (d + 2) + 8.0 * m * r + at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
@@ -72,7 +72,7 @@ class NewtonCG(Solver):
         diagonal = features.squares()
         # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
         rng = np.random.default_rng(0)
-        L = yield from randomly_pivoted(tiles.across, diagonal, pivots(features.n_rows), rng)
+        L = yield from randomly_pivoted(tiles.across, diagonal, preconditioner_columns(features.n_rows), rng)
         if constant:
             L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
         return KernelProducts(tiles, diagonal, L, constant)
@@ -88,7 +88,7 @@ class NewtonCG(Solver):
         """Offer an iterate per step."""
         squared = all(t.kind == "squared" for t in column.terms)
         loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
-        current = KernelIterate(form, column, loss, shared)
+        current = NewtonCGIterate(form, column, loss, shared)
         yield from current.begin()
         system, model, share = None, np.empty(0), ROUGH_STEP
         best, lowest, stalled = np.inf, np.inf, 0
@@ -117,13 +117,13 @@ class NewtonCG(Solver):
         yield current.report()
 
 
-def pivots(m: int) -> int:
-    """Columns of the preconditioner's factor for m rows."""
+def preconditioner_columns(m: int) -> int:
+    """Number of columns of the preconditioner of ``solver="newton-cg"`` for m rows."""
     return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
 
 
-class KernelIterate:
-    """Representer coefficients with their margins.
+class NewtonCGIterate:
+    """Iterate of Newton steps by conjugate gradients: representer coefficients with their margins.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.orthogonal import STIFF_STACK
-from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
 from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, steepness, unsuited
 from mdlearn.solvers.systems.choice import Shared
@@ -80,7 +80,7 @@ class Decompositions:
             return self
         if G is None:
             return self
-        decomposed = yield from decompose(G, constant, counts)
+        decomposed = yield from eigendecompose_gram(G, constant, counts)
         return replace(self, fails=True) if decomposed is None else replace(self, kernel=kind(decomposed))
 
     def report(self, form: MarginForm, column: Column) -> Report | None:

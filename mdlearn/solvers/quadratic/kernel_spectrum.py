@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
-from mdlearn.solvers.dual_hessian.eigen import Decomposed
+from mdlearn.solvers.dual_hessian.eigen import EigenGram
 from mdlearn.solvers.quadratic.spectrum import along_margins
 
 
@@ -27,10 +27,10 @@ class KernelSpectrum:
 
     Attributes
     ----------
-    known : Decomposed
+    known : EigenGram
     """
 
-    known: Decomposed
+    known: EigenGram
 
     def serves(self, form: MarginForm, column: Column) -> bool:
         """Whether a column has the counts of the decomposition, and margins that something holds."""
@@ -85,10 +85,10 @@ class BasisSpectrum:
 
     Attributes
     ----------
-    known : Decomposed
+    known : EigenGram
     """
 
-    known: Decomposed
+    known: EigenGram
 
     def serves(self, form: MarginForm, column: Column) -> bool:
         """Whether a column is the variance and the mean alone, with the counts of the decomposition."""

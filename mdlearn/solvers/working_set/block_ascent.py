@@ -18,7 +18,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Steps
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, gathered
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, gathered_block
 
 ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
@@ -45,8 +45,8 @@ ONWARD, RISE = 0.8, 0.02
 """What progress leaves of the gap, or adds to the lower bound."""
 
 
-class Hessian(Protocol):
-    """Interface that working sets need of a Hessian: see `mdlearn.solvers.dual_hessian.hessian`."""
+class BlockAscentHessian(Protocol):
+    """Interface that ascent on a working set's block needs of a Hessian: see `mdlearn.solvers.dual_hessian.hessian`."""
 
     settles: float
     """What a block that is solved leaves of the violations."""
@@ -67,15 +67,15 @@ class Hessian(Protocol):
         """The bias in f of the last answer: one that is regularized, or that a variance holds."""
 
 
-def suits(form: MarginForm, column: Column) -> bool:
-    """Whether a column has one term of finite weight, and a free bias asks for the sum of u at most."""
+def suits_block_ascent(form: MarginForm, column: Column) -> bool:
+    """Whether block ascent takes a column: one term of finite weight; a free bias asks for the sum of u at most."""
     if len(column.terms) != 1 or column.hard or not column.whole or column.terms[0].weight == 0:
         return False
     return form.bias != "free" or column.kappa > 0 or not column.pull.any()
 
 
 class SignedDual:
-    """A column in signed multipliers u."""
+    """Dual of a column in signed multipliers u, with ascent steps on blocks of its Hessian."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
@@ -158,7 +158,7 @@ class SignedDual:
             i = np.flatnonzero(free)
             if i.shape[0] == 0:
                 return
-            A = (yield from gathered(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
+            A = (yield from gathered_block(H, i, i)) if H.dtype == np.float64 else H[np.ix_(i, i)].astype(np.float64)
             shift = DOUBLE_SHIFT if H.dtype == np.float64 else SINGLE_SHIFT
             A[np.diag_indices(i.shape[0])] += self.soft[rows][i] + shift * float(np.diagonal(A).max())
             yield
@@ -176,7 +176,7 @@ class SignedDual:
             outside = (new < low[i]) | (new > high[i])
             to[i] = np.clip(new, low[i], high[i])
             move = to - u
-            gradient = g - _product(H, move) - self.soft[rows] * move
+            gradient = g - _block_product(H, move) - self.soft[rows] * move
             yield
             if not outside.any():
                 break
@@ -201,7 +201,7 @@ class SignedDual:
         for _ in range(tries):
             to = np.clip(u + length * direction, low, high)
             move = to - u
-            gradient = g - _product(H, move) - soft * move
+            gradient = g - _block_product(H, move) - soft * move
             yield
             if float(move @ (g + gradient)) > 0:
                 self.u[rows], g[:] = to, gradient
@@ -209,15 +209,15 @@ class SignedDual:
             length *= 0.5
 
 
-def _product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
-    """H times a vector in the type of H: of another type, it would be copied."""
+def _block_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
+    """Product of a working set's block with a vector, in the type of the block: of another, it would be copied."""
     return np.asarray(H @ move.astype(H.dtype, copy=False), dtype=np.float64)
 
 
-class WorkingSets(SignedDual):
-    """Rounds of working sets on a Hessian."""
+class WorkingSetAscent(SignedDual):
+    """Ascent over working sets of a kernel problem, in rounds on a Hessian."""
 
-    def __init__(self, form: MarginForm, column: Column, hessian: Hessian) -> None:
+    def __init__(self, form: MarginForm, column: Column, hessian: BlockAscentHessian) -> None:
         super().__init__(form, column)
         self.hessian, self.b = hessian, 0.0
         self.known: np.ndarray | None = None  # the gradient at u, where it begins with one

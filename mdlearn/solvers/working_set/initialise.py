@@ -11,12 +11,12 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.common.warm_start import first_multipliers
-from mdlearn.solvers.dual_hessian.cholesky_ordered import FactoredGram
-from mdlearn.solvers.dual_hessian.free_bias import BorderedGram
-from mdlearn.solvers.dual_hessian.hessian import ColumnGram, DeflatedGram, ExactHessian, GramMajorant, KnownGram
-from mdlearn.solvers.dual_hessian.variance_reduced import Shared, reduce_gram
-from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSets, suits
-from mdlearn.solvers.working_set.path_newton import start_near
+from mdlearn.solvers.dual_hessian.cholesky_ordered import CholeskyOrderedHessian
+from mdlearn.solvers.dual_hessian.free_bias import FreeBiasHessian
+from mdlearn.solvers.dual_hessian.hessian import ColumnHessian, DeflatedHessian, ExactHessian, GramMajorant, SupportGram
+from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_reduced_gram
+from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSetAscent, suits_block_ascent
+from mdlearn.solvers.working_set.path_newton import path_newton_start
 
 WHOLE_GRAM_ROWS = 1000
 """Rows up to which the whole Gram matrix costs next to nothing."""
@@ -30,34 +30,34 @@ PLAIN = 500
 """Rows up to which the Hessian of all of them is cheaper than a choice."""
 SAMPLING_STRIDE, LEAST_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 4, 200, 800
 """One row in SAMPLING_STRIDE, but no fewer than LEAST_SAMPLE_ROWS and no more than MOST_SAMPLE_ROWS."""
-Start = Generator[None, None, WorkingSets]
+Start = Generator[None, None, WorkingSetAscent]
 
 
-def lazy(form: MarginForm) -> bool:
-    """Whether the rows of the support may be all of the Gram matrix that is needed."""
+def starts_without_gram(form: MarginForm) -> bool:
+    """Whether working sets begin without the whole Gram matrix: rows of the support may be all that is needed."""
     features, (column, *others) = form.features, form.columns
     if others or not isinstance(features, KernelFeatures) or features.ready:
         return False
-    sparse = column.kappa == 0 and not column.pull.any() and suits(form, column)
+    sparse = column.kappa == 0 and not column.pull.any() and suits_block_ascent(form, column)
     return sparse and features.kernel.plain and features.n_rows > WHOLE_GRAM_ROWS
 
 
-def from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:
-    """Begin at the support that a sample of the rows shows."""
+def initialise_from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:
+    """Begin working sets at the support that a sample of the rows shows."""
     features = form.features
     assert isinstance(features, KernelFeatures)
     if column.start is not None:
-        work = WorkingSets(form, column, KnownGram(features, constant))
-        if from_start(work):
+        work = WorkingSetAscent(form, column, SupportGram(features, constant))
+        if initialise_from_start(work):
             return work
-    gradient = yield from from_subsample(form, column, constant, rng)
-    work = WorkingSets(form, column, KnownGram(features, constant))
+    gradient = yield from initial_gradient_from_sample(form, column, constant, rng)
+    work = WorkingSetAscent(form, column, SupportGram(features, constant))
     band = BAND * work.scale
     reach = np.where(work.signs > 0, gradient, -gradient)
     if np.count_nonzero(reach > band) > MUCH * features.n_rows:
         G = yield from features.gram()
-        return (yield from from_all(form, column, GramMajorant(G, constant, column)))
-    guess(work, np.where(reach > band, gradient, 0.0), features.squares() + constant)
+        return (yield from initialise_on_all_rows(form, column, GramMajorant(G, constant, column)))
+    initialise_row_by_row(work, np.where(reach > band, gradient, 0.0), features.squares() + constant)
     rows = np.flatnonzero(reach >= band)
     e = work.target[rows] - constant * float(work.u.sum())
     H = yield from work.hessian.block(rows)
@@ -66,15 +66,15 @@ def from_sample(form: MarginForm, column: Column, constant: float, rng: np.rando
     return work
 
 
-def part_of(column: Column, rows: np.ndarray) -> Column:
-    """A column of some rows with the weight of all."""
+def starting_column_on_rows(column: Column, rows: np.ndarray) -> Column:
+    """Column of some rows with the weight of all, at whose solution working sets begin."""
     counts = column.counts[rows]
     counts = counts * (column.total / float(counts.sum()))
     offset = None if column.offset is None else column.offset[rows]
     return replace(column, y=column.y[rows], counts=counts, offset=offset, start=None)
 
 
-def from_subsample(
+def initial_gradient_from_sample(
     form: MarginForm, column: Column, constant: float, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:
     """Solve on some of the rows, with the weight of all, and tell what that says about the others.
@@ -86,18 +86,18 @@ def from_subsample(
     assert isinstance(features, KernelFeatures)
     n = min(m, max(LEAST_SAMPLE_ROWS, min(MOST_SAMPLE_ROWS, m // SAMPLING_STRIDE)))
     rows = np.sort(rng.choice(m, n, replace=False))
-    part = part_of(column, rows)
+    part = starting_column_on_rows(column, rows)
     quadratic = SignedDual(form, part)
     K = yield from features.corner(rows)
-    hessian: ExactHessian | BorderedGram | None = None
+    hessian: ExactHessian | FreeBiasHessian | None = None
     H, border, omega = K, np.ones(rows.shape[0]), constant
     if part.kappa > 0:
-        R = yield from reduce_gram(K, constant, part.kappa, part.counts, 0.0)
+        R = yield from variance_reduced_gram(K, constant, part.kappa, part.counts, 0.0)
         if R is not None:
             hessian = exact = ExactHessian(K, R, constant, part)
             H, border, omega = exact.R, exact.border, exact.omega
             if form.bias == "free":
-                hessian = free = yield from BorderedGram(exact, part).hold()
+                hessian = free = yield from FreeBiasHessian(exact, part).hold()
                 H, border, omega = (yield from free.matrix()), free.border, free.omega
     e = quadratic.target - (H @ quadratic.pull + border * (omega * float(border @ quadratic.pull)))
     yield from quadratic.climb(H, slice(None), e, 0.3 * FIRST_VIOLATION * quadratic.scale, border, omega)
@@ -116,15 +116,15 @@ def from_subsample(
     return gradient
 
 
-def guess(work: WorkingSets, gradient: np.ndarray, length: np.ndarray) -> None:
-    """Multipliers that each row would choose by itself; their sum is 0 where it has to be."""
+def initialise_row_by_row(work: WorkingSetAscent, gradient: np.ndarray, length: np.ndarray) -> None:
+    """Set the first multipliers to those that each row would choose by itself; their sum is 0 where it has to be."""
     length = length + work.soft
     step = np.divide(gradient, length, out=np.zeros_like(gradient), where=length > 0)
     work.u = np.clip(step, work.low, work.high)
     work.balance()
 
 
-def from_start(work: WorkingSets) -> bool:
+def initialise_from_start(work: WorkingSetAscent) -> bool:
     """Take the multipliers of the column's own start, if it has one that is better than zeros; say whether it has."""
     found = first_multipliers(work.form, work.column)
     if found is None:
@@ -134,72 +134,76 @@ def from_start(work: WorkingSets) -> bool:
     return True
 
 
-def from_all(form: MarginForm, column: Column, hessian: ColumnGram) -> Start:
-    """Begin with steps over all rows, or at the column's start."""
+def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian) -> Start:
+    """Begin working sets with steps over all rows, or at the column's start."""
     if form.bias == "free" and column.kappa > 0:
-        return (yield from bordered(form, column, hessian))
-    work = WorkingSets(form, column, hessian)
-    if not (from_start(work) if isinstance(hessian, DeflatedGram) else (yield from start_near(work, hessian))):
+        return (yield from initialise_with_free_bias(form, column, hessian))
+    work = WorkingSetAscent(form, column, hessian)
+    deflated = isinstance(hessian, DeflatedHessian)
+    if not (initialise_from_start(work) if deflated else (yield from path_newton_start(work, hessian))):
         yield from work.over_all(hessian.R, hessian.border, hessian.omega)
     return work
 
 
-def bordered(form: MarginForm, column: Column, inner: ColumnGram) -> Start:
-    """Begin a problem whose variance holds a free bias."""
-    hessian = yield from BorderedGram(inner, column).hold()
-    work = WorkingSets(form, column, hessian)
-    if not from_start(work):
+def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHessian) -> Start:
+    """Begin working sets of a problem whose variance holds a free bias."""
+    hessian = yield from FreeBiasHessian(inner, column).hold()
+    work = WorkingSetAscent(form, column, hessian)
+    if not initialise_from_start(work):
         yield from work.over_all((yield from hessian.matrix()), hessian.border, hessian.omega)
     return work
 
 
-def with_variance(form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator) -> Start:
-    """Begin a problem with a variance term that shares nothing with others."""
+def initialise_with_variance(
+    form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator
+) -> Start:
+    """Begin working sets of a problem with a variance term that shares nothing with others."""
     if G.shape[0] <= PLAIN:
-        R = yield from reduce_gram(G, constant, column.kappa, column.counts, 0.0)
+        R = yield from variance_reduced_gram(G, constant, column.kappa, column.counts, 0.0)
         if R is not None:
-            return (yield from from_all(form, column, ExactHessian(G, R, constant, column)))
-    deflated = DeflatedGram(G, constant, column)
+            return (yield from initialise_on_all_rows(form, column, ExactHessian(G, R, constant, column)))
+    deflated = DeflatedHessian(G, constant, column)
     if (yield from deflated.lead()):
-        return (yield from from_all(form, column, deflated))
+        return (yield from initialise_on_all_rows(form, column, deflated))
     features = form.features
     assert isinstance(features, KernelFeatures)
-    gradient = yield from from_subsample(form, column, constant, rng)
-    factored = FactoredGram(G, constant, column)
-    work = WorkingSets(form, column, factored)
+    gradient = yield from initial_gradient_from_sample(form, column, constant, rng)
+    factored = CholeskyOrderedHessian(G, constant, column)
+    work = WorkingSetAscent(form, column, factored)
     band = BAND * work.scale
-    guess(work, gradient, features.squares() + constant)
+    initialise_row_by_row(work, gradient, features.squares() + constant)
     rows = np.flatnonzero((gradient > work.low - band) & (gradient < work.high + band))
     yield from factored.factor(rows)
     if form.bias == "free":
-        work.hessian = yield from BorderedGram(factored, column).hold()
+        work.hessian = yield from FreeBiasHessian(factored, column).hold()
     _, f = yield from work.hessian.answer(work.u + work.pull)
     yield from work.improve(work.target - f - work.soft * work.u, factored.place >= 0)
     return work
 
 
-def by_working_sets(form: MarginForm, column: Column) -> bool:
+def suits_working_sets(form: MarginForm, column: Column) -> bool:
     """Whether working sets take a column: those of kernels with one hinge term do."""
-    return isinstance(form.features, KernelFeatures) and suits(form, column)
+    return isinstance(form.features, KernelFeatures) and suits_block_ascent(form, column)
 
 
-def starting_sets(
-    form: MarginForm, column: Column, shared: Shared, rng: np.random.Generator
-) -> Generator[None, None, WorkingSets | None]:
+def initialise_working_sets(
+    form: MarginForm, column: Column, shared: SharedGram, rng: np.random.Generator
+) -> Generator[None, None, WorkingSetAscent | None]:
     """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""
     constant = shared.constant
     if shared.G is None:
-        return (yield from from_sample(form, column, constant, rng))
+        return (yield from initialise_from_sample(form, column, constant, rng))
     if column.kappa == 0:
-        return (yield from from_all(form, column, GramMajorant(shared.G, constant, column)))
+        return (yield from initialise_on_all_rows(form, column, GramMajorant(shared.G, constant, column)))
     try:
         if len(form.columns) == 1 and shared.R is None:
-            return (yield from with_variance(form, column, shared.G, constant, rng))
+            return (yield from initialise_with_variance(form, column, shared.G, constant, rng))
         R = yield from shared.reduced(column)
         if R is not None:
-            return (yield from from_all(form, column, ExactHessian(shared.G, R, constant, column, shared.edge)))
-        deflated = DeflatedGram(shared.G, constant, column)
+            exact = ExactHessian(shared.G, R, constant, column, shared.edge)
+            return (yield from initialise_on_all_rows(form, column, exact))
+        deflated = DeflatedHessian(shared.G, constant, column)
         yield from deflated.lead()
-        return (yield from from_all(form, column, deflated))
+        return (yield from initialise_on_all_rows(form, column, deflated))
     except NotPositiveDefinite:
         return None

@@ -14,8 +14,8 @@ from scipy.linalg import lapack
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.proof import Start
 from mdlearn.solvers.common.warm_start import guesses, margins
-from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnGram
-from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSets
+from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnHessian
+from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSetAscent
 
 MOST_NEWTON_STEPS = 8
 """Newton steps after which working sets take over."""
@@ -27,12 +27,12 @@ DIAGONAL_SHIFT = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
 
-def start_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, bool]:
-    """Begin at the column's start where that is better than zeros, and climb from there; say whether that was so."""
+def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generator[None, None, bool]:
+    """Take Newton steps from the column's start, a neighbour's solution, if better than zeros; say whether it was."""
     start = work.column.start
     if start is None:
         return False
-    u = _multipliers(work, hessian, start)
+    u = _neighbour_multipliers(work, hessian, start)
     e = work.gradient(hessian.hessian(u + work.pull), u)
     first = work.target - hessian.pulled(work.pull)
     # The dual value less that of zeros, twice.
@@ -46,7 +46,7 @@ def start_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, 
         e = work.gradient(hessian.hessian(work.u + work.pull), work.u)
         yield from work.improve(e - work.shift(e))
         return True
-    e = yield from _newton(work, hessian, e)
+    e = yield from _path_newton(work, hessian, e)
     if float(work.violation(e).max()) > FIRST_INNER_TOLERANCE * work.scale:
         yield from work.improve(e)
     else:
@@ -54,7 +54,7 @@ def start_near(work: WorkingSets, hessian: ColumnGram) -> Generator[None, None, 
     return True
 
 
-def _multipliers(work: WorkingSets, hessian: ColumnGram, start: Start) -> np.ndarray:
+def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start: Start) -> np.ndarray:
     """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses.
 
     Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
@@ -76,8 +76,8 @@ def _multipliers(work: WorkingSets, hessian: ColumnGram, start: Start) -> np.nda
     return between if work.free(between) <= FREED * work.free(told) else told
 
 
-def _newton(work: WorkingSets, hessian: ColumnGram, e: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Newton steps from the gradient e; return the gradient where they end."""
+def _path_newton(work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Take Newton steps on the free rows from the gradient e; return the gradient where they end."""
     m, fine = e.shape[0], FIRST_INNER_TOLERANCE * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
     e, work.u = e.copy(), work.u.copy()

@@ -93,13 +93,13 @@ def test_a_start_is_where_it_begins(small, monkeypatch):
     X, y = data()
     first = mdlearn.fit("svm", X, y, C=1.0, kernel="rbf", solver="decomposition", tol=1e-6)
     sizes = []
-    climb = rounds.Rounds.climb_once
+    climb = rounds.DecompositionRounds.climb_once
 
     def counted(self):
         sizes.append(self.u.shape[0])
         return climb(self)
 
-    monkeypatch.setattr(rounds.Rounds, "climb_once", counted)
+    monkeypatch.setattr(rounds.DecompositionRounds, "climb_once", counted)
     cold = mdlearn.fit("svm", X, y, C=1.2, kernel="rbf", solver="decomposition", tol=1e-6)
     n_cold = len(sizes)
     sizes.clear()

@@ -98,8 +98,8 @@ def test_many_rows_without_signal(seed, m, d, C):
 
 HESSIANS = {
     "ExactHessian": (60, {"C": 10.0, "lambda1": 100.0, "lambda2": 50.0}),
-    "DeflatedGram": (700, {"C": 10.0, "lambda1": 1.0, "lambda2": 1.0}),
-    "FactoredGram": (700, {"C": 10.0, "lambda1": 5e4, "lambda2": 2e4}),
+    "DeflatedHessian": (700, {"C": 10.0, "lambda1": 1.0, "lambda2": 1.0}),
+    "CholeskyOrderedHessian": (700, {"C": 10.0, "lambda1": 5e4, "lambda2": 2e4}),
 }
 
 
@@ -114,13 +114,13 @@ def test_working_sets_where_the_variance_holds_the_bias(kind, shares, monkeypatc
     y = np.where(score > np.quantile(score, 1.0 - shares), 1.0, -1.0)
     weight = rng.uniform(0.5, 2.0, m)
     met = []
-    hold = free_bias.BorderedGram.hold
+    hold = free_bias.FreeBiasHessian.hold
 
     def watched(self):
         met.append(type(self.inner).__name__)
         return hold(self)
 
-    monkeypatch.setattr(free_bias.BorderedGram, "hold", watched)
+    monkeypatch.setattr(free_bias.FreeBiasHessian, "hold", watched)
     given = {"sample_weight": weight, "bias": "free", "kernel": "rbf", "gamma": 0.5, **params}
     own = mdlearn.fit("ldm", X, y, solver="cd", tol=1e-9, **given)
     assert met[-1] == kind and own.certificate.converged

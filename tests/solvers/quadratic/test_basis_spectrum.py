@@ -13,7 +13,7 @@ from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import find
-from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum
 
@@ -114,7 +114,9 @@ def test_what_it_does_not_serve():
     pair = HingeTerm(0.4, 1, 1.0, 2), HingeTerm(0.4, -1, 1.0, 2)
     squared = form_of(X, y, counts, "regularized", 1e-3, pair)
     assert extended(squared).kernel is None
-    assert not BasisSpectrum(finished(decompose(np.eye(50), 0.0, np.ones(50)))).serves(whole, whole.columns[0])
+    assert not BasisSpectrum(finished(eigendecompose_gram(np.eye(50), 0.0, np.ones(50)))).serves(
+        whole, whole.columns[0]
+    )
 
 
 @pytest.mark.parametrize("bias", ["regularized", "free"])

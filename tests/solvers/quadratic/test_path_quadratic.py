@@ -14,7 +14,7 @@ from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.leastsquares import squared_loss
 from mdlearn.solvers.dual_hessian import eigen as decomposed
-from mdlearn.solvers.dual_hessian.eigen import decompose
+from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic import solver as direct
 from mdlearn.solvers.quadratic import spectrum
 from mdlearn.solvers.quadratic.kernel_spectrum import KernelSpectrum
@@ -71,7 +71,7 @@ def test_the_optimum_over_a_gram_matrix(bias, loss, variance):
     G, m, a = done(features.gram()), c.sum(), 1.3
     column = Column(y, c, variance, a, squared_loss(loss) if loss else ())
     form = MarginForm(features, (column,), bias)
-    known = KernelSpectrum(done(decompose(G, float(bias == "regularized"), c)))
+    known = KernelSpectrum(done(eigendecompose_gram(G, float(bias == "regularized"), c)))
     assert known.serves(form, column)
     _, solution = certify(form, column, known.point(form, column), 1e-10)
     # Margins z = S (u, b); derivative of everything but the norm is A z - r.

@@ -37,13 +37,13 @@ def drain(work):
 def way(request, monkeypatch):
     """Limits low enough for small problems: rows of the support, all rows, leading directions, one factor."""
     used = []
-    run = block_ascent.WorkingSets.run
+    run = block_ascent.WorkingSetAscent.run
 
     def watched(self):
         used.append(type(self.hessian).__name__)
         return run(self)
 
-    monkeypatch.setattr(block_ascent.WorkingSets, "run", watched)
+    monkeypatch.setattr(block_ascent.WorkingSetAscent, "run", watched)
     monkeypatch.setattr(initialise, "LEAST_SAMPLE_ROWS", 20)
     if request.param == "rows":
         monkeypatch.setattr(initialise, "WHOLE_GRAM_ROWS", 10)
@@ -84,7 +84,12 @@ def test_each_way_is_taken(way):
     X, y, _ = data(5)
     weights = {} if way[0] in ("rows", "all") else {"lambda1": 2.0, "lambda2": 0.5}
     mdlearn.fit("ldm" if weights else "svm", X, y, kernel="rbf", gamma=GAMMA, solver="cd", **weights)
-    expected = {"rows": "KnownGram", "all": "GramMajorant", "deflated": "DeflatedGram", "factored": "FactoredGram"}
+    expected = {
+        "rows": "SupportGram",
+        "all": "GramMajorant",
+        "deflated": "DeflatedHessian",
+        "factored": "CholeskyOrderedHessian",
+    }
     assert way[1] == [expected[way[0]]]
 
 
@@ -275,12 +280,12 @@ def test_leading_directions_bound_the_hessian_from_above():
     G = np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     D = np.diag(counts) - np.outer(counts * y, counts * y) / counts.sum()
     H = G @ np.linalg.inv(np.eye(60) + column.kappa * D @ G)
-    deflated = hessians.DeflatedGram(G, 0.0, column)
+    deflated = hessians.DeflatedHessian(G, 0.0, column)
     drain(deflated._leading(4))
     bound = drain(deflated.block(np.arange(60)))
     assert np.linalg.eigvalsh(bound - H).min() > -1e-10
     assert np.linalg.eigvalsh(bound - H).max() < 0.5 * np.linalg.eigvalsh(G - H).max()
-    exact = cholesky_ordered.FactoredGram(G, 0.0, column)
+    exact = cholesky_ordered.CholeskyOrderedHessian(G, 0.0, column)
     drain(exact.factor(np.arange(40, 60)))
     some = np.array([50, 3, 41, 20])
     assert drain(exact.block(some)) == pytest.approx(H[np.ix_(some, some)], abs=1e-11)
