@@ -160,8 +160,8 @@ def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def check_known_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Check what `check_labels` found against known `classes`: return the class index of each row, or ValueError."""
+def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Check what `check_labels` found against a model's classes: return the class index of each row, or ValueError."""
     place = {label: i for i, label in enumerate(classes.tolist())}
     found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
     if (found < 0).any():
