@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mdlearn.data.class_pairs import Pieces
-from mdlearn.data.features.feature_map import MappedFeatures
+from mdlearn.data.class_pairs import ClassPairProblems
+from mdlearn.data.features.feature_map import MappedFeatures, check_feature_size
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_size
 from mdlearn.data.validation import Data
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.forms.problem import Form, as_one
@@ -55,7 +54,7 @@ class PathCache:
             self.features[j] = features
         return features
 
-    def piece_of(self, j: int, pieces: Pieces) -> Data:
+    def piece_of(self, j: int, pieces: ClassPairProblems) -> Data:
         """A piece with rows of its own."""
         taken = self.pieces.pop(j, None) or pieces[j]
         if self.prepared.left > 1:
@@ -69,7 +68,7 @@ class Turns:
 
     Attributes
     ----------
-    pieces : Pieces
+    pieces : ClassPairProblems
     task : Objective
     params : dict
         Its parameters, complete.
@@ -83,7 +82,7 @@ class Turns:
         Raises ValueError for a form that the engine cannot take.
     """
 
-    pieces: Pieces
+    pieces: ClassPairProblems
     task: Objective
     params: dict[str, Any]
     kernel: Kernel
@@ -135,7 +134,7 @@ def _featured(
     if place is None:
         made = yield from task.features(data, kernel, params, generator(*seeds))
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
-            check_size(made.rows.largest(), made.dtype)
+            check_feature_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = plain_features(mapped, Kernel("linear"))
@@ -144,5 +143,5 @@ def _featured(
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
     if not features.rows.made_when_asked:
-        check_size(features.rows.largest(), features.dtype)
+        check_feature_size(features.rows.largest(), features.dtype)
     return MappedFeatures(features.rows, features.ridge, place)

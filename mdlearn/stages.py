@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from mdlearn.arguments import one_of
-from mdlearn.data.class_pairs import Pieces
+from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernel_approximation import approximated, check_asked
-from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
+from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
+from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.driver import Driver, Outcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
@@ -102,11 +102,11 @@ class Call:
 
     def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
-        check_asked(self.kernel, params)
+        check_approximation(self.kernel, params)
         if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
             name = self.objective.name
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
-        given, own, kernel_names = split_parameters(self.maker, dict(params), self.objective)
+        given, own, kernel_names = split_kernel_parameters(self.maker, dict(params), self.objective)
         task = instance_of(self.objective, own, kernel_names)
         if task.feature_map is not None and given.get("approximation") is not None:
             raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
@@ -116,7 +116,7 @@ class Call:
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
-        return CheckedCall(self, data, Pieces(data, self.multiclass in PAIRWISE, self.square))
+        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, self.square))
 
     def runner(self, form: Form) -> tuple[CheckedEngine, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
@@ -179,13 +179,13 @@ class CheckedCall:
     ----------
     call : Call
     data : Data
-    pieces : Pieces
+    pieces : ClassPairProblems
         Rows of every pair of classes, or all rows.
     """
 
     call: Call
     data: Data
-    pieces: Pieces
+    pieces: ClassPairProblems
 
     @property
     def n_threads(self) -> int | None:
@@ -206,7 +206,7 @@ class CheckedCall:
         how, n = (given.get(name) for name in ARGUMENTS)
         if how is None:
             return kernel
-        work = approximated(kernel, how, n, data.X, data.counts, self.call.seed)
+        work = approximate_kernel(kernel, how, n, data.X, data.counts, self.call.seed)
         made: Kernel = finished(work, self.call.limits.late)
         return made
 

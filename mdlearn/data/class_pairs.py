@@ -16,7 +16,7 @@ from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.data.validation import Data
 
 
-class Places(Sequence[np.ndarray]):
+class ClassPairPositions(Sequence[np.ndarray]):
     """Positions of the rows of each pair of classes, ascending.
 
     Parameters
@@ -49,7 +49,7 @@ class Places(Sequence[np.ndarray]):
         return found if self._rows is None else self._rows[found]
 
 
-class Pieces:
+class ClassPairProblems:
     """Data of the problems of a fit: of all rows, or of each pair of classes.
 
     Parameters
@@ -69,7 +69,7 @@ class Pieces:
     def __init__(self, data: Data, by_pairs: bool, square: bool) -> None:
         k = data.classes.shape[0]
         self.data, self.square = data, square
-        self._pairs = Places(data.codes, k) if by_pairs and k > 2 else None
+        self._pairs = ClassPairPositions(data.codes, k) if by_pairs and k > 2 else None
         self.sizes: list[tuple[int, float]] = []
         if self._pairs is not None:
             (low, high), rows = np.triu_indices(k, 1), self._pairs.sizes
@@ -96,7 +96,7 @@ class Pieces:
     def places(self) -> Sequence[np.ndarray]:
         """Positions of the rows of each problem among the caller's; holds none of the rows."""
         data = self.data
-        return [data.rows] if self._pairs is None else Places(data.codes, data.classes.shape[0], data.rows)
+        return [data.rows] if self._pairs is None else ClassPairPositions(data.codes, data.classes.shape[0], data.rows)
 
     @property
     def largest(self) -> int:

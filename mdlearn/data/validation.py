@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.arrays import check_rows, check_symmetric, only
-from mdlearn.data.rows.rows import DenseRows, Rows, steps
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows, steps
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.lazy_property import kept
 
@@ -73,7 +73,7 @@ class Data:
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Column names of a pandas or polars frame when all are strings, else None."""
+    """Return column names of the input X where it is a pandas or polars frame and all are strings, else None."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
@@ -81,8 +81,8 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
-    """y as a 1-D array of as many labels or numbers as X has rows."""
+def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
+    """Return y as a 1-D array; TypeError or ValueError unless it has one label or number per row of X."""
     if y is None:
         raise TypeError(f"y is None; give one {what} per row of X")
     if np.ma.is_masked(y):
@@ -95,10 +95,10 @@ def _one_per_row(y: Any, n_rows: int, what: str) -> np.ndarray:
     return given
 
 
-def check_present(y: np.ndarray, what: str) -> None:
-    """Raise ValueError where a label or number is missing, or infinite; it names the row."""
+def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
+    """Raise ValueError where y has a missing or infinite label or number; it names the row."""
     if y.dtype.kind == "O":
-        there = np.array([not _missing(one) for one in y.tolist()], dtype=bool)
+        there = np.array([not _is_missing_label(one) for one in y.tolist()], dtype=bool)
     elif y.dtype.kind in "mM":
         there = ~np.isnat(y)
     elif y.dtype.kind == "f":
@@ -111,7 +111,7 @@ def check_present(y: np.ndarray, what: str) -> None:
         raise ValueError(f"y contains {kind} in row {row}; give a {what} for every row")
 
 
-def _missing(label: Any) -> bool:
+def _is_missing_label(label: Any) -> bool:
     """Whether a label is None, NaN, NaT or NA."""
     try:
         return label is None or bool(label != label)
@@ -131,20 +131,20 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, holds NaN or fewer than two labels.
     """
-    labels = _one_per_row(y, n_rows, "label")
+    labels = _check_y_shape(y, n_rows, "label")
     if labels.dtype.kind == "c":
         raise TypeError("y holds complex numbers; give real numbers, strings or booleans")
-    check_present(labels, "label")
+    check_nothing_missing_in_y(labels, "label")
     if labels.dtype.kind == "O":
         kinds = {type(label) for label in labels.tolist()}
         if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
             raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
         labels = np.array(labels.tolist())
-    return _numbered(labels)
+    return _classes_and_codes(labels)
 
 
-def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct labels and the place of each row's label among them, in pieces."""
+def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels, and the index of each row's label among them, in pieces."""
     if labels.dtype.kind in "buif" and labels.shape[0]:
         # Two numbers need no sorting.
         low, high = labels.min(), labels.max()
@@ -160,8 +160,8 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def places_of_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Places among `classes` of what `check_labels` found; ValueError names the first row of another label."""
+def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Check what `check_labels` found against a model's classes: return the class index of each row, or ValueError."""
     place = {label: i for i, label in enumerate(classes.tolist())}
     found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
     if (found < 0).any():
@@ -219,7 +219,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Factor of each class that multiplies sample weights: ones, a mapping's values, or 'balanced'.
+    """Check `class_weight`: return the factor of each class for sample weights, of a mapping or of 'balanced'.
 
     'balanced' is sum(w) / (k * weighted count of the class), where k counts the classes of positive weight.
     """
@@ -250,14 +250,14 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
 
 def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
     """Check the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
-    names, A = _input(X, square)
+    names, A = _check_input_rows(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
     if sample_weight is None and class_weight is None:
         check_classes(classes, np.bincount(codes), m)
-        _check_several(classes)
+        _check_two_classes(classes)
         rows = np.arange(m)
-        return Data(_kept(A, rows, square), codes, np.ones(m), classes, rows, m, names)
+        return Data(_rows_of_positive_weight(A, rows, square), codes, np.ones(m), classes, rows, m, names)
     weights = check_weights(sample_weight, m)
     check_classes(classes, np.bincount(codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
@@ -265,12 +265,12 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     present = np.flatnonzero(np.bincount(codes[rows]))
     if not rows.shape[0]:
         raise ValueError("sample_weight times class_weight is zero everywhere; each class needs rows that count")
-    _check_several(classes[present])
+    _check_two_classes(classes[present])
     codes = np.searchsorted(present, codes[rows])
-    return Data(_kept(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
+    return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], classes[present], rows, m, names)
 
 
-def _check_several(classes: np.ndarray) -> None:
+def _check_two_classes(classes: np.ndarray) -> None:
     """Raise ValueError unless there are two classes whose rows count."""
     if classes.shape[0] < 2:
         found = ", ".join(repr(c) for c in classes.tolist())
@@ -281,13 +281,13 @@ def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
     """Check the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
-    names, A = _input(X, square)
+    names, A = _check_input_rows(X, square)
     m = A.shape[0]
     targets, counts = check_targets(y, m), check_weights(sample_weight, m)
     rows = np.flatnonzero(counts > 0)
     none = np.empty(0)
     codes = np.zeros(rows.shape[0], dtype=np.intp)
-    return Data(_kept(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
+    return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
@@ -298,8 +298,8 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     TypeError, ValueError
         When y is missing, not one-dimensional, of another length than X, or holds anything but finite numbers.
     """
-    given = _one_per_row(y, n_rows, "number")
-    check_present(given, "finite number")
+    given = _check_y_shape(y, n_rows, "number")
+    check_nothing_missing_in_y(given, "finite number")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError
@@ -312,8 +312,8 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     return targets
 
 
-def _input(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
-    """Column names and checked rows."""
+def _check_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
+    """Return column names and checked rows of the input X."""
     names = None if square else column_names(X)
     A = check_rows(X)
     if square and A.sparse:
@@ -323,13 +323,24 @@ def _input(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
     return names, A
 
 
-def _kept(A: Rows, rows: np.ndarray, square: bool) -> Rows:
-    """The rows of positive weight; of a Gram matrix, which has to be symmetric, their columns too."""
+def _rows_of_positive_weight(A: Rows, rows: np.ndarray, square: bool) -> Rows:
+    """Input rows of positive weight; of a Gram matrix, which has to be symmetric, their columns too."""
     if rows.shape[0] < A.shape[0]:
-        A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else only(A, rows)
+        A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else selected_rows(A, rows)
     if isinstance(A, DenseRows) and square:
-        check_symmetric(A.X)
+        check_precomputed_gram(A.X)
     return A
+
+
+def check_precomputed_gram(G: np.ndarray) -> None:
+    """Raise ValueError unless a Gram matrix given as X is symmetric up to rounding."""
+    scale = float(np.abs(np.diagonal(G)).max())
+    # Products in float32 need not round (i, j) and (j, i) alike.
+    rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))
+    for start in range(0, G.shape[0], 512):
+        block = G[start : start + 512]
+        if np.abs(block - G[:, start : start + 512].T).max() > rounding * max(scale, float(np.abs(block).max())):
+            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")
 
 
 def check_number(
@@ -353,19 +364,19 @@ def check_number(
     accepted = numbers.Integral if integer else numbers.Real
     plain = type(value) is int or (type(value) is float and not integer)  # the usual ones, without a look at classes
     if not plain and (isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted)):
-        raise TypeError(f"{_wanted(name, low, high, strict, integer)}; got {value!r}")
+        raise TypeError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
     try:
         number = float(value)
     except OverflowError:
-        wanted = _wanted(name, low, high, strict, integer)
+        wanted = _number_requirement(name, low, high, strict, integer)
         raise ValueError(f"{wanted}; got a number too large for float64") from None
     if math.isnan(number) or number < low or number > high or (strict and number == low):
-        raise ValueError(f"{_wanted(name, low, high, strict, integer)}; got {value!r}")
+        raise ValueError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
     return int(number) if integer else number
 
 
-def _wanted(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
-    """Error text that says what the parameter `name` needs to be: a number or an integer, and its bounds."""
+def _number_requirement(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
+    """Error text of `check_number`: a number or an integer is needed, and its bounds."""
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:
         bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"

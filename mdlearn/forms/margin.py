@@ -19,7 +19,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.rows import locked
+from mdlearn.data.rows.rows import read_only_view
 from mdlearn.forms.losses import Term
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.numerics.lazy_property import kept
@@ -68,7 +68,7 @@ class Column:
         if self.offset is not None and self.hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
-            object.__setattr__(self, name, locked(getattr(self, name)))
+            object.__setattr__(self, name, read_only_view(getattr(self, name)))
 
     @kept
     def total(self) -> float:
@@ -89,7 +89,7 @@ class Column:
     def pull(self) -> np.ndarray:
         """a c_i / m, what the mean term adds to every multiplier; with an offset, what its variance adds as well."""
         pull = self.mean / self.total * self.counts
-        return locked(pull if self.offset is None else pull - self.spread(self.deviations))
+        return read_only_view(pull if self.offset is None else pull - self.spread(self.deviations))
 
     @kept
     def pulled(self) -> bool:
@@ -100,7 +100,7 @@ class Column:
     def deviations(self) -> np.ndarray:
         """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
         assert self.offset is not None
-        return locked(self.centre(self.centre(self.offset)))
+        return read_only_view(self.centre(self.centre(self.offset)))
 
     @kept
     def label_mean(self) -> float:
@@ -116,7 +116,9 @@ class Column:
     @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
-        return locked(np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0]))
+        return read_only_view(
+            np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
+        )
 
     @kept
     def steepest_slopes(self) -> float:
@@ -133,22 +135,24 @@ class Column:
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
         softness = [t.softness(self.counts) for t in self.terms]
-        return locked(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
+        return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
     @kept
     def sides(self) -> np.ndarray:
         """Sides of the terms, shape (T,)."""
-        return locked(np.array([float(t.side) for t in self.terms]))
+        return read_only_view(np.array([float(t.side) for t in self.terms]))
 
     @kept
     def thresholds(self) -> np.ndarray:
         """Thresholds of the terms, shape (T,)."""
-        return locked(np.array([t.threshold for t in self.terms]))
+        return read_only_view(np.array([t.threshold for t in self.terms]))
 
     @kept
     def kinks(self) -> np.ndarray:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
-        return locked(self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset))
+        return read_only_view(
+            self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
+        )
 
     @kept
     def hard(self) -> bool:
@@ -287,7 +291,7 @@ class _ClassColumn(Column):
     def __getattr__(self, name: str) -> np.ndarray:
         if name != "y":
             raise AttributeError(f"a column has no attribute {name!r}")
-        signs = locked(np.where(self.codes == self.positive, 1.0, -1.0))
+        signs = read_only_view(np.where(self.codes == self.positive, 1.0, -1.0))
         vars(self)["y"] = signs
         return signs
 

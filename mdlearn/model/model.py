@@ -14,7 +14,7 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
-from mdlearn.data.validation import check_labels, check_weights, column_names, places_of_labels
+from mdlearn.data.validation import check_labels, check_model_labels, check_weights, column_names
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
@@ -350,7 +350,7 @@ class Model:
 
     def _codes(self, y: Any, n: int) -> np.ndarray:
         labels, codes = check_labels(y, n)
-        return places_of_labels(labels, codes, self.classes_)
+        return check_model_labels(labels, codes, self.classes_)
 
     def _check(self, X: Any) -> Rows:
         names = column_names(X)

@@ -13,8 +13,8 @@ from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
-from mdlearn.data.features.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, make_projection
-from mdlearn.data.features.smoothed_clusters import smoothing
+from mdlearn.data.features.landmarks import PROJECTIONS, SELECTIONS, choose, given_points, in_time, landmark_projection
+from mdlearn.data.features.smoothed_clusters import cluster_smoothing
 from mdlearn.data.rows.distinct import Distinct, distinct
 from mdlearn.data.validation import Data, check_number
 from mdlearn.forms.losses import HingeTerm
@@ -177,8 +177,8 @@ class L3SVM(Objective):
                 found[points] = yield from in_time(work)
         centers, landmarks = found["centers"], found["landmarks"]
         width = bandwidth(data.X, data.counts, centers) if params["membership"] == "soft" else None
-        mix = smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
-        projection = make_projection(params["projection"], params["sigma"], data.X, data.counts)
+        mix = cluster_smoothing(centers, params["smoothness"])[0] if params["smoothness"] > 0 else None
+        projection = landmark_projection(params["projection"], params["sigma"], data.X, data.counts)
         return LandmarkMap(centers, landmarks, projection, width, mix).turned()
 
     def needs_all_rows(self, params: Settings) -> str:

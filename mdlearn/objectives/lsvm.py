@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.basis import among_rows, basis_features, check_indices
+from mdlearn.data.features.basis import basis_features, basis_positions, check_basis_indices
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.distinct import distinct
@@ -22,7 +22,7 @@ def _reduced(name: str, value: Any) -> Any:
         return None
     if isinstance(value, Integral) and not isinstance(value, bool):
         return check_number(value, name, low=1, integer=True)
-    return check_indices(name, value)
+    return check_basis_indices(name, value)
 
 
 class LSVM(Objective):
@@ -62,7 +62,7 @@ class LSVM(Objective):
         if reduced is None:
             return (yield from super().features(data, kernel, params, rng))
         if isinstance(reduced, np.ndarray):
-            return basis_features(data, kernel, among_rows("reduced", reduced, data), shared=True)
+            return basis_features(data, kernel, basis_positions("reduced", reduced, data), shared=True)
         choice = distinct(data.X, data.counts)
         choice.require(reduced, "reduced")
         drawn = np.sort(rng.choice(len(choice), reduced, replace=False))

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn._solvers import apg
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.class_contrasts import contrasts
+from mdlearn.data.rows.class_contrasts import class_contrasts
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.unboundedness import check_existence
@@ -182,7 +182,7 @@ class PairLogistic(DecisionComposite):
 
     def contrasts(self) -> MarginForm:
         """Return this loss as that of margins f_(y_i) - f_k, with m (k - 1) rows; without ridge."""
-        rows = contrasts(self.rows, self.codes, self.shape[1], self.bias != "none")
+        rows = class_contrasts(self.rows, self.codes, self.shape[1], self.bias != "none")
         share = self.share[rows.index]
         column = Column(np.ones(rows.shape[0]), share, 0.0, 0.0, (LogisticTerm(1.0, self.alpha, THRESHOLD),))
         return MarginForm(LinearFeatures(rows), (column,), "none", 0.0)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.basis import among_rows, basis_features, check_indices, incomplete_cholesky
+from mdlearn.data.features.basis import basis_features, basis_positions, check_basis_indices, choose_basis_by_cholesky
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -34,7 +34,7 @@ BASES = ("auto", "all", "euclidean", "cholesky")
 
 def _basis(name: str, value: Any) -> Any:
     named = one_of(*BASES, other=", or an array of row numbers")
-    return named(name, value) if isinstance(value, str) else check_indices(name, value)
+    return named(name, value) if isinstance(value, str) else check_basis_indices(name, value)
 
 
 def _scaling(name: str, value: Any) -> str | None:
@@ -99,7 +99,7 @@ class ULDM(Objective):
         """Make the columns of the basis."""
         basis, linear = params["basis"], kernel.name == "linear"
         if isinstance(basis, np.ndarray):
-            return basis_features(data, kernel, among_rows("basis", basis, data), shared=True)
+            return basis_features(data, kernel, basis_positions("basis", basis, data), shared=True)
         if basis == "auto":
             basis = "euclidean" if linear and _more_rows(data) else "all"
         if basis == "euclidean":
@@ -111,7 +111,7 @@ class ULDM(Objective):
             return LinearFeatures(data.X)
         if basis == "all":
             return basis_features(data, kernel, np.arange(data.X.shape[0]), shared=True)
-        index = yield from incomplete_cholesky(data, kernel, params["basis_tol"])
+        index = yield from choose_basis_by_cholesky(data, kernel, params["basis_tol"])
         return basis_features(data, kernel, index, shared=False)
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.class_contrasts import ContrastRows, contrasts
+from mdlearn.data.rows.class_contrasts import ContrastRows, class_contrasts
 from mdlearn.data.validation import Data
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
@@ -60,7 +60,7 @@ class WestonWatkins(Objective):
                 f"objective {self.name!r} has no free bias for {k} classes; give bias='regularized' or bias='none'"
             )
         assert isinstance(features, LinearFeatures)
-        rows = contrasts(features.rows, data.codes, k, bias == "regularized")
+        rows = class_contrasts(features.rows, data.codes, k, bias == "regularized")
         loss = (HingeTerm(params["C"], threshold=2.0),)
         column = Column(np.ones(rows.shape[0]), data.counts[rows.index], 0.0, 0.0, loss)
         return MarginForm(replace(features, rows=rows), (column,), "none")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels, column_names, places_of_labels
+from mdlearn.data.validation import check_labels, check_model_labels, column_names
 from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, axes, support_rows
 
 POINTS = 20_000
@@ -64,7 +64,7 @@ def decision_boundary(
     """
     rows, names = _rows(model, X, names)
     classes = np.asarray(model.classes_)
-    codes = None if y is None else places_of_labels(*check_labels(y, rows.shape[0]), classes)
+    codes = None if y is None else check_model_labels(*check_labels(y, rows.shape[0]), classes)
     rings = _rings(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
     if resolution < 2:
         raise ValueError(f"resolution needs to be at least 2; got {resolution!r}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.validation import check_labels, places_of_labels
+from mdlearn.data.validation import check_labels, check_model_labels
 from mdlearn.margins import cumulative_curve
 from mdlearn.plotting.style import add_legend, axes, curve_style, named
 
@@ -162,7 +162,7 @@ def _signed(model: Any, X: Any, y: Any) -> np.ndarray:
         )
         raise TypeError(f"{what} has no predict_proba; plot its margins, or fit an objective with probabilities")
     P = np.asarray(probability(X))
-    right = places_of_labels(*check_labels(y, P.shape[0]), np.asarray(model.classes_)) == P.argmax(axis=1)
+    right = check_model_labels(*check_labels(y, P.shape[0]), np.asarray(model.classes_)) == P.argmax(axis=1)
     return np.where(right, 1.0, -1.0) * P.max(axis=1)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.distinct import in_order
+from mdlearn.data.rows.distinct import lexicographic_order
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import did_you_mean
@@ -55,7 +55,7 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
     """Find the units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
     key = data.codes if data.targets is None else np.unique(data.targets, return_inverse=True)[1].reshape(-1)
     m = data.X.shape[0]
-    order, first = in_order(data.X, np.arange(m), key)
+    order, first = lexicographic_order(data.X, np.arange(m), key)
     leaders, of = order[first], np.empty(m, dtype=np.intp)
     of[order] = np.cumsum(first) - 1
     by = np.lexsort((weights, of))  # sums of weights do not depend on the order of rows
@@ -71,7 +71,7 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
 
 def _twins(X: Rows, leaders: np.ndarray) -> np.ndarray:
     """Number of the row's values, for one row of every unit."""
-    order, first = in_order(X, leaders)
+    order, first = lexicographic_order(X, leaders)
     place = np.empty(X.shape[0], dtype=np.intp)
     place[order] = np.cumsum(first) - 1
     return place[leaders]
@@ -98,7 +98,9 @@ def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray)
         values = G.block(which[tied])[:, which[columns]]
         by = np.argsort(values, axis=1, kind="stable")
         by = np.take_along_axis(by, np.argsort(rank[columns][by], axis=1, kind="stable"), axis=1)
-        order, first = in_order(DenseRows(np.take_along_axis(values, by, axis=1)), np.arange(tied.shape[0]), rank[tied])
+        order, first = lexicographic_order(
+            DenseRows(np.take_along_axis(values, by, axis=1)), np.arange(tied.shape[0]), rank[tied]
+        )
         finer = np.zeros_like(rank)
         finer[tied[order]] = np.cumsum(first)
         before, rank = rank, _ranked(rank, finer)

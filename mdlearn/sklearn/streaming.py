@@ -15,7 +15,8 @@ from sklearn.utils.validation import validate_data
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_rows, only
+from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.rows import selected_rows
 from mdlearn.data.validation import Data, check_number, check_weights, class_factors
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import as_one
@@ -179,7 +180,7 @@ class Streaming:
         at = np.flatnonzero(counts > 0)
         if not at.shape[0]:
             raise ValueError("sample_weight times class_weight is zero everywhere; give rows that count")
-        return Data(only(check_rows(X), at), codes[at], counts[at], labels, at, y.shape[0], None)
+        return Data(selected_rows(check_rows(X), at), codes[at], counts[at], labels, at, y.shape[0], None)
 
     def _total(self) -> float:
         limit = float(np.finfo(float).max)

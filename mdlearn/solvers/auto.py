@@ -9,7 +9,7 @@ from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows
-from mdlearn.data.rows.csr_rows import CsrRows, mostly_zeros
+from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
@@ -231,7 +231,7 @@ def _auto_many_kinks(form: MarginForm) -> bool:
     if not MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width:
         return False
     kinks = "hinge" in form.kinds and not any(column.kappa > 0 for column in form.columns)
-    return kinks and isinstance(rows, DenseRows) and not mostly_zeros(rows)
+    return kinks and isinstance(rows, DenseRows) and not worth_csr_copy(rows)
 
 
 def _auto_text_rows(form: MarginForm) -> bool:

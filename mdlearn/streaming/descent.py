@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.row_blocks.source import RowBlocks, Sums, plus
-from mdlearn.data.row_blocks.summary import Block, Summary, taken
+from mdlearn.data.row_blocks.source import RowBlocks, plus
+from mdlearn.data.row_blocks.summary import Block, Summary, Sums, checked_block
 from mdlearn.data.validation import Data
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
@@ -88,7 +88,7 @@ class StreamedDescent(BlockEngine):
         self.open_W = self.current_coefficients() if self.descents else None
         values, sums = None if self.open_W is None else Certify(self.form, self.open_W), None
         for i, given in enumerate(blocks):
-            block = taken(given, summary, i)
+            block = checked_block(given, summary, i)
             if block is not None:
                 if values is not None:
                     sums = plus(sums, values(block))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.kernel_approximation import approximated
-from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, make_kernel, scale_of
-from mdlearn.data.row_blocks.sample import Draw, Moments, Spread
-from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.features.kernel_approximation import approximate_kernel
+from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_gamma_of_variance, make_kernel
+from mdlearn.data.row_blocks.sample import DrawSample
+from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
@@ -75,7 +75,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
     if place is not None:
         memory.require(8.0 * summary.classes.shape[0] * place.width, f"sums of {place.width} features", "ask for fewer")
         there = summary.mapped(place, np.zeros((summary.classes.shape[0], place.width)))
-        sums = passes.in_time(passes.blocks.fold(Moments(summary.classes.shape[0]), there), after=0)
+        sums = passes.in_time(passes.blocks.fold(ClassMoments(summary.classes.shape[0]), there), after=0)
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
     form = task.streamed(filled, summary, call.bias)
@@ -84,7 +84,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
 
 def _sample(passes: Passes, summary: Summary, seed: int) -> Data:
     """Draw a sample of the rows, or take all where they are few."""
-    data: Data = passes.needed(passes.blocks.fold(Draw.of(seed, summary), summary))["sample"].data(summary)
+    data: Data = passes.needed(passes.blocks.fold(DrawSample.of(seed, summary), summary))["sample"].data(summary)
     return data
 
 
@@ -94,10 +94,10 @@ def _kernel(call: Call, given: dict[str, Any], passes: Passes, summary: Summary)
     named = call.kernel if isinstance(call.kernel, str) else ""
     if "gamma" in PARAMETERS.get(named, ()) and own.get("gamma", "scale") == "scale":
         mean = float(summary.moments.sum()) / (summary.total * summary.width)
-        spread = passes.needed(passes.blocks.fold(Spread(mean), summary))["spread"]
-        own["gamma"] = scale_of(float(spread) / (summary.total * summary.width), mean, summary.width)
+        spread = passes.needed(passes.blocks.fold(EntrySpread(mean), summary))["spread"]
+        own["gamma"] = kernel_gamma_of_variance(float(spread) / (summary.total * summary.width), mean, summary.width)
     data = _sample(passes, summary, call.seed)
     kernel = make_kernel(call.maker, own, data.X, data.counts)
     how, n = (given.get(name) for name in ARGUMENTS)
-    made: Kernel = passes.finish(approximated(kernel, str(how), n, data.X, data.counts, call.seed))
+    made: Kernel = passes.finish(approximate_kernel(kernel, str(how), n, data.X, data.counts, call.seed))
     return made

@@ -7,7 +7,7 @@ from reference import gram
 
 import mdlearn
 from mdlearn.data.features import basis as module
-from mdlearn.data.features.basis import KernelColumns
+from mdlearn.data.features.basis import BasisColumns
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 
@@ -268,7 +268,7 @@ def test_columns_that_are_not_kept(monkeypatch, C):
 
 def test_blocks_are_kernel_values():
     X, _ = sample(300)
-    columns = KernelColumns(DenseRows(X), Kernel("rbf", {"gamma": 0.5}), np.arange(0, 300, 7))
+    columns = BasisColumns(DenseRows(X), Kernel("rbf", {"gamma": 0.5}), np.arange(0, 300, 7))
     G = np.asarray(gram(X, X[::7], "rbf", 0.5, dtype=np.float64))
     assert not columns.complete
     for rows in (slice(10, 90), np.array([299, 3, 3, 64]), slice(None)):

@@ -25,12 +25,12 @@ def sample():
 def test_products(sample, monkeypatch):
     index = np.arange(0, 300, 3)
     rows = CsrRows(sample[0])
-    columns = basis.KernelColumns(rows, make_kernel("linear", {}, rows, np.ones(300)), index)
+    columns = basis.BasisColumns(rows, make_kernel("linear", {}, rows, np.ones(300)), index)
     K = (sample[0] @ sample[0][index].T).toarray()
     assert not columns.folded
     monkeypatch.setattr(basis, "COPY_BYTES", 0)
     assert columns.folded
-    monkeypatch.setattr(basis.KernelColumns, "block", None)  # no kernel value is asked for
+    monkeypatch.setattr(basis.BasisColumns, "block", None)  # no kernel value is asked for
     rng = np.random.default_rng(1)
     for k in ((), (3,)):
         w, v = rng.standard_normal((100, *k)), rng.standard_normal((300, *k))

@@ -9,8 +9,8 @@ from draining import drain
 
 from mdlearn.data.clustering.distances import bandwidth
 from mdlearn.data.features import clustered_rows as module
-from mdlearn.data.features.clustered_rows import BlockRows, Layout, block_rows
-from mdlearn.data.features.landmarks import make_projection
+from mdlearn.data.features.clustered_rows import BlockRows, Layout, clustered_rows
+from mdlearn.data.features.landmarks import landmark_projection
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
@@ -139,9 +139,9 @@ def test_features_lie_in_the_block_of_the_nearest_centre(projection, store, dtyp
     near = np.exp(-(D - D.min(axis=1, keepdims=True)) / bandwidth(rows, np.ones(80), C))
     near[D > np.sort(D, axis=1)[:, 3:4]] = 0.0
     soft = near / near.sum(axis=1, keepdims=True)
-    kernel = make_projection(projection, 3.0, rows, np.ones(80))
+    kernel = landmark_projection(projection, 3.0, rows, np.ones(80))
     for width, weights in ((None, hard), (bandwidth(rows, np.ones(80), C), soft)):
-        phi = drain(block_rows(rows, C, P, kernel, width))[1]
+        phi = drain(clustered_rows(rows, C, P, kernel, width))[1]
         expected = (weights[:, :, None] * mu[:, None, :]).reshape(80, -1)
         assert phi.dtype == dtype and phi.shape == (80, 42)
         tolerance = 1e-11 if dtype == np.float64 else 1e-6
@@ -154,4 +154,4 @@ def test_features_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 2 * 80 * 7 * 8.0 - 1)
     rows = DenseRows(X)
     with pytest.raises(InsufficientMemory, match="7 features of 80 rows"):
-        drain(block_rows(rows, C, P, make_projection("dot", None, rows, np.ones(80))))
+        drain(clustered_rows(rows, C, P, landmark_projection("dot", None, rows, np.ones(80))))

@@ -13,7 +13,7 @@ from mdlearn.data.clustering import kmeans as kmeans_module
 from mdlearn.data.clustering import lloyd as lloyd_module
 from mdlearn.data.clustering.distances import assign, bandwidth, memberships
 from mdlearn.data.clustering.kmeans import kmeans
-from mdlearn.data.clustering.lloyd import Cloud, HeldLloyd, Lloyd
+from mdlearn.data.clustering.lloyd import Lloyd, LloydInMemory, LloydRows
 from mdlearn.data.rows import distinct as distinct_module
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
@@ -112,12 +112,12 @@ def plain_lloyd(X, counts, C):
         C = new
 
 
-@pytest.mark.parametrize("way", [Lloyd, HeldLloyd])
+@pytest.mark.parametrize("way", [Lloyd, LloydInMemory])
 @pytest.mark.parametrize("seed", range(4))
 def test_passing_over_rows_does_not_change_the_iteration(seed, way):
     X = blobs(600, 4, seed=seed)
     points = distinct(DenseRows(X), np.random.default_rng(seed).random(600) + 0.5)
-    cloud = Cloud(points)
+    cloud = LloydRows(points)
     drain(cloud.setup())
     start = cloud.take(np.arange(0, 600, 50)).block(slice(None))
     run, rounds = way(cloud, start), 0
@@ -152,11 +152,11 @@ def test_bounds_that_are_held_give_the_run_of_the_plain_iteration(seed):
     rng = np.random.default_rng(seed)
     m, d, K = int(rng.integers(20, 300)), int(rng.integers(1, 20)), int(rng.integers(1, 20))
     X = blobs(m, d, groups=5, seed=seed) * 10.0 ** rng.integers(-6, 7) + rng.integers(0, 2) * 1e3
-    cloud = Cloud(distinct(DenseRows(X), 10.0 ** rng.uniform(-8, 8, m)))
+    cloud = LloydRows(distinct(DenseRows(X), 10.0 ** rng.uniform(-8, 8, m)))
     drain(cloud.setup())
-    assert isinstance(lloyd_module.lloyd(cloud, np.zeros((K, d))), HeldLloyd)
+    assert isinstance(lloyd_module.lloyd_run(cloud, np.zeros((K, d))), LloydInMemory)
     start = cloud.take(rng.choice(m, K, replace=False)).block(slice(None))
-    runs = [way(cloud, start) for way in (Lloyd, HeldLloyd)]
+    runs = [way(cloud, start) for way in (Lloyd, LloydInMemory)]
     for _ in range(100):
         moved = [drain(run.assign())[1] for run in runs]
         assert moved[0] == moved[1] and np.array_equal(runs[0].labels, runs[1].labels)
@@ -192,10 +192,10 @@ def test_yielded_centres_never_get_worse_and_any_stop_leaves_valid_ones():
 def test_seeds_are_drawn_by_weight_times_squared_distance():
     X = np.array([[0.0], [1.0], [3.0]])
     points = distinct(DenseRows(X), np.array([2.0, 4.0, 1.0]))
-    cloud = Cloud(points)
+    cloud = LloydRows(points)
     drain(cloud.setup())
     rng = np.random.default_rng(0)
-    pairs = np.array([drain(kmeans_module._seeds(cloud, 2, rng))[1] for _ in range(4000)])
+    pairs = np.array([drain(kmeans_module._kmeans_seeds(cloud, 2, rng))[1] for _ in range(4000)])
     share = np.zeros((3, 3))
     np.add.at(share, (pairs[:, 0], pairs[:, 1]), 1 / 4000)
     mass = np.array([2.0, 4.0, 1.0]) * (X - X.T) ** 2
@@ -222,10 +222,10 @@ def test_rows_far_from_the_origin_keep_their_digits():
     assert np.array_equal(assign(DenseRows(X), near + 1e7), squared(X - 1e7, near).argmin(axis=1))
 
 
-@pytest.mark.parametrize("way", [Lloyd, HeldLloyd])
+@pytest.mark.parametrize("way", [Lloyd, LloydInMemory])
 def test_an_empty_cluster_gets_the_row_farthest_from_its_centre(way):
     X = np.array([[0.0], [1.0], [2.0], [10.0]])
-    cloud = Cloud(distinct(DenseRows(X), np.ones(4)))
+    cloud = LloydRows(distinct(DenseRows(X), np.ones(4)))
     drain(cloud.setup())
     run = way(cloud, np.array([[1.0], [500.0], [900.0]]) - cloud.centre)
     assert drain(run.assign())[1]

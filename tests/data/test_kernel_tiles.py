@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from mdlearn.data.features import kernel_tiles
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import make_kernel
-from mdlearn.data.rows.arrays import as_rows
+from mdlearn.data.rows.arrays import array_as_rows
 from mdlearn.numerics.interruptible import finished
 
 KINDS = {
@@ -22,7 +22,7 @@ KINDS = {
 def features_of(kind, storage=np.asarray, m=700):
     d, params, _ = KINDS[kind]
     X = np.random.default_rng(d).standard_normal((m, d)) + 3.0
-    rows = as_rows(storage(X), "X")
+    rows = array_as_rows(storage(X), "X")
     kernel = make_kernel("poly" if kind == "poly" else "rbf", params, rows, np.ones(m))
     return KernelFeatures(rows, kernel), X
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from draining import drain
 
 from mdlearn.data.features import landmarks as module
-from mdlearn.data.features.landmarks import PROJECTED_ROWS, choose, given_points, make_projection, projecting
+from mdlearn.data.features.landmarks import PROJECTED_ROWS, choose, given_points, landmark_projection, projector
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows
@@ -153,9 +153,9 @@ def test_errors_say_what_to_give():
         given_points([[np.nan] * 6], "landmarks", 6)
     for name, error in (("cosine", ValueError), (3, TypeError)):
         with pytest.raises(error, match="give one of dot, rbf or a callable"):
-            make_projection(name, 1.0, rows, COUNTS)
+            landmark_projection(name, 1.0, rows, COUNTS)
     with pytest.raises(ValueError, match="sigma needs to be a number > 0"):
-        make_projection("rbf", 0.0, rows, COUNTS)
+        landmark_projection("rbf", 0.0, rows, COUNTS)
 
 
 def test_given_points_are_copied_in_float64():
@@ -183,7 +183,7 @@ def test_projections_are_the_printed_formulas(source):
         ("rbf", 40.0, np.exp(-away / 40.0)),
         (lambda A, B: np.asarray(A @ B.T) ** 2, None, (X @ L.T) ** 2),
     ):
-        values = make_projection(projection, sigma, rows, COUNTS).block(rows, DenseRows(L))
+        values = landmark_projection(projection, sigma, rows, COUNTS).block(rows, DenseRows(L))
         assert np.allclose(values, expected, rtol=1e-10)
 
 
@@ -193,17 +193,17 @@ def test_projections_of_a_row_are_the_same_bits_in_every_layout_and_company(proj
     m = 3 * PROJECTED_ROWS + 7
     X = 3.4e10 + 1e7 * np.random.default_rng(7).standard_normal((m, 8))
     L = X[[3, 50]]
-    mu = make_projection(projection, 1e14, DenseRows(X), np.ones(m))
-    whole = projecting(mu, L, sparse=False)(DenseRows(X))
+    mu = landmark_projection(projection, 1e14, DenseRows(X), np.ones(m))
+    whole = projector(mu, L, sparse=False)(DenseRows(X))
     assert np.allclose(whole, mu.block(DenseRows(X), DenseRows(L)), rtol=1e-6)
-    by_columns = projecting(mu, np.asfortranarray(L), sparse=False)(DenseRows(np.asfortranarray(X)))
+    by_columns = projector(mu, np.asfortranarray(L), sparse=False)(DenseRows(np.asfortranarray(X)))
     assert np.array_equal(by_columns, whole)
     some = np.array([m - 1, 5, 70, 5])
-    assert np.array_equal(projecting(mu, L, sparse=False)(DenseRows(X[some])), whole[some])
+    assert np.array_equal(projector(mu, L, sparse=False)(DenseRows(X[some])), whole[some])
 
 
 def test_projections_of_sparse_rows():
     X, L = sample(), sample(7, seed=3)
     X[np.random.default_rng(1).random(X.shape) > 0.4] = 0.0
-    mu = make_projection("dot", None, SOURCES["csr"](X), COUNTS)
-    assert np.allclose(projecting(mu, L, sparse=True)(SOURCES["csr"](X)), X @ L.T, rtol=1e-12)
+    mu = landmark_projection("dot", None, SOURCES["csr"](X), COUNTS)
+    assert np.allclose(projector(mu, L, sparse=True)(SOURCES["csr"](X)), X @ L.T, rtol=1e-12)

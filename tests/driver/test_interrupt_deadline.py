@@ -184,12 +184,12 @@ def test_rows_of_a_joint_problem_are_written_until_the_deadline_only(clock, monk
             clock.sleep(1.0)
             yield
 
-    whole = class_contrasts.contrasts(DenseRows(X), y, 10, True).X
+    whole = class_contrasts.class_contrasts(DenseRows(X), y, 10, True).X
     monkeypatch.setattr(class_contrasts, "ENTRIES_PER_PIECE", 500)
     monkeypatch.setattr(class_contrasts.ContrastRows, "_written", slow)
     model = mdlearn.fit("ww", X, y, time_limit=2.5, solver="cd")
     assert len(pieces) == 3 and not model.coef_.any() and model.certificate.gap == 1.0
-    piecewise = class_contrasts.contrasts(DenseRows(X), y, 10, True).X
+    piecewise = class_contrasts.class_contrasts(DenseRows(X), y, 10, True).X
     assert len(pieces) > 50 and (piecewise != whole).nnz == 0
     np.testing.assert_array_equal(piecewise.indptr, whole.indptr)
 

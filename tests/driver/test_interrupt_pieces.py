@@ -14,7 +14,7 @@ import mdlearn.data.validation
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import DenseRows, blank, copied
+from mdlearn.data.rows.rows import DenseRows, copied_by_rows, zeros_by_rows
 from mdlearn.data.validation import check_labels
 from mdlearn.forms.certificates.primal import representer
 from mdlearn.forms.losses import HingeTerm
@@ -62,8 +62,8 @@ def test_dense_rows(dtype, order, rng):
     rows = rng.integers(0, 40, 57)
     taken = DenseRows(X).take(rows)
     assert taken.dtype == dtype and np.array_equal(taken.X, X[rows])
-    assert np.array_equal(copied(X[5:, 1:]), X[5:, 1:])
-    assert np.array_equal(blank(9), np.zeros((9, 9))) and blank(0).shape == (0, 0)
+    assert np.array_equal(copied_by_rows(X[5:, 1:]), X[5:, 1:])
+    assert np.array_equal(zeros_by_rows(9), np.zeros((9, 9))) and zeros_by_rows(0).shape == (0, 0)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

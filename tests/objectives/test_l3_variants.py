@@ -10,7 +10,7 @@ from reference import optimum
 import mdlearn
 from mdlearn.data.features import smoothed_clusters
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
-from mdlearn.data.features.smoothed_clusters import TiedRows, smoothing
+from mdlearn.data.features.smoothed_clusters import TiedRows, cluster_smoothing
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.objectives import l3svm
@@ -77,7 +77,7 @@ def test_tied_rows_against_the_matrix_that_they_stand_for(t, dtype, monkeypatch)
     m, K, L = 31, 5, 4
     layout = Layout.of(np.array([np.sort(rng.choice(K, t, replace=False)) for _ in range(m)]), K)
     centers = rng.standard_normal((K, 3))
-    A, S = smoothing(centers, 1.7)
+    A, S = cluster_smoothing(centers, 1.7)
     Lap, similar = laplacian(centers)
     assert np.allclose(np.linalg.inv(A @ A.T), np.eye(K) + 1.7 * Lap) and np.allclose(S, similar)
     plain = BlockRows(rng.standard_normal((m * t, L)).astype(dtype), layout)

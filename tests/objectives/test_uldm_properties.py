@@ -5,7 +5,7 @@ import pytest
 from uldm_cases import columns, printed, sample
 
 import mdlearn
-from mdlearn.data.features.basis import KernelColumns
+from mdlearn.data.features.basis import BasisColumns
 
 
 @pytest.mark.parametrize("scaling", [None, "max_diag"])
@@ -98,8 +98,8 @@ def test_the_largest_variance_of_every_class_comes_from_few_passes(monkeypatch):
     X, weight = rng.standard_normal((210, 3)) * [1.0, 10.0, 0.1], rng.integers(1, 4, 210).astype(float)
     y = np.arange(210) % 35
     X += rng.standard_normal((35, 3))[y]
-    passes, squares = [], KernelColumns.column_squares
-    monkeypatch.setattr(KernelColumns, "column_squares", lambda *given: passes.append(1) or squares(*given))
+    passes, squares = [], BasisColumns.column_squares
+    monkeypatch.setattr(BasisColumns, "column_squares", lambda *given: passes.append(1) or squares(*given))
     given = {"c_scaling": "max_diag", "C": 0.01, "basis": "all", "sample_weight": weight, "tol": 1e-10}
     model = mdlearn.fit("uldm", X, y, multiclass="ovr", **given)
     assert len(passes) < 5  # some of the engine, none for each of the 35 classes

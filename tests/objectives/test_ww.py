@@ -8,7 +8,7 @@ from reference import optimum
 
 import mdlearn
 from mdlearn.data.rows.arrays import check_rows
-from mdlearn.data.rows.class_contrasts import contrasts
+from mdlearn.data.rows.class_contrasts import class_contrasts
 from mdlearn.errors import InsufficientMemory
 
 
@@ -179,7 +179,7 @@ def test_products_are_those_of_the_rows_written_out(make, constant):
     X, y, _ = sample(4, m=12, d=3)
     X = np.round(8 * X) / 8 * (rng.random(X.shape) < 0.7)
     A = written_out(X, y, 4, constant)
-    rows = contrasts(check_rows(make(X)), y, 4, constant)
+    rows = class_contrasts(check_rows(make(X)), y, 4, constant)
     assert rows.shape == A.shape and rows.dtype == make(X).dtype and np.isfinite(rows.largest())
     w, v, weights = rng.standard_normal(A.shape[1]), rng.standard_normal(len(A)), rng.random(len(A))
     scale = 1.0 + rng.random(A.shape[1])
@@ -209,7 +209,7 @@ def test_the_matrix_is_not_written_out_without_need(monkeypatch):
     X, y, _ = sample(5, m=700, d=6)
     monkeypatch.setattr("mdlearn.numerics.memory.NEGLIGIBLE_BYTES", 0.0)
     monkeypatch.setattr("mdlearn.numerics.memory.available_bytes", lambda: 1e6)
-    rows = contrasts(check_rows(X), y, 5, True)
+    rows = class_contrasts(check_rows(X), y, 5, True)
     with pytest.raises(InsufficientMemory, match="writing out 2800 rows of a joint problem"):
         _ = rows.X
     assert rows.dot(np.ones(35)).shape == (2800,)

@@ -10,7 +10,7 @@ import pytest
 from mdlm_paper import fit_paper
 
 import mdlearn
-from mdlearn.data.row_blocks.source import Sums
+from mdlearn.data.row_blocks.summary import Sums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
 from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised

@@ -14,7 +14,7 @@ NEAREST = 4
 """Clusters that a row with soft membership belongs to."""
 
 
-def at_once(width: int, rows: Rows) -> int:
+def rows_per_distance_block(width: int, rows: Rows) -> int:
     """Number of rows to multiply with `width` vectors in one block, which stays in the cache where rows are dense."""
     if rows.sparse:
         return BLOCK_ENTRIES // (4 * max(width, 64))
@@ -30,15 +30,15 @@ def squared_distances(rows: Rows, centers: np.ndarray, squares: np.ndarray) -> n
     return np.maximum(D, 0.0, out=D)
 
 
-def _blocks(rows: Rows, centers: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Row ranges, their distances to all centres, and the size of what these were subtracted from.
+def _distance_blocks(rows: Rows, centers: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Row ranges, their squared distances to all centres, and the size of what these were subtracted from.
 
     Dense rows are taken less the mean of the centres: distances keep their digits far from the origin.
     """
     shift = 0.0 if rows.sparse else centers.mean(axis=0)
     shifted = centers - shift
     longest = float(DenseRows(shifted).squares().max())
-    for part in steps(rows.shape[0], at_once(centers.shape[0], rows)):
+    for part in steps(rows.shape[0], rows_per_distance_block(centers.shape[0], rows)):
         block = rows.take(part) if rows.sparse else DenseRows(rows.block(part) - shift)
         squares = block.squares()
         yield part, squared_distances(block, shifted, squares), squares + longest
@@ -51,7 +51,7 @@ def assign(rows: Rows, centers: np.ndarray) -> np.ndarray:
     rows beside it nor on how they are stored.
     """
     labels = np.empty(rows.shape[0], dtype=np.intp)
-    for part, D, size in _blocks(rows, centers):
+    for part, D, size in _distance_blocks(rows, centers):
         here, near = np.arange(D.shape[0]), D.argmin(axis=1)
         limit = D[here, near] + TIE * size
         D[here, near] = np.inf
@@ -60,13 +60,13 @@ def assign(rows: Rows, centers: np.ndarray) -> np.ndarray:
         for some in steps(open_.shape[0], BLOCK_ENTRIES // (8 * rows.shape[1])):
             which = open_[some]
             close = D[which] <= limit[which, None]
-            near[which] = _plainly_nearest(rows.block(part.start + which), centers, close)
+            near[which] = _nearest_centre(rows.block(part.start + which), centers, close)
         labels[part] = near
     return labels
 
 
-def _plainly_nearest(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np.ndarray:
-    """Nearest of the `close` centres by plain sums."""
+def _nearest_centre(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np.ndarray:
+    """Nearest of the `close` centres, by plain sums of squared differences."""
     D = np.full(close.shape, np.inf)
     for k in np.flatnonzero(close.any(axis=0)):
         at = np.flatnonzero(close[:, k])
@@ -78,13 +78,13 @@ def _plainly_nearest(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> n
 def bandwidth(rows: Rows, counts: np.ndarray, centers: np.ndarray) -> float:
     """Mean squared distance to the nearest centre, rows counted by weight: the width of soft clusters."""
     total = 0.0
-    for part, D, _ in _blocks(rows, centers):
+    for part, D, _ in _distance_blocks(rows, centers):
         total += float(counts[part] @ D.min(axis=1))
     return total / float(counts.sum())
 
 
 def memberships(rows: Rows, centers: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Soft membership: weights exp(-|x - c_k|^2 / width) over the few nearest centres, divided by their sum.
+    """Soft memberships by distance: weights exp(-|x - c_k|^2 / width) of the few nearest centres, divided by their sum.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def memberships(rows: Rows, centers: np.ndarray, width: float) -> tuple[np.ndarr
     """
     m, t = rows.shape[0], min(NEAREST, centers.shape[0])
     labels, weights = np.empty((m, t), dtype=np.intp), np.empty((m, t))
-    for part, D, _ in _blocks(rows, centers):
+    for part, D, _ in _distance_blocks(rows, centers):
         here = np.arange(D.shape[0])
         for j in range(t):
             nearest = D.argmin(axis=1)

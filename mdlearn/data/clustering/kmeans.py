@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.clustering.distances import squared_distances
-from mdlearn.data.clustering.lloyd import Cloud, lloyd
+from mdlearn.data.clustering.lloyd import LloydRows, lloyd_run
 from mdlearn.data.rows.distinct import Distinct
 from mdlearn.numerics import memory
 
@@ -43,18 +43,18 @@ def kmeans(points: Distinct, n_clusters: int, rng: np.random.Generator, restarts
 
     References
     ----------
-    Arthur & Vassilvitskii, k-means++ (2007). Distances that cannot matter are not computed (see `lloyd`); results are
+    Arthur & Vassilvitskii, k-means++ (2007). Distances that cannot matter are not computed (see `Lloyd`); results are
     those of the plain iteration.
     """
     points.require(n_clusters, "n_clusters")
     memory.require(64.0 * n_clusters * points.rows.shape[1], f"k-means with {n_clusters} centres", "use fewer clusters")
     best = points.block(np.sort(rng.choice(len(points), n_clusters, replace=False)))
     yield best
-    cloud, least = Cloud(points), np.inf
+    cloud, least = LloydRows(points), np.inf
     yield from cloud.setup()
     for _ in range(restarts):
-        seeds = yield from _seeds(cloud, n_clusters, rng)
-        run = lloyd(cloud, cloud.take(seeds).block(slice(None)))
+        seeds = yield from _kmeans_seeds(cloud, n_clusters, rng)
+        run = lloyd_run(cloud, cloud.take(seeds).block(slice(None)))
         inertia = np.inf
         while (yield from run.assign()):
             yield from run.update()
@@ -67,8 +67,8 @@ def kmeans(points: Distinct, n_clusters: int, rng: np.random.Generator, restarts
     return best
 
 
-def _seeds(cloud: Cloud, n: int, rng: np.random.Generator) -> Generator[None, None, np.ndarray]:
-    """k-means++: each seed is drawn by weight times squared distance to the seeds before it."""
+def _kmeans_seeds(cloud: LloydRows, n: int, rng: np.random.Generator) -> Generator[None, None, np.ndarray]:
+    """Seeds of k-means++: each is drawn by weight times squared distance to the seeds before it."""
     chosen = np.empty(n, dtype=np.intp)
     gaps = np.ones(cloud.n)
     for k in range(n):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers import lloyd as kernel
-from mdlearn.data.clustering.distances import at_once, squared_distances
+from mdlearn.data.clustering.distances import rows_per_distance_block, squared_distances
 from mdlearn.data.rows.distinct import Distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, steps
 
@@ -20,8 +20,8 @@ OPEN = 0.1
 """Share of rows that products in float32 may leave open."""
 
 
-class Cloud:
-    """Distinct rows as k-means reads them: dense ones less their mean, so that distances keep their digits.
+class LloydRows:
+    """Distinct rows as Lloyd's iteration reads them: dense ones less their mean, so that distances keep their digits.
 
     Rows that fit in COPY_BYTES are brought in order and to float64 once; others are looked up block by block.
     """
@@ -44,7 +44,8 @@ class Cloud:
         if 12.0 * self.n * self.d <= COPY_BYTES:
             self.held = self.take(slice(None)) if self.sparse else (yield from self._copied())
         for part in self.parts(1):
-            self.squares[part] = _squares(self.take(part))
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.squares[part] = self.take(part).squares()
             yield
         if not np.isfinite(self.squares).all():
             raise ValueError("X holds numbers whose squares overflow; scale X before clustering it")
@@ -68,19 +69,13 @@ class Cloud:
 
     def parts(self, width: int) -> Iterable[slice]:
         """Blocks of rows for products with `width` vectors."""
-        return steps(self.n, at_once(width, self.points.rows))
-
-
-def _squares(rows: Rows) -> np.ndarray:
-    """Squared lengths, infinite where they overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return rows.squares()
+        return steps(self.n, rows_per_distance_block(width, self.points.rows))
 
 
 class Lloyd:
-    """One run. `upper` and `lower` bound each row's distance to its own and to the next centre."""
+    """Run of Lloyd's iteration; `upper` and `lower` bound each row's distance to its own and to the next centre."""
 
-    def __init__(self, cloud: Cloud, centers: np.ndarray) -> None:
+    def __init__(self, cloud: LloydRows, centers: np.ndarray) -> None:
         self.cloud, self.centers = cloud, centers
         self.labels = np.full(cloud.n, -1, dtype=np.intp)
         self.upper, self.lower = np.full(cloud.n, np.inf), np.zeros(cloud.n)
@@ -96,7 +91,7 @@ class Lloyd:
         """`assign` without a look at empty clusters."""
         cloud, moved = self.cloud, False
         stale = np.flatnonzero(self.upper + cloud.slack > self.lower)
-        for part in steps(stale.shape[0], at_once(self.centers.shape[0], cloud.points.rows)):
+        for part in steps(stale.shape[0], rows_per_distance_block(self.centers.shape[0], cloud.points.rows)):
             which = stale[part]
             D = squared_distances(cloud.take(which), self.centers, cloud.squares[which])
             here = np.arange(which.shape[0])
@@ -160,14 +155,14 @@ class Lloyd:
         self.lower -= np.where(self.labels == last, others, by[last])
 
 
-class HeldLloyd(Lloyd):
-    """Run over dense rows in memory: float32 products where these suffice, and sums kept from round to round.
+class LloydInMemory(Lloyd):
+    """Run of Lloyd's iteration over dense rows in memory: float32 products where these suffice, and sums that are kept.
 
     Whatever the rounding of products leaves open is decided by plain distances in float64. Where that is much, because
     some rows lie very far out, products are made in float64 from then on.
     """
 
-    def __init__(self, cloud: Cloud, centers: np.ndarray) -> None:
+    def __init__(self, cloud: LloydRows, centers: np.ndarray) -> None:
         super().__init__(cloud, centers)
         assert isinstance(cloud.held, DenseRows)
         self.X = cloud.held.X
@@ -193,7 +188,7 @@ class HeldLloyd(Lloyd):
         halves = (0.5 * (C * C).sum(axis=1) / self.unit).astype(self.own.dtype)
         # d products and sums, and a few roundings more, of numbers whose products are 1 at most.
         margin = (C.shape[1] + 8.0) * 0.5 * float(np.finfo(self.own.dtype).eps)
-        for part in steps(stale.shape[0], 2 * at_once(C.shape[0], cloud.points.rows)):
+        for part in steps(stale.shape[0], 2 * rows_per_distance_block(C.shape[0], cloud.points.rows)):
             which = stale[part]
             products = self.own[which] @ scaled.T
             found = kernel.assign(
@@ -231,6 +226,6 @@ class HeldLloyd(Lloyd):
         return self.sums
 
 
-def lloyd(cloud: Cloud, centers: np.ndarray) -> Lloyd:
-    """A run from some centres."""
-    return HeldLloyd(cloud, centers) if isinstance(cloud.held, DenseRows) else Lloyd(cloud, centers)
+def lloyd_run(cloud: LloydRows, centers: np.ndarray) -> Lloyd:
+    """Run of Lloyd's iteration from some centres: `LloydInMemory` for dense rows that are in memory."""
+    return LloydInMemory(cloud, centers) if isinstance(cloud.held, DenseRows) else Lloyd(cloud, centers)

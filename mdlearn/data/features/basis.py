@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.gram import lengths
+from mdlearn.data.features.feature_map import check_feature_size
+from mdlearn.data.features.gram import cheap_gram_diagonal
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_size
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import (
     BLOCK_ENTRIES,
@@ -24,7 +24,7 @@ from mdlearn.data.rows.rows import (
     DenseRows,
     Rows,
     Selection,
-    largest_size,
+    largest_entry_size,
     steps,
 )
 from mdlearn.data.validation import Data
@@ -32,8 +32,8 @@ from mdlearn.numerics import memory
 
 
 @dataclass(frozen=True, eq=False)
-class KernelColumns(Rows):
-    """Kernel values k(x_i, z_j) as rows of numbers, shape (m, N), computed by blocks.
+class BasisColumns(Rows):
+    """Kernel columns of a basis: values k(x_i, z_j) as rows of numbers, shape (m, N), computed by blocks.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class KernelColumns(Rows):
             self._store["basis"] = self.source
             return np.ascontiguousarray(self.source.block(rows)[:, self.index])
         values = self.kernel.block(self.source.take(rows), self._basis)
-        check_size(largest_size(values) if values.size else 0.0)
+        check_feature_size(largest_entry_size(values) if values.size else 0.0)
         return values
 
     @property
@@ -129,26 +129,26 @@ class KernelColumns(Rows):
 
     def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
         """Inner products with other rows, float64 and dense."""
-        dense = others.take(slice(None)) if isinstance(others, KernelColumns) else others
+        dense = others.take(slice(None)) if isinstance(others, BasisColumns) else others
         return self.take(slice(None)).inner(dense, centre)
 
 
 @dataclass(frozen=True)
 class BasisFeatures(LinearFeatures):
-    """phi(x) = (k(x, z_1), ..., k(x, z_N)), with |w|^2 = sum_j ridge_j w_j^2.
+    """Features by a basis: phi(x) = (k(x, z_1), ..., k(x, z_N)), with |w|^2 = sum_j ridge_j w_j^2.
 
     A basis row that stands for several equal ones shares its coefficient among them: N copies with coefficients a / N
     each cost a^2 / N, so that its ridge is one over its weight.
 
     Attributes
     ----------
-    rows : KernelColumns of shape (m, N)
+    rows : BasisColumns of shape (m, N)
     ridge : ndarray of shape (N,) or None
     places : ndarray of shape (N,), intp
         Position of each basis row among the caller's rows.
     """
 
-    rows: KernelColumns
+    rows: BasisColumns
     places: np.ndarray = field(kw_only=True)
     by_rows: ClassVar[bool] = False
 
@@ -176,7 +176,7 @@ class BasisFeatures(LinearFeatures):
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of the squared norm of `expand`: k(x, z)^2 <= k(x, x) k(z, z)."""
         columns = self.rows
-        squares = lengths(columns.kernel, columns.source) if alpha.any() else None
+        squares = cheap_gram_diagonal(columns.kernel, columns.source) if alpha.any() else None
         if squares is None:
             return super().most(alpha)
         own = squares[columns.index] if self.ridge is None else squares[columns.index] / self.ridge
@@ -239,8 +239,8 @@ class BasisFeatures(LinearFeatures):
         return {"basis_indices_": self.places}
 
 
-def check_indices(name: str, value: Any) -> np.ndarray:
-    """Return row indices as int64; they are held against the data where these are known."""
+def check_basis_indices(name: str, value: Any) -> np.ndarray:
+    """Return the row indices of a basis as int64; `basis_positions` compares them with the data."""
     index = np.asarray(value)
     wanted = f"{name} needs to be a one-dimensional array of row numbers (integers >= 0, each once)"
     if index.dtype.kind not in "iu":
@@ -255,8 +255,8 @@ def check_indices(name: str, value: Any) -> np.ndarray:
     return index.astype(np.int64)
 
 
-def among_rows(name: str, index: np.ndarray, data: Data) -> np.ndarray:
-    """Positions in `data` of the caller's rows `index`; rows that are not part of the problem drop out."""
+def basis_positions(name: str, index: np.ndarray, data: Data) -> np.ndarray:
+    """Positions in `data` of the caller's basis rows `index`; rows that are not part of the problem drop out."""
     if int(index.max()) >= data.n_given:
         raise ValueError(
             f"{name} names row {int(index.max())}, but X has {data.n_given} rows; give 0 to {data.n_given - 1}"
@@ -273,11 +273,11 @@ def basis_features(data: Data, kernel: Kernel, index: np.ndarray, shared: bool) 
     """Features of the basis rows at `index`; `shared`: a basis row of weight w stands for w equal ones."""
     counts = data.counts[index]
     ridge = 1.0 / counts if shared and (counts != 1.0).any() else None
-    return BasisFeatures(KernelColumns(data.X, kernel, index), ridge, places=data.rows[index])
+    return BasisFeatures(BasisColumns(data.X, kernel, index), ridge, places=data.rows[index])
 
 
-def incomplete_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[None, Any, np.ndarray]:
-    """Choose rows by incomplete Cholesky factorisation of the Gram matrix with diagonal pivoting.
+def choose_basis_by_cholesky(data: Data, kernel: Kernel, tol: float) -> Generator[None, Any, np.ndarray]:
+    """Choose basis rows by incomplete Cholesky factorisation of the Gram matrix with diagonal pivoting.
 
     The next row is the one that is farthest, in function space, from the span of those before; the first of them in
     lexicographic order. It ends when no squared distance is above `tol` times the largest k(x, x). Each distinct row

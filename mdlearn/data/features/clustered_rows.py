@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.clustering.distances import assign, memberships
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.landmarks import projecting
+from mdlearn.data.features.landmarks import projector
 from mdlearn.data.rows.rows import SPAN_ENTRIES, Rows, Selection, steps
 from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.numerics import memory
@@ -21,7 +21,7 @@ from mdlearn.numerics.lazy_property import kept
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the blocks of m rows lie, t each: they are kept block after block, so that BLAS takes all of one at once.
+    """Layout of clustered rows: t blocks of each of m rows are kept block after block, so that BLAS takes all of one.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class BlockRows(Rows):
-    """m rows of K blocks of L columns each, of which only t blocks per row are not zero.
+    """Clustered rows: m rows of K blocks of L columns each, of which only t blocks per row are not zero.
 
     The K L columns are never written out, except by `block` and `matrix`.
 
@@ -119,7 +119,7 @@ class BlockRows(Rows):
     def piece(self, rows: Selection, room: Room) -> Piece:
         """Selected rows for several products: block by block, where every row is in one block alone."""
         part = self.take(rows)
-        return BlockPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
+        return ClusteredRowsPiece(part, room) if self.separate else Piece(part.block(slice(None)), room)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array with all columns."""
@@ -229,8 +229,8 @@ class BlockRows(Rows):
         return out.reshape(self.shape[1], *v.shape[1:])
 
 
-class BlockPiece(Piece):
-    """Rows that are in one block each: products take what is there.
+class ClusteredRowsPiece(Piece):
+    """Piece of clustered rows that are in one block each: products take what is there.
 
     Parameters
     ----------
@@ -265,8 +265,8 @@ class BlockPiece(Piece):
         return self.rows.block(which)
 
 
-class LaterBlocks(BlockRows):
-    """Rows of one block each, all of them made when the first is asked for.
+class LazyBlockRows(BlockRows):
+    """Clustered rows of one block each, all of them made when the first is asked for.
 
     Parameters
     ----------
@@ -325,10 +325,10 @@ class LaterBlocks(BlockRows):
         return self._made.layout
 
 
-def block_rows(
+def clustered_rows(
     rows: Rows, centers: np.ndarray, landmarks: np.ndarray, projection: Kernel, width: float | None = None
 ) -> Generator[None, Any, BlockRows]:
-    """Phi(x): the projections of x on the landmarks, in the block of x's cluster; yields after a block of rows each.
+    """Clustered rows of landmark features: projections of x, in the block of its cluster; yields after a block of rows.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def block_rows(
     Zantedeschi, Emonet & Sebban, L3-SVMs (2017), section 2.
     """
     m, K, L = rows.shape[0], centers.shape[0], landmarks.shape[0]
-    later = LaterBlocks(lambda: finished(block_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)
+    later = LazyBlockRows(lambda: finished(clustered_rows(rows, centers, landmarks, projection)), m, K, L, rows.dtype)
     labels, weights = [], []
     step = max(1, SPAN_ENTRIES // max(K, L, 1 if rows.sparse else rows.shape[1]))
     for part in steps(m, step):
@@ -368,7 +368,7 @@ def block_rows(
     layout = Layout.of(np.concatenate(labels), K)
     size = float(layout.owner.shape[0]) * L * 8.0
     memory.require(size, f"{L} features of {m} rows", "lower n_landmarks")
-    F, project = np.empty((layout.owner.shape[0], L), dtype=np.float64), projecting(projection, landmarks, rows.sparse)
+    F, project = np.empty((layout.owner.shape[0], L), dtype=np.float64), projector(projection, landmarks, rows.sparse)
     for i, part in enumerate(steps(m, step)):
         mu = project(rows.take(part))
         F[layout.place[part]] = mu[:, None, :] if width is None else mu[:, None, :] * weights[i][:, :, None]

@@ -12,9 +12,10 @@ import numpy as np
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.arrays import LARGEST_ENTRY, check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, locked
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, Selection, read_only_view
+from mdlearn.data.rows.scratch import Piece, Room
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -23,7 +24,7 @@ FIRST_BLOCK_ROWS = 64
 
 
 class FeatureMap(ABC):
-    """phi(x) of f(x) = w . phi(x) + b: what an objective makes of rows, and a model of new rows.
+    """Feature map phi(x) of f(x) = w . phi(x) + b: what an objective makes of rows, and a model of new rows.
 
     A subclass has what was found on the training rows (centres, scales) as attributes, and writes `columns`, `width`,
     `features`, `encoded` and `decoded`. The rest follows, and can be overridden where there is a shorter way. Its
@@ -147,7 +148,7 @@ class FeatureMap(ABC):
         parts, out = [], None
         for part, made in self._blocks(A):
             if part.start == 0:
-                size = float(A.shape[0]) * _size(made) / made.shape[0]
+                size = float(A.shape[0]) * _feature_bytes(made) / made.shape[0]
                 memory.require(size, f"{self.width} features of {A.shape[0]} rows", "ask for fewer features")
                 out = None if made.sparse else np.empty((A.shape[0], self.width))
             if out is None:
@@ -155,7 +156,7 @@ class FeatureMap(ABC):
             else:
                 out[part] = made.block(slice(None))
             if (yield) and out is not None:
-                return LaterRows(A, self)
+                return LazyMappedRows(A, self)
         if out is not None:
             return DenseRows(out, model_dtype=A.dtype)
         from scipy.sparse import vstack
@@ -190,7 +191,9 @@ class FeatureMap(ABC):
             part = slice(start, min(start + step, A.shape[0]))
             made = self.checked(A.take(part))
             yield part, made
-            entries = max(_size(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1])
+            entries = max(
+                _feature_bytes(made) / (made.shape[0] * made.entry_dtype.itemsize), 1 if A.sparse else A.shape[1]
+            )
             start, step = part.stop, max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
 
     def checked(self, A: Rows) -> Rows:
@@ -208,7 +211,7 @@ class FeatureMap(ABC):
 
 
 def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.ndarray:
-    """An array of `values` in float64; ValueError unless it has this shape (None: any length from 1), for `decoded`."""
+    """Array among a map's encoded `values`, in float64; ValueError unless of this shape (None: any length from 1)."""
     found = values.get(name)
     if (
         not isinstance(found, np.ndarray)
@@ -221,15 +224,67 @@ def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.nda
     return found.astype(np.float64, copy=False)
 
 
-def _size(rows: Rows) -> float:
-    """Bytes that rows take; of sparse ones twice, as they are put together from parts."""
+def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
+    """Raise ValueError for features made of X whose squares overflow, or that a model's `dtype` cannot hold."""
+    if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
+        raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
+    if not largest <= LARGEST_ENTRY:
+        raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
+
+
+def _feature_bytes(rows: Rows) -> float:
+    """Bytes that rows of features take; of sparse ones twice, as they are put together from parts."""
     if isinstance(rows, CsrRows):
         return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
     return float(rows.shape[0]) * rows.shape[1] * rows.entry_dtype.itemsize
 
 
-class LaterRows(DenseRows):
-    """Dense features of rows, all of them made when the first is asked for.
+@dataclass(frozen=True, eq=False)
+class MappedRows(Rows):
+    """Features by a feature map, shape (m, map.width), made anew whenever rows are asked for.
+
+    Attributes
+    ----------
+    source : Rows of shape (m, d)
+    map : FeatureMap
+    """
+
+    source: Rows
+    map: FeatureMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.source.shape[0], self.map.width
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the rows."""
+        return self.source.dtype
+
+    def take(self, rows: Selection) -> Rows:
+        """Features of some rows, computed."""
+        return self.map.checked(self.source.take(rows))
+
+    def block(self, rows: Selection) -> np.ndarray:
+        """Features of some rows as a dense float64 array."""
+        return self.take(rows).block(slice(None))
+
+    def piece(self, rows: Selection, room: Room) -> Piece:
+        """Features of some rows, as they are multiplied fastest."""
+        return self.take(rows).piece(slice(None), room)
+
+    def matrix(self) -> Any:
+        """All features in float64."""
+        return self.take(slice(None)).matrix()
+
+    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
+        """Inner products with other rows, float64 and dense."""
+        return self.take(slice(None)).inner(others, centre)
+
+
+class LazyMappedRows(DenseRows):
+    """Dense features by a feature map, of all rows when the first is asked for.
 
     Parameters
     ----------
@@ -268,7 +323,7 @@ class LaterRows(DenseRows):
         out = np.empty(self.shape)
         for part, made in self.by._blocks(self.source):
             out[part] = made.block(slice(None))
-        return locked(out)
+        return read_only_view(out)
 
 
 @dataclass(frozen=True)

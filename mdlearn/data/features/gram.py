@@ -15,8 +15,8 @@ CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
 """Length of products up to which blocks are THIN x BLOCK_LENGTH entries: what a cache of 1 MB holds."""
 
 
-class KnownRows:
-    """Results that `KernelFeatures` remember beside a whole matrix.
+class KnownGramRows:
+    """Known parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
 
     Attributes
     ----------
@@ -40,8 +40,8 @@ class KnownRows:
         self.deficit = 0.0
 
 
-def lengths(kernel: Kernel, rows: Rows) -> np.ndarray | None:
-    """k(x, x) of every row, where that takes no more than the rows (the Gram matrix, of a precomputed kernel)."""
+def cheap_gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray | None:
+    """Diagonal of the Gram matrix, where that takes no more than the rows (the matrix, of a precomputed kernel)."""
     if kernel.name == "precomputed":
         return np.concatenate([np.diagonal(rows.block(r)[:, r]) for r in steps(rows.shape[0], THIN)])
     if kernel.name == "linear":
@@ -49,25 +49,25 @@ def lengths(kernel: Kernel, rows: Rows) -> np.ndarray | None:
     return kernel.diagonal(rows) if kernel.plain else None
 
 
-def squares_of(kernel: Kernel, rows: Rows) -> np.ndarray:
-    """k(x, x) of every row."""
-    known = lengths(kernel, rows)
+def gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray:
+    """Diagonal of the Gram matrix: k(x, x) of every row."""
+    known = cheap_gram_diagonal(kernel, rows)
     if known is not None:
         return known
     parts = [rows.take(part) for part in steps(rows.shape[0], THIN)]
     return np.concatenate([np.diagonal(kernel.block(part, part)) for part in parts])
 
 
-def check_mirror(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
-    """Raise ValueError where a kernel function gives other values for (b, a) than for (a, b)."""
+def check_mirrored_gram_block(mirrored: np.ndarray, direct: np.ndarray, title: str) -> None:
+    """Raise ValueError where a block of a Gram matrix has other values for (b, a) than for (a, b)."""
     if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
         raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
 
 
-def symmetric(
+def gram_matrix_by_blocks(
     m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
 ) -> Generator[None, None, np.ndarray]:
-    """Fill a symmetric (m, m) matrix from the blocks (rows, columns) of its lower triangle; yield between blocks.
+    """Fill a Gram or other symmetric (m, m) matrix from blocks (rows, columns) of its lower half; yield between them.
 
     `inner` is the length of the products behind one entry: it bounds the size of a block.
     """

@@ -37,7 +37,7 @@ INDEFINITE_SHARE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class KernelMap(FeatureMap):
-    """phi(x) = M' (k(x, z_1), ..., k(x, z_r)) with points z_l.
+    """Feature map of a kernel approximation: phi(x) = M' (k(x, z_1), ..., k(x, z_r)) with points z_l.
 
     With M M' the inverse of their kernel matrix inner products of features are the kernel on the span of the points
     (Nystroem); without M features are the kernel values themselves (landmarks).
@@ -151,8 +151,8 @@ class ApproximateKernel(Kernel):
         return kernel
 
 
-def check_asked(kernel: Any, given: Mapping[str, Any]) -> None:
-    """ValueError or TypeError where what is asked for beside a kernel's parameters makes no sense.
+def check_approximation(kernel: Any, given: Mapping[str, Any]) -> None:
+    """Raise ValueError or TypeError where `approximation` and `n_components` make no sense for a kernel.
 
     Parameters
     ----------
@@ -175,10 +175,10 @@ def check_asked(kernel: Any, given: Mapping[str, Any]) -> None:
         check_number(given["n_components"], "n_components", low=1, integer=True)
 
 
-def approximated(
+def approximate_kernel(
     kernel: Kernel, how: str, n: int | None, X: Rows, counts: np.ndarray, seed: int
 ) -> Generator[None, Any, ApproximateKernel]:
-    """Choose points at random among the distinct rows of positive weight, and make features of them.
+    """Make an approximation of a kernel: features of points chosen at random among distinct rows of positive weight.
 
     Parameters
     ----------
@@ -211,14 +211,14 @@ def approximated(
     if not np.abs(K).max() <= LARGEST_ENTRY:
         raise ValueError(f"values of {kernel.title} overflow; scale the features")
     yield
-    mix = whitening(K)
+    mix = nystroem_whitening(K)
     if mix is None:
         raise ValueError(f"{kernel.title} is not positive semidefinite on {n} rows; an approximation needs that")
     return ApproximateKernel.of(KernelMap(kernel, points, mix))
 
 
-def whitening(K: np.ndarray) -> np.ndarray | None:
-    """Return M with M M' the inverse of K on its range, shape (n, rank); None where K is not positive semidefinite.
+def nystroem_whitening(K: np.ndarray) -> np.ndarray | None:
+    """Return M of Nystroem features, M M' the inverse of K on its range, shape (n, rank); None: not semidefinite.
 
     By a Cholesky factorisation with pivots, M = P L^-T: a tenth of the time that eigenvectors take, which would give
     the same inner products in other axes.

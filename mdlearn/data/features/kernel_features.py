@@ -16,19 +16,19 @@ import numpy as np
 from mdlearn.data.features.gram import (
     BLOCK_LENGTH,
     THIN,
-    KnownRows,
-    check_mirror,
-    lengths,
-    squares_of,
-    symmetric,
+    KnownGramRows,
+    cheap_gram_diagonal,
+    check_mirrored_gram_block,
+    gram_diagonal,
+    gram_matrix_by_blocks,
 )
-from mdlearn.data.features.kernel_rounding import UNIT, deficit, half_roundings
-from mdlearn.data.features.kernel_tiles import KernelTiles, tiles_of
+from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit
+from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, locked, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_view, steps
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 
@@ -41,7 +41,7 @@ NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give
 
 @dataclass(frozen=True)
 class KernelFeatures:
-    """The feature map of a kernel; its Gram matrix is computed once, when first asked for.
+    """Features of a kernel, as the space of a fit; its Gram matrix is computed once, when first asked for.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class KernelFeatures:
     rows: Rows
     kernel: Kernel
     _store: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    _known: KnownRows = field(default_factory=KnownRows, repr=False)
+    _known: KnownGramRows = field(default_factory=KnownGramRows, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -77,7 +77,7 @@ class KernelFeatures:
 
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of |sum alpha_i phi(x_i)|^2 from k(x, x) alone; infinity where these are not known cheaply."""
-        squares = lengths(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
+        squares = cheap_gram_diagonal(self.kernel, self.rows) if alpha.any() else np.zeros(self.n_rows)
         if squares is None:
             return np.inf
         length = float(np.abs(alpha) @ np.sqrt(np.maximum(squares, 0.0)))
@@ -139,7 +139,7 @@ class KernelFeatures:
 
     def columns(self, single: bool) -> KernelTiles:
         """The matrix as products and blocks that are forgotten: float64 values, or float32 ones where they will do."""
-        return tiles_of(*self.plainest(), single)
+        return make_kernel_tiles(*self.plainest(), single)
 
     def plainest(self) -> tuple[Kernel, Rows]:
         """Kernel and rows that values of the matrix are made of."""
@@ -147,7 +147,9 @@ class KernelFeatures:
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""
-        return np.diagonal(self._store["gram"]).copy() if "gram" in self._store else squares_of(self.kernel, self.rows)
+        return (
+            np.diagonal(self._store["gram"]).copy() if "gram" in self._store else gram_diagonal(self.kernel, self.rows)
+        )
 
     def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
@@ -161,7 +163,7 @@ class KernelFeatures:
             for others in steps(self.n_rows, BLOCK_LENGTH):
                 values[own, others] = kernel.block(left, rows.take(others))
             yield
-        values = locked(values)
+        values = read_only_view(values)
         self._known.parts = (*self._known.parts, (index, values))
         return values
 
@@ -177,7 +179,7 @@ class KernelFeatures:
         return None, coef
 
     def from_model(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
-        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        """Coefficients in these features from what a model keeps: the inverse of `to_model`."""
         assert alpha is not None
         return alpha
 
@@ -201,7 +203,7 @@ class KernelFeatures:
         return self._known.typical
 
     def _mean_square(self, counts: np.ndarray) -> float:
-        squares = lengths(self.kernel, self.rows)
+        squares = cheap_gram_diagonal(self.kernel, self.rows)
         if squares is not None:
             return float(np.average(squares, weights=counts))
         found = distinct(self.rows, counts)
@@ -263,7 +265,7 @@ class KernelFeatures:
     @kept
     def roundings(self) -> np.ndarray:
         """Half of the roundings of an entry of the Gram matrix, row by row."""
-        return half_roundings(*self.plainest())
+        return kernel_half_roundings(*self.plainest())
 
     def corner(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
         """The Gram matrix of some rows of a plain kernel, or of any where the whole matrix is there."""
@@ -272,7 +274,9 @@ class KernelFeatures:
         kernel, rows = self._centred_copy()
         rows = rows.take(index)
         return (
-            yield from symmetric(index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c)))
+            yield from gram_matrix_by_blocks(
+                index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c))
+            )
         )
 
     def _centred_copy(self) -> tuple[Kernel, Rows]:
@@ -292,16 +296,16 @@ class KernelFeatures:
             else:
                 kernel, rows = self._centred_copy()
                 block = kernel.block
-                self._store["gram"] = yield from symmetric(
+                self._store["gram"] = yield from gram_matrix_by_blocks(
                     self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
                 )
                 if self.kernel.function is not None:
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
-                    check_mirror(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
+                    check_mirrored_gram_block(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
             self._check_size(np.diagonal(self._store["gram"]))
-            self._store["gram"] = locked(self._store["gram"])
+            self._store["gram"] = read_only_view(self._store["gram"])
             self._known.parts = ()
             if not self.kernel.plain:
                 self._check_semidefinite()
@@ -309,7 +313,7 @@ class KernelFeatures:
 
     def _check_semidefinite(self) -> None:
         """Raise ValueError when the Gram matrix is not positive semidefinite, and note what rounding took from that."""
-        lacks = deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
+        lacks = rounding_deficit(self._store["gram"], 2.0 * UNIT * float(self.roundings.max()))
         if lacks is None:
             raise ValueError(f"{NOT_SEMIDEFINITE} (by far more than rounding); {GIVE}")
         self._known.deficit = lacks

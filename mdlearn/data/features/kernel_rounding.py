@@ -28,25 +28,25 @@ WORST = 1e-8
 """Largest deficit of which rounding may be the reason."""
 
 
-def half_roundings(kernel: Any, rows: Any) -> np.ndarray:
-    """h of every row, shape (m,); kernel and rows as `Kernel.centred_copy` gives them."""
+def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:
+    """Half of the roundings of kernel values: h of every row, shape (m,); for rows of `Kernel.centred_copy`."""
     if kernel.mapping() is not None:
-        return half_roundings(kernel.compared, DenseRows(rows.mu))
+        return kernel_half_roundings(kernel.compared, DenseRows(rows.mu))
     if kernel.name == "precomputed":
         return np.full(rows.shape[0], 0.5 * GIVEN * float(np.finfo(rows.dtype).eps) / (2.0 * UNIT))
     if kernel.name == "rbf":
-        squares, lost = _lost(rows, None if rows.sparse else kernel.centre)
+        squares, lost = _squares_lost_to_rounding(rows, None if rows.sparse else kernel.centre)
         squares *= kernel.params["gamma"]
         # Beyond FAR, distances are made of differences.
         return 0.5 * ROUNDINGS_HERE + np.where(squares > FAR_LENGTH, 1.0, squares) * (0.5 + lost)
     if kernel.name == "poly":
         # A power has the relative rounding of what is raised, so many times.
-        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _lost(rows, None)[1])
+        return kernel.params["degree"] * (0.5 * ROUNDINGS_HERE + _squares_lost_to_rounding(rows, None)[1])
     return np.full(rows.shape[0], 0.5 * GIVEN)
 
 
-def _lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Squared length of every row, and how much of it vanishes beside the rest, in units of its rounding."""
+def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Squared length of every row, and how much of it is lost beside the rest, in units of its rounding."""
     squares, lost = rows.squares(centre=centre), np.zeros(rows.shape[0])
     limit = UNIT * squares
     limit[limit == 0] = 1.0
@@ -57,13 +57,13 @@ def _lost(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     return squares, lost
 
 
-def length(v: np.ndarray) -> float:
-    """Euclidean length, also where squares of entries overflow or are lost."""
+def safe_length(v: np.ndarray) -> float:
+    """Euclidean length for bounds of rounding, also where squares of entries overflow or are lost."""
     return float(blas.dnrm2(v))
 
 
-def deficit(G: np.ndarray, rounding: float) -> float | None:
-    """Smallest power of ten delta for which G + delta diag G is positive semidefinite; None: none up to WORST.
+def rounding_deficit(G: np.ndarray, rounding: float) -> float | None:
+    """Smallest power of ten delta with G + delta diag G positive semidefinite, G a kernel matrix; None: above WORST.
 
     Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `rounding`
     is what entries may be off, relative to sqrt(G_ii G_jj): as much of a deficit counts as none.

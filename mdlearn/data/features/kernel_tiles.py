@@ -28,7 +28,7 @@ TILE_OPERATIONS_PER_BEAT, VALUE_OPERATIONS = 1 << 27, 64.0
 
 
 class KernelTiles(ABC):
-    """The matrix of a kernel over some rows, asked for by blocks and by products.
+    """Tiles of a kernel matrix over some rows, asked for by blocks and by products.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class KernelTiles(ABC):
 
 
 class NearTiles(KernelTiles):
-    """Gaussian values of few columns: differences, their squares, exponentials."""
+    """Tiles of Gaussian values of few columns: differences, their squares, exponentials."""
 
     def __init__(self, A: np.ndarray) -> None:
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], A.dtype.type
@@ -149,7 +149,7 @@ class NearTiles(KernelTiles):
 
 
 class SingleTiles(KernelTiles):
-    """Gaussian values in float32: rows (sqrt(2 gamma) x, -gamma |x|^2, 1), whose products are the exponents."""
+    """Tiles of Gaussian values in float32: products of rows (sqrt(2 gamma) x, -gamma |x|^2, 1) are the exponents."""
 
     def __init__(self, A: np.ndarray) -> None:
         self.A, self.n_rows, self.length, self.dtype = A, A.shape[0], A.shape[1], np.float32
@@ -170,7 +170,7 @@ class SingleTiles(KernelTiles):
 
 
 class ExactTiles(KernelTiles):
-    """Values of `Kernel.block`, in float64."""
+    """Tiles of the values of `Kernel.block`, in float64."""
 
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self.kernel, self.rows = kernel, rows
@@ -188,31 +188,31 @@ class ExactTiles(KernelTiles):
         return self.kernel.block(self.rows.take(rows), side)
 
 
-def tiles_of(kernel: Kernel, rows: Rows, single: bool) -> KernelTiles:
-    """The matrix of a kernel, in single precision where that is asked for and holds its digits."""
+def make_kernel_tiles(kernel: Kernel, rows: Rows, single: bool) -> KernelTiles:
+    """Make the tiles of a kernel matrix, in single precision where that is asked for and keeps its digits."""
     d, gaussian_kernel = rows.shape[1], kernel.name == "rbf" and kernel.plain
     if gaussian_kernel and not rows.sparse and d <= FEW_COLUMNS:
         if not single:
-            return NearTiles(_scaled(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float64))
-        if _reach(kernel, rows).max() <= SINGLE_LENGTH:
-            return NearTiles(_scaled(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float32))
+            return NearTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float64))
+        if _tile_row_squares(kernel, rows).max() <= SINGLE_LENGTH:
+            return NearTiles(_tile_rows(kernel, rows, np.sqrt(kernel.params["gamma"]), d, np.float32))
     elif gaussian_kernel and single and (not rows.sparse or d <= DENSE_COLUMNS):
-        reach = _reach(kernel, rows)
+        reach = _tile_row_squares(kernel, rows)
         if reach.max() <= SINGLE_LENGTH:
-            A = _scaled(kernel, rows, np.sqrt(2.0 * kernel.params["gamma"]), d + 2, np.float32)
+            A = _tile_rows(kernel, rows, np.sqrt(2.0 * kernel.params["gamma"]), d + 2, np.float32)
             A[:, d], A[:, d + 1] = -reach, 1.0
             return SingleTiles(A)
     return ExactTiles(kernel, rows)
 
 
-def _reach(kernel: Kernel, rows: Rows) -> np.ndarray:
-    """gamma |x|^2 of every row, from the centre."""
+def _tile_row_squares(kernel: Kernel, rows: Rows) -> np.ndarray:
+    """Squared length of every row of Gaussian tiles, gamma |x|^2 from the centre."""
     reach: np.ndarray = kernel.params["gamma"] * rows.squares(centre=None if rows.sparse else kernel.centre)
     return reach
 
 
-def _scaled(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) -> np.ndarray:
-    """Rows from the centre, multiplied by a number, with room for further entries."""
+def _tile_rows(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) -> np.ndarray:
+    """Rows of Gaussian tiles: less the centre, multiplied by a number, with room for further entries."""
     centre = 0.0 if rows.sparse or kernel.centre is None else kernel.centre
     A = np.empty((rows.shape[0], width), dtype=dtype)
     for span in rows.spans():

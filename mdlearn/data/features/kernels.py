@@ -131,7 +131,7 @@ class Kernel:
             K *= -2.0
             K += left[:, None]
             K += right
-            _sharpen(K, A, B, gamma, np.add.outer(left, right))
+            _recompute_close_distances(K, A, B, gamma, np.add.outer(left, right))
             K *= -gamma
             np.minimum(K, 0.0, out=K)
             exponentials(K)
@@ -192,12 +192,12 @@ class Kernel:
 
 
 class CallableKernel(Kernel):
-    """A function k(A, B) of the user's, called with whole sets of rows."""
+    """Kernel that is a user's function k(A, B), called with whole sets of rows."""
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values that the user's function returns for all rows of A and of B, checked."""
         assert self.function is not None
-        return _checked_block(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
+        return _checked_kernel_values(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
 
     @property
     def title(self) -> str:
@@ -206,7 +206,7 @@ class CallableKernel(Kernel):
 
 
 class BroughtKernel(Kernel):
-    """A plugin's kernel: `function` is that of its `KernelFunction`."""
+    """Kernel of a plugin: `function` is that of its `KernelFunction`."""
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Values from dense blocks of rows whose size does not depend on how many there are."""
@@ -218,12 +218,12 @@ class BroughtKernel(Kernel):
             for columns in steps(B.shape[0], step):
                 right = B.block(columns)
                 values = self.function(left, right)
-                K[rows, columns] = _checked_block(values, left.shape[0], right.shape[0], self.title)
+                K[rows, columns] = _checked_kernel_values(values, left.shape[0], right.shape[0], self.title)
         return K
 
 
-def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
-    """Recompute squared distances by differences where rows are far out and close together.
+def _recompute_close_distances(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> None:
+    """Recompute squared distances of the Gaussian kernel by differences where rows are far out and close together.
 
     |a|^2 + |b|^2 - 2 a.b has an error of d roundings of `far` = |a|^2 + |b|^2 at most. Where gamma makes that visible,
     clusters are far apart in units of the kernel's width: few entries are not 0, and those are worth their price.
@@ -239,7 +239,8 @@ def _sharpen(K: np.ndarray, A: Rows, B: Rows, gamma: float, far: np.ndarray) -> 
             K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
 
 
-def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:
+def _checked_kernel_values(values: Any, n: int, m: int, title: str) -> np.ndarray:
+    """Return the values of a kernel function as a float64 block; TypeError or ValueError for anything else."""
     K = np.asarray(values)
     if K.dtype.kind not in "biuf":
         raise TypeError(f"{title} returned values of dtype {K.dtype}; it needs to return real numbers")
@@ -251,16 +252,16 @@ def _checked_block(values: Any, n: int, m: int, title: str) -> np.ndarray:
     return np.ascontiguousarray(K)
 
 
-def split_parameters(
+def split_kernel_parameters(
     kernel: Any, given: dict[str, Any], objective: Any
 ) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
-    """Divide `given` into kernel parameters and the rest, and name the parameters that this kernel takes.
+    """Split `given` into kernel parameters and the rest, and name the parameters that this kernel takes.
 
     `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`; `objective` has a
     name and parameters, none of which may be the kernel's.
     """
     known: tuple[str, ...] = ()
-    if _brought(kernel):
+    if _is_plugin_kernel(kernel):
         known = (*kernel.parameters, *ARGUMENTS)
         both = [name for name in known if name in objective.parameters]
         if both:
@@ -277,45 +278,46 @@ def split_parameters(
 
 
 def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
-    """Fill in the parameters of a kernel; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
-    if _brought(kernel):
-        return brought_kernel(kernel, given, float(counts.sum()))
+    """Make a kernel with all parameters; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
+    if _is_plugin_kernel(kernel):
+        return make_plugin_kernel(kernel, given, float(counts.sum()))
     if callable(kernel):
         return CallableKernel("callable", {}, kernel)
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
     if isinstance(params.get("gamma"), str):
-        params["gamma"] = _scaled_gamma(params["gamma"], X, counts)
-    params = check_parameters(params)
+        params["gamma"] = _kernel_gamma_of_rows(params["gamma"], X, counts)
+    params = check_kernel_parameters(params)
     centre = X.adjoint(counts) / counts.sum() if kernel == "rbf" and not X.sparse else None
     return Kernel(kernel, params, None, centre)
 
 
-def brought_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
-    """The kernel of a plugin: given parameters checked, defaults filled in; `total` is m, the sum of the weights."""
+def make_plugin_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
+    """Make the kernel of a plugin: check given parameters, fill in defaults; `total` is m, the sum of the weights."""
     params: dict[str, Any] = {}
     for name, parameter in cls.parameters.items():
         params[name] = parameter.check(name, given[name]) if name in given else parameter.fill(params, total)
     return BroughtKernel(cls.name, params, partial(cls().values, params))
 
 
-def _brought(kernel: Any) -> bool:
+def _is_plugin_kernel(kernel: Any) -> bool:
     return isinstance(kernel, type) and issubclass(kernel, KernelFunction)
 
 
-def check_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+def check_kernel_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a built-in kernel as numbers; one sentence says what is wrong with one."""
     return {name: check_number(value, name, **RANGES[name]) for name, value in params.items()}
 
 
-def _scaled_gamma(gamma: str, X: Rows, counts: np.ndarray) -> float:
+def _kernel_gamma_of_rows(gamma: str, X: Rows, counts: np.ndarray) -> float:
+    """Value of gamma='scale' of a kernel over these rows; ValueError for another word."""
     if gamma != "scale":
         raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
     d = X.shape[1]
     n = float(counts.sum()) * d
     mean = float(X.adjoint(counts).sum()) / n
-    return scale_of(X.spread(counts, mean) / n, mean, d)
+    return kernel_gamma_of_variance(X.spread(counts, mean) / n, mean, d)
 
 
-def scale_of(variance: float, mean: float, d: int) -> float:
-    """Value of gamma="scale" for d columns of entries with this variance and mean; 1 where the variance is rounding."""
+def kernel_gamma_of_variance(variance: float, mean: float, d: int) -> float:
+    """Value of gamma="scale" of a kernel for d columns of entries of this variance and mean; 1 where it is rounding."""
     return 1.0 / (d * variance) if variance > (4.0 * np.finfo(float).eps * mean) ** 2 else 1.0

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.clustering.distances import assign, memberships
-from mdlearn.data.features.clustered_rows import BlockRows, block_rows
+from mdlearn.data.features.clustered_rows import BlockRows, clustered_rows
 from mdlearn.data.features.feature_map import FeatureMap, array_of
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.features.landmarks import projecting
+from mdlearn.data.features.landmarks import projector
 from mdlearn.data.features.smoothed_clusters import TiedRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, locked, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, read_only_view, steps
 from mdlearn.data.validation import check_number
 from mdlearn.numerics import memory
 from mdlearn.numerics.errstate import overflowing
@@ -29,7 +29,7 @@ ROUNDING_OF_ENTRIES = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap(FeatureMap):
-    """Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to.
+    """Landmark map Phi(x): projections of x on L landmarks, in the blocks of the clusters that x belongs to.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class LandmarkMap(FeatureMap):
         R = self.axes.T @ self.landmarks
         # Rounding in the place of a zero would bring a large column into features that have none of it.
         R[np.abs(R) <= ROUNDING_OF_ENTRIES * np.abs(self.landmarks).max(axis=0)] = 0.0
-        return locked(R)
+        return read_only_view(R)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class LandmarkMap(FeatureMap):
 
     def rows(self, A: Rows) -> Generator[None, Any, BlockRows]:
         """Features of training rows, float64; yields after a block of rows each."""
-        made = yield from block_rows(A, self.centers, self.points, self.projection, self.spread)
+        made = yield from clustered_rows(A, self.centers, self.points, self.projection, self.spread)
         return made if self.mix is None else TiedRows(made.F, made.layout, self.mix, model_dtype=made.model_dtype)
 
     def shown(self, coef: np.ndarray) -> np.ndarray:
@@ -139,8 +139,8 @@ class LandmarkMap(FeatureMap):
         few = 8.0 * coef.shape[0] * self.centers.size <= COPY_BYTES
         folded = self.folded(coef) if few else None
         if folded is not None:
-            return Scorer(self, folded, True).scores
-        return Scorer(self, self._untied(coef.astype(np.float64, copy=False)), False).scores
+            return LandmarkScorer(self, folded, True).scores
+        return LandmarkScorer(self, self._untied(coef.astype(np.float64, copy=False)), False).scores
 
     def over(self, kernel: Kernel) -> ClusterKernel:
         """`kernel` on the landmark space."""
@@ -192,20 +192,20 @@ class LandmarkMap(FeatureMap):
             return assign(A, self.centers)[:, None], np.ones((A.shape[0], 1))
         return memberships(A, self.centers, self.spread)
 
-    def placed(self, A: Rows) -> Placed:
+    def placed(self, A: Rows) -> LandmarkSpaceRows:
         """Projections and weights over all clusters: what a kernel on the landmark space compares."""
         labels, by = self.members(A)
         weights = np.zeros((A.shape[0], self.shape[0]))
         np.put_along_axis(weights, labels, by, axis=1)
-        mu, project = np.empty((A.shape[0], self.shape[1])), projecting(self.projection, self.landmarks, A.sparse)
+        mu, project = np.empty((A.shape[0], self.shape[1])), projector(self.projection, self.landmarks, A.sparse)
         for part in steps(A.shape[0], BLOCK_ENTRIES // max(self.shape[1], 1 if A.sparse else A.shape[1])):
             mu[part] = project(A.take(part))
-        return Placed(mu, weights if self.mix is None else weights @ self.mix)
+        return LandmarkSpaceRows(mu, weights if self.mix is None else weights @ self.mix)
 
 
 @dataclass(frozen=True, eq=False)
-class Scorer:
-    """Decision values of new rows: coefficients of every cluster, for projections or (folded) for rows themselves."""
+class LandmarkScorer:
+    """Decision values by a landmark map: coefficients of every cluster for projections or (folded) rows themselves."""
 
     map: LandmarkMap
     table: np.ndarray
@@ -215,7 +215,7 @@ class Scorer:
         """Decision values without intercept, shape (n, p), float64; O(K d + p d) per row where folded."""
         F = np.zeros((A.shape[0], self.table.shape[0]))
         points = self.map.points
-        project = projecting(self.map.projection, points, A.sparse)
+        project = projector(self.map.projection, points, A.sparse)
         for part in steps(A.shape[0], 4 * BLOCK_ENTRIES // max(points.shape)):
             B = A.take(part)
             labels, weights = self.map.members(B)
@@ -229,8 +229,8 @@ class Scorer:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
-    """Rows as a kernel on the landmark space sees them: mu (n, L) and weights over clusters (n, K)."""
+class LandmarkSpaceRows:
+    """Rows that a landmark map projected, for a kernel on these: mu (n, L) and weights over clusters (n, K)."""
 
     mu: np.ndarray
     weights: np.ndarray
@@ -240,14 +240,14 @@ class Placed:
         """(n, L)."""
         return int(self.mu.shape[0]), int(self.mu.shape[1])
 
-    def take(self, rows: Selection) -> Placed:
+    def take(self, rows: Selection) -> LandmarkSpaceRows:
         """Selected rows with their projections and weights."""
-        return Placed(self.mu[rows], self.weights[rows])
+        return LandmarkSpaceRows(self.mu[rows], self.weights[rows])
 
 
 @dataclass(frozen=True)
 class ClusterKernel(Kernel):
-    """k(x, z) = kappa(mu(x), mu(z)) times the inner product of the weights of x and z over clusters.
+    """Kernel over a landmark map: kappa(mu(x), mu(z)) times the inner product of the weights of x and z over clusters.
 
     With hard clusters that is kappa where both are in the same cluster, else 0.
 
@@ -263,7 +263,7 @@ class ClusterKernel(Kernel):
 
     def block(self, A: Any, B: Any) -> np.ndarray:
         """Kernel values between rows, given as they are or placed; shape (n, m)."""
-        P, Q = (rows if isinstance(rows, Placed) else self.map.placed(rows) for rows in (A, B))
+        P, Q = (rows if isinstance(rows, LandmarkSpaceRows) else self.map.placed(rows) for rows in (A, B))
         K = self.compared.block(DenseRows(P.mu), DenseRows(Q.mu))
         with overflowing():  # infinite values of rows in different clusters
             # A callable may keep what it returns.

@@ -23,7 +23,7 @@ PROJECTED_ROWS = 64
 
 
 def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmarks", restarts: int = 1) -> Centres:
-    """Choose points by one of SELECTIONS or by a function; also the way to the centres of clusters.
+    """Choose landmarks, or centres of clusters, by one of SELECTIONS or by a function.
 
     A coroutine, as `kmeans` is: it yields points that could be used, or None, and returns the points. The first ones,
     at once, are random rows.
@@ -66,20 +66,20 @@ def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmar
     memory.require(8.0 * n * points.rows.shape[1], f"{n} points in {points.rows.shape[1]} columns", f"lower {name}")
     rng = np.random.default_rng(seed)
     if callable(how):
-        return _called(how, points, n, seed, name)
+        return _landmarks_by_function(how, points, n, seed, name)
     if how == "kmeans":
         return (yield from kmeans(points, n, rng, restarts))
     if how == "pca":
-        _check_directions(points, n, name)
+        _check_pca_landmarks(points, n, name)
     chosen = points.block(rng.choice(len(points), n, replace=False))
     if how == "random":
         return chosen
     yield chosen
-    return (yield from _principal(points, n))
+    return (yield from _pca_landmarks(points, n))
 
 
 def in_time(work: Centres) -> Generator[None, Any, np.ndarray]:
-    """Run a choice of points to its end; told that the time is up, stop with the best points so far."""
+    """Run a choice of landmarks or centres to its end; when the time is up, stop with the best ones so far."""
     best = None
     while True:
         try:
@@ -93,7 +93,7 @@ def in_time(work: Centres) -> Generator[None, Any, np.ndarray]:
             return best
 
 
-def _called(function: Any, points: Distinct, n: int, seed: int, name: str) -> np.ndarray:
+def _landmarks_by_function(function: Any, points: Distinct, n: int, seed: int, name: str) -> np.ndarray:
     d = points.rows.shape[1]
     if not points.rows.sparse:
         memory.require(8.0 * len(points) * d, "the rows in float64 for a callable", "choose points by name")
@@ -108,14 +108,14 @@ def _called(function: Any, points: Distinct, n: int, seed: int, name: str) -> np
 
 
 def given_points(points: Any, what: str, d: int | None) -> np.ndarray:
-    """Points that the caller gave, as float64 of shape (n, d), None for any d; `what` names them in errors."""
+    """Landmarks or centres that the caller gave, float64 of shape (n, d), d None: any; `what` names them in errors."""
     rows = check_rows(points, what)
     if d is not None and rows.shape[1] != d:
         raise ValueError(f"{what} has {rows.shape[1]} columns but X has {d}; give points with the columns of X")
     return np.array(rows.block(slice(None)))
 
 
-def _check_directions(points: Distinct, n: int, name: str) -> None:
+def _check_pca_landmarks(points: Distinct, n: int, name: str) -> None:
     d = points.rows.shape[1]
     if n > min(d, len(points)):
         raise ValueError(
@@ -126,8 +126,8 @@ def _check_directions(points: Distinct, n: int, name: str) -> None:
     memory.require(100.0 * side * d, f"PCA in {d} columns", "choose 'random' or 'kmeans'")
 
 
-def _principal(points: Distinct, n: int) -> Generator[None, None, np.ndarray]:
-    """Leading right singular vectors, by a QR factorisation over row blocks: squares would halve the digits."""
+def _pca_landmarks(points: Distinct, n: int) -> Generator[None, None, np.ndarray]:
+    """PCA landmarks: right singular vectors, by a QR factorisation over row blocks: squares would halve the digits."""
     d = points.rows.shape[1]
     step = max(64, BLOCK_ENTRIES // d)
     mean = np.zeros(d)
@@ -143,11 +143,11 @@ def _principal(points: Distinct, n: int) -> Generator[None, None, np.ndarray]:
         yield
     _, s, V = np.linalg.svd(R, full_matrices=False)
     rank = int((s > max(len(points), d) * np.finfo(float).eps * s[0]).sum())
-    return _signed(_completed(V[: min(rank, n)], n))
+    return _sign_pca_directions(_complete_pca_directions(V[: min(rank, n)], n))
 
 
-def _completed(V: np.ndarray, n: int) -> np.ndarray:
-    """Orthonormal rows V and, where they are fewer than n, unit vectors made orthogonal to them and to each other.
+def _complete_pca_directions(V: np.ndarray, n: int) -> np.ndarray:
+    """PCA directions V and, where they are fewer than n, unit vectors made orthogonal to them and to each other.
 
     Rows do not vary along these. A unit vector is taken when more than 1/(2d) of its square is left: those passed over
     add up to less than one dimension, so that enough are found, and rounding has no say in the choice.
@@ -165,15 +165,15 @@ def _completed(V: np.ndarray, n: int) -> np.ndarray:
     return V
 
 
-def _signed(V: np.ndarray) -> np.ndarray:
-    """Every row with the sign that makes its largest entry positive; the first of those that rounding cannot tell."""
+def _sign_pca_directions(V: np.ndarray) -> np.ndarray:
+    """PCA directions whose largest entries are positive: of entries that rounding cannot tell apart, the first."""
     size = np.abs(V)
     at = np.argmax(size >= (1.0 - 1e-6) * size.max(axis=1, keepdims=True), axis=1)
     return V * np.sign(V[np.arange(V.shape[0]), at])[:, None]
 
 
-def make_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray) -> Kernel:
-    """mu(x, l) as a kernel: "dot" x . l, "rbf" exp(-|x - l|^2 / sigma), or a callable k(A, B) -> (n, m)."""
+def landmark_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray) -> Kernel:
+    """Projection on landmarks, mu(x, l), as a kernel: "dot" x . l, "rbf" exp(-|x - l|^2 / sigma), or a callable."""
     if callable(projection):
         return make_kernel(projection, {}, rows, counts)
     if not isinstance(projection, str) or projection not in PROJECTIONS:
@@ -187,8 +187,8 @@ def make_projection(projection: Any, sigma: Any, rows: Rows, counts: np.ndarray)
     return make_kernel("rbf", {"gamma": min(1.0 / sigma, np.finfo(float).max)}, rows, counts)
 
 
-def projecting(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callable[[Rows], np.ndarray]:
-    """Projection of blocks of rows, f(A) of shape (n, L): a row has the same values in every layout and company.
+def projector(projection: Kernel, landmarks: np.ndarray, sparse: bool) -> Callable[[Rows], np.ndarray]:
+    """Function that projects rows on landmarks, f(A) of shape (n, L): values do not depend on layout or other rows.
 
     A kernel over them tells rows apart that their rounding moves, and a model's rows are to be those that were fitted.
 

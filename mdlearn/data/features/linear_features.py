@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.gram import symmetric
-from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, length
-from mdlearn.data.rows.rows import DenseRows, Rows, Selection, locked
+from mdlearn.data.features.gram import gram_matrix_by_blocks
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
+from mdlearn.data.rows.rows import DenseRows, Rows, Selection, read_only_view
 from mdlearn.numerics.lazy_property import kept
 
 
 @dataclass(frozen=True)
 class LinearFeatures:
-    """phi(x) = x with explicit rows.
+    """Linear features of explicit rows: phi(x) = x.
 
     Attributes
     ----------
@@ -87,7 +87,9 @@ class LinearFeatures:
         """Possible rounding error of every decision value, from sums: at least UNIT sum_j |x_ij coef_j|."""
         if not coef.any():
             return np.zeros(self.n_rows)
-        return ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * length(coef), float(self.lengths @ np.abs(coef)))
+        return (
+            ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * safe_length(coef), float(self.lengths @ np.abs(coef)))
+        )
 
     @kept
     def longest_row(self) -> float:
@@ -96,7 +98,7 @@ class LinearFeatures:
 
     def longest(self, coef: np.ndarray) -> float:
         """Upper bound of the absolute value of every decision value."""
-        return self.longest_row * length(coef)
+        return self.longest_row * safe_length(coef)
 
     def most_blur(self, coef: np.ndarray) -> float:
         """Upper bound of every value of `blur`, from lengths of rows alone; infinity: these say nothing."""
@@ -107,7 +109,7 @@ class LinearFeatures:
 
         None: what it is at most, as no column adds up to more than its length allows.
         """
-        most = length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
+        most = safe_length(alpha) * (self.lengths if self.ridge is None else self.lengths / self.ridge)
         off = ROUNDINGS_HERE * UNIT * most
         longer = ((most if element is None else np.abs(element)) + 0.5 * off) * off
         return float(longer.sum() if self.ridge is None else longer @ self.ridge)
@@ -118,8 +120,8 @@ class LinearFeatures:
             return np.inf
         if not alpha.any():
             return 0.0
-        off = ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(float(self.squares().sum()))
-        return (length(element) + 0.5 * off) * off
+        off = ROUNDINGS_HERE * UNIT * safe_length(alpha) * math.sqrt(float(self.squares().sum()))
+        return (safe_length(element) + 0.5 * off) * off
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:
         """Return sum_j ridge_j w_j^2; decision values say nothing of it."""
@@ -140,14 +142,14 @@ class LinearFeatures:
 
     @kept
     def _squares(self) -> np.ndarray:
-        return locked(self.rows.squares(self.ridge))
+        return read_only_view(self.rows.squares(self.ridge))
 
     def to_model(self, coef: np.ndarray, alpha: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what a model keeps of coefficients: w, and alpha where f(x) = sum alpha_i k(x_i, x) + b."""
         return coef, alpha
 
     def from_model(self, coef: np.ndarray | None, alpha: np.ndarray | None) -> np.ndarray:
-        """Coefficients in these features from what a model keeps: the inverse of `held`."""
+        """Coefficients in these features from what a model keeps: the inverse of `to_model`."""
         assert coef is not None
         return coef
 
@@ -172,4 +174,4 @@ class LinearFeatures:
                 left = DenseRows(left.block(slice(None)) / self.ridge)
             return left.inner(self.rows.take(columns))
 
-        return symmetric(self.n_rows, self.width, block)
+        return gram_matrix_by_blocks(self.n_rows, self.width, block)

@@ -15,7 +15,7 @@ from mdlearn.numerics.lazy_property import kept
 
 @dataclass(frozen=True, eq=False)
 class TiedRows(BlockRows):
-    """Rows (A' x I) Phi(x) over K blocks of L columns, for rows Phi(x) of few blocks.
+    """Rows of smoothed clusters: (A' x I) Phi(x) over K blocks of L columns, for rows Phi(x) of few blocks.
 
     A product with theta' is that of Phi(x) with theta = A theta'. So a regulariser 1/2 tr theta' M theta with
     M = (A A')^-1 is the plain 1/2 |theta'|^2 over these rows. All products are made from those of Phi(x): though
@@ -114,8 +114,8 @@ class TiedRows(BlockRows):
         return out
 
 
-def smoothing(centers: np.ndarray, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mix A of TiedRows for the regulariser 1/2 tr theta' (I + smoothness Laplacian) theta, and the similarities.
+def cluster_smoothing(centers: np.ndarray, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mix A of smoothed clusters, for the regulariser 1/2 tr theta' (I + smoothness Laplacian) theta; and similarities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is learnt of rows that come in blocks before features are made of them: some rows, and sums."""
+"""Sample of rows that come in blocks, drawn before features are made of them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import Sums
-from mdlearn.data.row_blocks.summary import Block, Summary
+from mdlearn.data.row_blocks.summary import Block, Summary, Sums
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import DenseRows, Rows, steps
-from mdlearn.data.rows.scratch import Room
+from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.data.validation import Data
 
 MOST_ROWS, MOST_ENTRIES = 100_000, 1 << 24
 """Rows of a sample, and their entries (128 MB of float64)."""
-ENTRIES = 1 << 18
-"""Entries of features that are made at once."""
 
 
-def joined(parts: list[Rows]) -> Rows:
-    """Rows one after the other; dense ones and sparse ones together are sparse."""
+def joined_samples(parts: list[Rows]) -> Rows:
+    """Rows of several samples, one after the other; dense ones and sparse ones together are sparse."""
     if len(parts) == 1:
         return parts[0]
     if not any(part.sparse for part in parts):
@@ -35,7 +31,7 @@ def joined(parts: list[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows drawn without replacement, all alike: those with the smallest numbers, in the order of the blocks.
+    """Sample of rows, drawn without replacement: those with the smallest random numbers, in the order of the blocks.
 
     Attributes
     ----------
@@ -58,7 +54,7 @@ class Sample:
     def __add__(self, other: Sample) -> Sample:
         names = ("codes", "counts", "numbers")
         parts: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
-        return Sample(joined([self.X, other.X]), **parts, most=self.most).least()
+        return Sample(joined_samples([self.X, other.X]), **parts, most=self.most).least()
 
     def least(self) -> Sample:
         """Without the rows that are too many."""
@@ -74,8 +70,8 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
-    """Work of a pass: a sample.
+class DrawSample:
+    """Work of a pass over row blocks: draw a sample of the rows.
 
     Attributes
     ----------
@@ -87,7 +83,7 @@ class Draw:
     most: int
 
     @classmethod
-    def of(cls, seed: int, summary: Summary) -> Draw:
+    def of(cls, seed: int, summary: Summary) -> DrawSample:
         """As many rows as a sample may have."""
         return cls(seed, min(MOST_ROWS, max(1, MOST_ENTRIES // summary.width)))
 
@@ -96,40 +92,3 @@ class Draw:
         rng = np.random.default_rng([self.seed, block.number, 2])
         numbers = np.asarray(rng.random(block.counts.shape[0]))
         return Sums(sample=Sample(block.X, block.codes, block.counts, numbers, self.most).least())
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Work of a pass: sums of features by class.
-
-    Attributes
-    ----------
-    n_classes : int
-    """
-
-    n_classes: int
-
-    def __call__(self, block: Block) -> Sums:
-        """Sums of counts times features, shape (k, n)."""
-        found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
-        for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
-            mine = np.zeros((rows.stop - rows.start, self.n_classes))
-            mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
-            found += block.X.piece(rows, room).adjoint(mine)
-        return Sums(moments=found)
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """Work of a pass: the sum of squared differences of all entries to their mean.
-
-    Attributes
-    ----------
-    mean : float
-    """
-
-    mean: float
-
-    def __call__(self, block: Block) -> Sums:
-        """Of one block."""
-        return Sums(spread=block.X.spread(block.counts, self.mean))

@@ -11,18 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mdlearn.data.row_blocks.summary import Block, Census, Summary, length, taken
+from mdlearn.data.row_blocks.summary import Block, Census, Summary, Sums, checked_block, n_rows_of_block
 from mdlearn.data.validation import check_number
 
 ROUNDING_OF_WEIGHTS = 1e-9
 """Relative difference of two sums of weights that is rounding."""
-
-
-class Sums(dict[str, Any]):
-    """Named results of a pass, which add up over blocks."""
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums({name: self[name] + other[name] for name in self})
 
 
 Work = Callable[[Block], Sums]
@@ -32,14 +25,14 @@ Make = Callable[[int, Any], Any]
 
 
 def plus(one: Any, other: Any) -> Any:
-    """The sum of two things, of which None is no part."""
+    """Add up results of two row blocks; where one is None, return the other."""
     if one is None or other is None:
         return other if one is None else one
     return operator.add(one, other)
 
 
 class Tree:
-    """Sums in pairs, and pairs of pairs: the order that processes that share the work can keep to.
+    """Tree of sums over row blocks, of pairs and pairs of pairs: an order that several processes can keep to.
 
     Parameters
     ----------
@@ -68,8 +61,8 @@ class Tree:
         return sums
 
 
-def counted(number: int, block: Any) -> Census | None:
-    """Check and count a block; errors say which one it is."""
+def census_of_source_block(number: int, block: Any) -> Census | None:
+    """Check and count a block of a source; errors say which one it is."""
     try:
         return Census.of(paired(block))
     except (TypeError, ValueError) as error:
@@ -77,7 +70,7 @@ def counted(number: int, block: Any) -> Census | None:
 
 
 def paired(block: Any) -> tuple[Any, ...]:
-    """A block as a tuple of two or three; TypeError for what is none."""
+    """Block of a source as a tuple (X, y) or (X, y, weight); TypeError for anything else."""
     if not isinstance(block, tuple) or len(block) not in (2, 3):
         raise TypeError(
             f"a block needs to be a tuple (X, y) or (X, y, weight); got {type(block).__name__}; where X is all rows, "
@@ -88,7 +81,7 @@ def paired(block: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """Result of a later pass for some blocks.
+    """Result of a pass over some blocks of a source, which has been counted before.
 
     Attributes
     ----------
@@ -109,8 +102,8 @@ class Portion:
 
 
 @dataclass(frozen=True, eq=False)
-class Worked:
-    """Callable that makes the `Portion` of a block in a later pass.
+class SourceWork:
+    """Callable that makes the `Portion` of a block of a source, in a pass after the first.
 
     Attributes
     ----------
@@ -125,13 +118,13 @@ class Worked:
 
     def __call__(self, number: int, block: Any) -> Portion:
         """Do the work on the rows that count."""
-        checked = taken(paired(block), self.summary, number)
-        rows = length(block[0])
+        checked = checked_block(paired(block), self.summary, number)
+        rows = n_rows_of_block(block[0])
         return Portion(rows, 0.0, None) if checked is None else Portion(rows, checked.total, self.work(checked))
 
 
 class RowBlocks:
-    """Rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
+    """Source of rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
 
     A subclass whose blocks are elsewhere writes `reduced` anew, and nothing else. Where a plugin brings it
     (`mdlearn_sources`), it has a name, and `given` makes it of what `mdlearn.fit` is given.
@@ -223,7 +216,7 @@ class RowBlocks:
         TypeError, ValueError
             For blocks that are none, or that have nothing to learn from.
         """
-        census: Census | None = yield from self.reduced(counted)
+        census: Census | None = yield from self.reduced(census_of_source_block)
         if census is None:
             raise ValueError("the blocks have no rows; give at least one row per class")
         return census.summary(class_weight)
@@ -248,7 +241,7 @@ class RowBlocks:
         ValueError
             When the blocks are not those of the first pass.
         """
-        found: Portion = (yield from self.reduced(Worked(work, summary))) or Portion(0, 0.0, None)
+        found: Portion = (yield from self.reduced(SourceWork(work, summary))) or Portion(0, 0.0, None)
         if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= ROUNDING_OF_WEIGHTS * summary.total:
             raise ValueError(
                 f"the blocks had {summary.n_rows} rows of weight {summary.total:g} in the first pass, and {found.rows} "

@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.rows.arrays import as_rows, check_rows, only
-from mdlearn.data.rows.rows import Rows, Selection
-from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.data.features.feature_map import FeatureMap, MappedRows
+from mdlearn.data.rows.arrays import array_as_rows, check_rows
+from mdlearn.data.rows.rows import Rows, selected_rows, steps
+from mdlearn.data.rows.scratch import Room
 from mdlearn.data.validation import check_classes, check_labels, check_weights, class_factors, column_names
+
+ENTRIES = 1 << 18
+"""Entries of features that are made at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of one block that count, with their classes and counts.
+    """Block checked against the summary: rows that count, with their classes and counts.
 
     Attributes
     ----------
@@ -41,9 +44,16 @@ class Block:
         return float(self.counts.sum())
 
 
+class Sums(dict[str, Any]):
+    """Named sums of a pass over row blocks, which add up over blocks."""
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums({name: self[name] + other[name] for name in self})
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Results of the first pass.
+    """Summary of row blocks: results of the first pass.
 
     Attributes
     ----------
@@ -108,58 +118,14 @@ class Summary:
         return cls(**given)
 
 
-@dataclass(frozen=True, eq=False)
-class MappedRows(Rows):
-    """Features of rows, shape (m, map.width).
-
-    Attributes
-    ----------
-    source : Rows of shape (m, d)
-    map : FeatureMap
-    """
-
-    source: Rows
-    map: FeatureMap
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return self.source.shape[0], self.map.width
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: the type of the rows."""
-        return self.source.dtype
-
-    def take(self, rows: Selection) -> Rows:
-        """Features of some rows, computed."""
-        return self.map.checked(self.source.take(rows))
-
-    def block(self, rows: Selection) -> np.ndarray:
-        """Features of some rows as a dense float64 array."""
-        return self.take(rows).block(slice(None))
-
-    def piece(self, rows: Selection, room: Room) -> Piece:
-        """Features of some rows, as they are multiplied fastest."""
-        return self.take(rows).piece(slice(None), room)
-
-    def matrix(self) -> Any:
-        """All features in float64."""
-        return self.take(slice(None)).matrix()
-
-    def inner(self, others: Rows, centre: np.ndarray | None = None) -> np.ndarray:
-        """Inner products with other rows, float64 and dense."""
-        return self.take(slice(None)).inner(others, centre)
-
-
-def taken(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
-    """A block of a later pass, its labels numbered and its entries trusted; None where none of its rows count."""
-    if not length(block[0]):
+def checked_block(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None:
+    """Check a block of a later pass against the summary, its entries trusted; None where none of its rows count."""
+    if not n_rows_of_block(block[0]):
         return None
-    rows = as_rows(block[0])
+    rows = array_as_rows(block[0])
     if rows.shape[1] != summary.width:
         raise ValueError(f"a block has {rows.shape[1]} columns, and the first one {summary.width}")
-    labels, weights = np.asarray(block[1]), _weights(block, rows.shape[0])
+    labels, weights = np.asarray(block[1]), _block_weights(block, rows.shape[0])
     if labels.dtype.kind == "O" or labels.shape != weights.shape:
         classes, codes = check_labels(block[1], rows.shape[0])
         labels = classes[codes]
@@ -171,25 +137,25 @@ def taken(block: tuple[Any, ...], summary: Summary, number: int) -> Block | None
     if not used.shape[0]:
         return None
     if used.shape[0] < counts.shape[0]:
-        rows, places, counts = only(rows, used), places[used], counts[used]
+        rows, places, counts = selected_rows(rows, used), places[used], counts[used]
     made = rows if summary.mapping is None else MappedRows(rows, summary.mapping)
     return Block(made, places, counts, number)
 
 
-def length(X: Any) -> int:
-    """Number of rows of an X as it was given."""
+def n_rows_of_block(X: Any) -> int:
+    """Number of rows of a block's X, as it was given."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
-    """Weights of a block; all of them may be 0."""
+def _block_weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
+    """Sample weights of a block; all of them may be 0."""
     given = block[2] if len(block) == 3 else None
     return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """Counts of some blocks: they add up, and are checked once they have, as a `Summary`.
+    """Census of some row blocks: counts that add up, and are checked once they have, as a `Summary`.
 
     Attributes
     ----------
@@ -215,11 +181,11 @@ class Census:
     @classmethod
     def of(cls, block: tuple[Any, ...]) -> Census | None:
         """Check and count a block; None where it has no rows."""
-        if not length(block[0]):
+        if not n_rows_of_block(block[0]):
             return None
         rows = check_rows(block[0])
         classes, codes = check_labels(block[1], rows.shape[0])
-        weights = _weights(block, rows.shape[0])
+        weights = _block_weights(block, rows.shape[0])
         mine = np.zeros((rows.shape[0], classes.shape[0]))
         mine[np.arange(rows.shape[0]), codes] = weights
         names = column_names(block[0])
@@ -257,3 +223,40 @@ class Census:
         moments = self.moments[used] * factors[used, None]
         kept = classes[used], self.rows, self.width, self.dtype, self.names, factors[used]
         return Summary(*kept, totals[used], moments)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Work of a pass over row blocks: sums of features by class, the moments of a `Summary`.
+
+    Attributes
+    ----------
+    n_classes : int
+    """
+
+    n_classes: int
+
+    def __call__(self, block: Block) -> Sums:
+        """Sums of counts times features, shape (k, n)."""
+        found, room = np.zeros((self.n_classes, block.X.shape[1])), Room()
+        for rows in steps(block.counts.shape[0], ENTRIES // block.X.shape[1]):
+            mine = np.zeros((rows.stop - rows.start, self.n_classes))
+            mine[np.arange(mine.shape[0]), block.codes[rows]] = block.counts[rows]
+            found += block.X.piece(rows, room).adjoint(mine)
+        return Sums(moments=found)
+
+
+@dataclass(frozen=True, eq=False)
+class EntrySpread:
+    """Work of a pass over row blocks: sum of squared differences of all entries to their mean.
+
+    Attributes
+    ----------
+    mean : float
+    """
+
+    mean: float
+
+    def __call__(self, block: Block) -> Sums:
+        """Of one block."""
+        return Sums(spread=block.X.spread(block.counts, self.mean))

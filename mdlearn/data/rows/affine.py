@@ -11,7 +11,7 @@ from mdlearn.data.rows.rows import Rows, Selection
 
 @dataclass(frozen=True, eq=False)
 class AffineRows:
-    """Rows (x, 1), which coefficients are multiplied with whose last one is the intercept; or rows x.
+    """Affine rows (x, 1), for coefficients whose last one is the intercept; or rows x alone.
 
     Attributes
     ----------

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.conversion import canonical, to_csr
+from mdlearn.data.rows.conversion import convert_to_canonical_csr, convert_to_csr
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, locked, steps
-from mdlearn.numerics import memory
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, read_only_view, steps
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -20,16 +19,8 @@ LARGEST_ENTRY = 1e140
 """Largest number in X: sums of squares, times weights, stay finite."""
 
 
-def check_size(largest: float, dtype: Any = np.float64) -> None:
-    """Raise ValueError for features made of X whose squares overflow, or that a model's `dtype` cannot hold."""
-    if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
-        raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
-    if not largest <= LARGEST_ENTRY:
-        raise ValueError(f"features made of X have size {largest:.3g}, whose squares overflow; scale the columns of X")
-
-
 def check_rows(X: Any, what: str = "X") -> Rows:
-    """Return X as rows of finite float32 or float64 numbers, without a copy where its type allows.
+    """Return an array X as rows of finite float32 or float64 numbers, without a copy where its type allows.
 
     Sparse input becomes CSR (converted once). float32 and float64 stay what they are, also in another byte order;
     integers, booleans and other floats become float64.
@@ -43,24 +34,24 @@ def check_rows(X: Any, what: str = "X") -> Rows:
     """
     if np.ma.is_masked(X):
         masked = np.argwhere(np.ma.getmaskarray(X))[0].tolist()
-        raise ValueError(f"{what} has masked entries{_place(X, *masked)}; remove or impute such values first")
-    rows = as_rows(X, what)
+        raise ValueError(f"{what} has masked entries{_place_in_array(X, *masked)}; remove or impute such values first")
+    rows = array_as_rows(X, what)
     if rows.shape[0] == 0:
         raise ValueError(f"{what} has 0 rows; give at least one")
     if rows.shape[1] == 0:
         raise ValueError(f"{what} has 0 columns; give at least one feature")
     largest = rows.largest()
     if not np.isfinite(largest):
-        at = _place(X, *_first(rows, lambda values: ~np.isfinite(values)))
+        at = _place_in_array(X, *_first_wrong_entry(rows, lambda values: ~np.isfinite(values)))
         raise ValueError(f"{what} contains NaN or infinity{at}; remove or impute such values first")
     if largest > LARGEST_ENTRY:
-        at = _place(X, *_first(rows, lambda values: np.abs(values) > LARGEST_ENTRY))
+        at = _place_in_array(X, *_first_wrong_entry(rows, lambda values: np.abs(values) > LARGEST_ENTRY))
         raise ValueError(f"{what} holds numbers of size {largest:.3g}{at}, whose squares overflow; scale the features")
     return rows
 
 
-def _first(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
-    """Row and column of the first entry that is wrong, where there is one."""
+def _first_wrong_entry(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int]:
+    """Row and column of the first wrong entry of an array, where there is one."""
     for span in rows.spans():
         bad = wrong(rows.block(span))
         if bad.any():
@@ -69,8 +60,8 @@ def _first(rows: Rows, wrong: Callable[[np.ndarray], np.ndarray]) -> tuple[int, 
     raise AssertionError("no entry is wrong")
 
 
-def _place(X: Any, row: int, column: int | None = None) -> str:
-    """Where an entry is, as errors say it: rows and columns from 0, and the name of a data frame's column."""
+def _place_in_array(X: Any, row: int, column: int | None = None) -> str:
+    """Place of an entry in an array, as errors say it: row and column from 0, or the name of a data frame's column."""
     names = list(getattr(X, "columns", ()))
     if column is None:
         return f" in row {row}"
@@ -78,33 +69,33 @@ def _place(X: Any, row: int, column: int | None = None) -> str:
     return f" in row {row}, column {told}"
 
 
-def as_rows(X: Any, what: str = "X") -> Rows:
-    """Return X as rows like `check_rows`, for an X whose entries have been checked already."""
-    return _csr(X, what) if hasattr(X, "tocsr") else _dense(X, what)
+def array_as_rows(X: Any, what: str = "X") -> Rows:
+    """Return an array X as rows like `check_rows`, for an X whose entries have been checked already."""
+    return _sparse_array_as_rows(X, what) if hasattr(X, "tocsr") else _dense_array_as_rows(X, what)
 
 
-def _csr(X: Any, what: str) -> CsrRows:
-    A = to_csr(X)
-    _check_kind(A.dtype, what)
+def _sparse_array_as_rows(X: Any, what: str) -> CsrRows:
+    A = convert_to_csr(X)
+    _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D matrix of shape (rows, columns)")
-    _check_indices(A, what)
-    data, kind = _kept(A.data), np.result_type(A.indices, A.indptr)
+    _check_sparse_array_indices(A, what)
+    data, kind = _float_array(A.data), np.result_type(A.indices, A.indptr)
     kind = kind if kind in INDICES else np.dtype(np.int64)
     if data is not A.data or not A.indices.dtype == A.indptr.dtype == kind:
         # Set as attributes: the constructor would make int32 of int64 indices.
         same, A = A, type(A)(A.shape, dtype=data.dtype)
         A.data, A.indices, A.indptr = data, same.indices.astype(kind, copy=False), same.indptr.astype(kind, copy=False)
     if not A.has_canonical_format:
-        A = canonical(A)
+        A = convert_to_canonical_csr(A)
     A = copy(A)  # another matrix of the same arrays: the caller's stays writable
     # Compiled loops read arrays without gaps: others are copied.
-    A.data, A.indices, A.indptr = (locked(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))
+    A.data, A.indices, A.indptr = (read_only_view(np.ascontiguousarray(part)) for part in (A.data, A.indices, A.indptr))
     return CsrRows(A)
 
 
-def _check_indices(A: Any, what: str) -> None:
-    """Compiled loops trust the indices of a CSR matrix; SciPy looks at them only when asked to."""
+def _check_sparse_array_indices(A: Any, what: str) -> None:
+    """Raise ValueError for wrong indices of a sparse matrix: compiled loops trust them, and SciPy does not check."""
     ends = A.indptr
     right = 0 == ends[0] <= ends[-1] <= min(A.data.shape[0], A.indices.shape[0]) and bool((ends[1:] >= ends[:-1]).all())
     if right and ends[-1] > 0:
@@ -114,7 +105,7 @@ def _check_indices(A: Any, what: str) -> None:
         raise ValueError(f"{what} is a sparse matrix whose indices do not fit its shape {A.shape}; build it again")
 
 
-def _no_number(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
+def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
     """Error for an array of objects that do not all become numbers."""
     if A.ndim == 2:
         for row, column in np.ndindex(*A.shape):
@@ -122,7 +113,7 @@ def _no_number(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
             try:
                 float(value)
             except (TypeError, ValueError):
-                at = _place(X, row, column)
+                at = _place_in_array(X, row, column)
                 if type(value).__name__ in ("NAType", "NaTType"):
                     return ValueError(f"{what} contains missing values{at}; remove or impute such values first")
                 return TypeError(
@@ -131,7 +122,7 @@ def _no_number(X: Any, A: np.ndarray, what: str) -> TypeError | ValueError:
     return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
 
 
-def _dense(X: Any, what: str) -> DenseRows:
+def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
     given = X
     if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
         X = X.to_numpy()
@@ -143,15 +134,15 @@ def _dense(X: Any, what: str) -> DenseRows:
         try:
             A = A.astype(np.float64)
         except (TypeError, ValueError):
-            raise _no_number(given, A, what) from None
-    _check_kind(A.dtype, what)
+            raise _object_array_error(given, A, what) from None
+    _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
-    return DenseRows(_kept(A))
+    return DenseRows(_float_array(A))
 
 
-def _kept(A: np.ndarray) -> np.ndarray:
-    """A itself where compiled loops can read it, else a copy: as float32 or float64 if it is that, else as float64."""
+def _float_array(A: np.ndarray) -> np.ndarray:
+    """Array itself where compiled loops can read it, else a copy: float32 or float64 if it is that, else float64."""
     native = A.dtype.newbyteorder("=")
     dtype = native if native in FLOATS else np.dtype(np.float64)
     if A.dtype == dtype and A.flags.aligned:
@@ -166,29 +157,8 @@ def _kept(A: np.ndarray) -> np.ndarray:
     return out
 
 
-def _check_kind(dtype: np.dtype[Any], what: str) -> None:
+def _check_array_dtype(dtype: np.dtype[Any], what: str) -> None:
     if dtype.kind == "c":
         raise TypeError(f"{what} holds complex numbers; give real ones")
     if dtype.kind not in "biuf":
         raise TypeError(f"{what} has dtype {dtype}; give real numbers")
-
-
-def only(A: Rows, rows: np.ndarray) -> Rows:
-    """Only these rows of A: a view where they follow each other, else a copy."""
-    if rows[-1] - rows[0] + 1 == rows.shape[0]:
-        return A.take(slice(int(rows[0]), int(rows[-1]) + 1))
-    if not A.sparse:
-        size = float(rows.shape[0]) * A.shape[1] * A.dtype.itemsize
-        memory.require(size, f"a copy of the {rows.shape[0]} rows of positive weight", "give X without the other rows")
-    return A.take(rows)
-
-
-def check_symmetric(G: np.ndarray) -> None:
-    """Raise ValueError unless the Gram matrix is symmetric up to rounding."""
-    scale = float(np.abs(np.diagonal(G)).max())
-    # Products in float32 need not round (i, j) and (j, i) alike.
-    rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))
-    for start in range(0, G.shape[0], 512):
-        block = G[start : start + 512]
-        if np.abs(block - G[:, start : start + 512].T).max() > rounding * max(scale, float(np.abs(block).max())):
-            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")

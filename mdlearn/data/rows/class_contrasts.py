@@ -18,7 +18,7 @@ ENTRIES_PER_PIECE = 1 << 19
 
 
 class ContrastRows(CsrRows):
-    """Rows e_own x' - e_other x' over k blocks of columns, written out for the compiled sweeps only.
+    """Class contrasts: rows e_own x' - e_other x' over k blocks of columns, written out for the compiled sweeps only.
 
     With W of shape (k, d) laid out block after block, their products with W are (w_own - w_other) . x. All products are
     made from those of X; only `X`, which compiled loops read, holds the entries.
@@ -186,8 +186,8 @@ class ContrastRows(CsrRows):
         return np.column_stack([W, constants]).ravel() if self.constant else W.ravel()
 
 
-def contrasts(base: Rows, codes: np.ndarray, k: int, constant: bool) -> ContrastRows:
-    """All rows e_(own class) x' - e_other x', shape (m (k - 1), k d): those of one x follow each other."""
+def class_contrasts(base: Rows, codes: np.ndarray, k: int, constant: bool) -> ContrastRows:
+    """Class contrasts e_(own class) x' - e_other x' of all rows, shape (m (k - 1), k d): those of one x in sequence."""
     m = base.shape[0]
     index = np.repeat(np.arange(m), k - 1)
     own = codes[index]

@@ -13,15 +13,15 @@ CONVERTED_ENTRIES = 1 << 21
 """Stored entries that SciPy converts or sorts at once."""
 
 
-def to_csr(X: Any) -> Any:
-    """A sparse matrix as CSR, as it is where it is that already; large CSC and COO matrices go piece by piece."""
+def convert_to_csr(X: Any) -> Any:
+    """Convert a sparse matrix to CSR, unless it is that already; large CSC and COO matrices go piece by piece."""
     if X.format in ("csc", "coo") and X.ndim == 2 and X.nnz > CONVERTED_ENTRIES:
-        return _joined(X, list(_columns(X) if X.format == "csc" else _entries(X)))
+        return _join_converted_pieces(X, list(_convert_csc_pieces(X) if X.format == "csc" else _convert_coo_pieces(X)))
     return X.tocsr()
 
 
-def canonical(A: Any) -> Any:
-    """A copy of a CSR matrix with sorted indices and no duplicates."""
+def convert_to_canonical_csr(A: Any) -> Any:
+    """Copy a CSR matrix, with sorted indices and no duplicates."""
     if A.nnz <= CONVERTED_ENTRIES:
         A = A.copy()
         A.sum_duplicates()
@@ -39,11 +39,11 @@ def canonical(A: Any) -> Any:
         place = slice(start, start + piece.nnz)
         data[place], indices[place] = piece.data, piece.indices
         start = place.stop
-    return _csr(A, data, indices, ends)
+    return _csr_of_converted_arrays(A, data, indices, ends)
 
 
-def _columns(X: Any) -> Iterator[tuple[int, Any]]:
-    """(first column, some columns as CSR)."""
+def _convert_csc_pieces(X: Any) -> Iterator[tuple[int, Any]]:
+    """Pieces of a CSC matrix, converted: (first column, some columns as CSR)."""
     start, d = 0, X.shape[1]
     while start < d:
         stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + CONVERTED_ENTRIES, side="right")) - 1)
@@ -51,14 +51,14 @@ def _columns(X: Any) -> Iterator[tuple[int, Any]]:
         start = stop
 
 
-def _entries(X: Any) -> Iterator[tuple[int, Any]]:
-    """(0, some entries as CSR)."""
+def _convert_coo_pieces(X: Any) -> Iterator[tuple[int, Any]]:
+    """Pieces of a COO matrix, converted: (0, some entries as CSR)."""
     for part in steps(X.nnz, CONVERTED_ENTRIES):
         yield 0, type(X)((X.data[part], (X.row[part], X.col[part])), shape=X.shape).tocsr()
 
 
-def _joined(X: Any, pieces: list[tuple[int, Any]]) -> Any:
-    """The sum of CSR matrices with all rows, each of them from some column on."""
+def _join_converted_pieces(X: Any, pieces: list[tuple[int, Any]]) -> Any:
+    """Sum of converted CSR pieces with all rows, each of them from some column on."""
     m = X.shape[0]
     lengths = np.zeros(m, dtype=np.int64)
     for _, piece in pieces:
@@ -72,11 +72,11 @@ def _joined(X: Any, pieces: list[tuple[int, Any]]) -> Any:
         place = np.arange(piece.nnz) + np.repeat(cursor - piece.indptr[:-1], own)
         data[place], indices[place] = piece.data, piece.indices + first
         cursor += own
-    return _csr(X, data, indices, ends)
+    return _csr_of_converted_arrays(X, data, indices, ends)
 
 
-def _csr(X: Any, data: np.ndarray, indices: np.ndarray, ends: np.ndarray) -> Any:
-    """Of the shape of X, with one type of indices; set as attributes, for the constructor would look at them all."""
+def _csr_of_converted_arrays(X: Any, data: np.ndarray, indices: np.ndarray, ends: np.ndarray) -> Any:
+    """CSR matrix of the shape of X, one type of indices; set as attributes: the constructor would check them all."""
     from scipy.sparse import csr_matrix
 
     A = csr_matrix(X.shape, dtype=data.dtype)

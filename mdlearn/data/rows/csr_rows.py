@@ -16,7 +16,7 @@ from mdlearn.data.rows.rows import (
     Rows,
     RowsInMemory,
     Selection,
-    largest_size,
+    largest_entry_size,
     steps,
 )
 
@@ -53,7 +53,7 @@ class CsrRows(RowsInMemory):
         for part in steps(rows.shape[0], BLOCK_ENTRIES * self.shape[0] // A.nnz):
             some, place = A[rows[part]], slice(int(ends[part.start]), int(ends[part.stop]))
             data[place], indices[place] = some.data, some.indices
-        return CsrRows(like(A, data, indices, ends), model_dtype=self.model_dtype)
+        return CsrRows(csr_matrix_like(A, data, indices, ends), model_dtype=self.model_dtype)
 
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array."""
@@ -72,7 +72,7 @@ class CsrRows(RowsInMemory):
     def largest(self) -> float:
         """Largest size of a stored entry; NaN or infinity where X holds one."""
         parts = steps(self.X.nnz, BLOCK_ENTRIES)
-        return float(np.max([largest_size(self.X.data[part]) for part in parts], initial=0.0))
+        return float(np.max([largest_entry_size(self.X.data[part]) for part in parts], initial=0.0))
 
     def spans(self) -> Iterable[slice]:
         """Row ranges of about BLOCK_ENTRIES stored entries each."""
@@ -96,13 +96,13 @@ class CsrRows(RowsInMemory):
         """X w in float64, for w of shape (d,) or (d, k)."""
         if w.ndim > 1:
             return super().dot(w)
-        return self._product(kernels.dot, _of_length(w, self.shape[1]), np.empty(self.shape[0]))
+        return self._product(kernels.dot, _vector_for_csr_product(w, self.shape[1]), np.empty(self.shape[0]))
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """X' v in float64, for v of shape (m,) or (m, k)."""
         if v.ndim > 1:
             return super().adjoint(v)
-        return self._product(kernels.adjoint, _of_length(v, self.shape[0]), np.zeros(self.shape[1]))
+        return self._product(kernels.adjoint, _vector_for_csr_product(v, self.shape[0]), np.zeros(self.shape[1]))
 
     def _product(self, kernel: Callable[..., None], v: np.ndarray, out: np.ndarray) -> np.ndarray:
         for rows in self.spans():
@@ -113,7 +113,7 @@ class CsrRows(RowsInMemory):
         """sum_j x_ij^2 / scale_j of every row, float64."""
         assert centre is None, "sparse rows stay where they are"
         weights = np.ones(self.shape[1]) if scale is None else 1.0 / scale
-        return self._product(kernels.squares, _of_length(weights, self.shape[1]), np.empty(self.shape[0]))
+        return self._product(kernels.squares, _vector_for_csr_product(weights, self.shape[1]), np.empty(self.shape[0]))
 
     def spread(self, counts: np.ndarray, mean: float) -> float:
         """sum_ij counts_i (x_ij - mean)^2 over all entries, those that are not stored included."""
@@ -137,8 +137,8 @@ class CsrRows(RowsInMemory):
 
 
 @dataclass(frozen=True, eq=False)
-class WithoutColumn(CsrRows):
-    """Rows of a CSR matrix as if one column of it were empty, without a copy.
+class CsrRowsWithoutColumn(CsrRows):
+    """CSR rows as if one column of the matrix were empty, without a copy.
 
     Attributes
     ----------
@@ -197,8 +197,8 @@ INDEX_BYTES = 4
 """Bytes of a column's number in a CSR matrix."""
 
 
-def mostly_zeros(rows: DenseRows) -> bool:
-    """Whether dense rows are worth their copy as a CSR matrix, as some of them tell."""
+def worth_csr_copy(rows: DenseRows) -> bool:
+    """Whether dense rows are mostly zeros and worth their copy as CSR rows, judged by some of them."""
     m, d = rows.shape
     if d < ZEROS_COLUMNS:
         return False
@@ -207,8 +207,8 @@ def mostly_zeros(rows: DenseRows) -> bool:
     return share < STORED_SHARE and share * m * d * (rows.X.itemsize + INDEX_BYTES) <= COPY_BYTES
 
 
-def stored_entries(rows: DenseRows) -> CsrRows:
-    """The entries of dense rows that are not 0, copied; the numbers keep their type."""
+def csr_copy_of_dense_rows(rows: DenseRows) -> CsrRows:
+    """CSR rows of the entries of dense rows that are not 0, copied; the numbers keep their type."""
     from scipy.sparse import csr_matrix
 
     X, (m, d) = rows.X, rows.shape
@@ -217,20 +217,20 @@ def stored_entries(rows: DenseRows) -> CsrRows:
     np.cumsum(ends, out=ends)
     data, indices = np.empty(int(ends[-1]), X.dtype), np.empty(int(ends[-1]), np.int32)
     kernels.gather(X, ends, data, indices)
-    # Rows that `mostly_zeros` accepts have fewer entries than int32 counts.
-    return CsrRows(like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
+    # Rows that `worth_csr_copy` accepts have fewer entries than int32 counts.
+    return CsrRows(csr_matrix_like(csr_matrix((1, d), dtype=X.dtype), data, indices, ends.astype(np.int32)))
 
 
-def like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:
-    """A canonical CSR matrix with A's columns; set as attributes, for the constructor would make int32 of int64."""
+def csr_matrix_like(A: csr_matrix, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> csr_matrix:
+    """Canonical CSR matrix with A's columns; set as attributes, for the constructor would make int32 of int64."""
     out = type(A)((indptr.shape[0] - 1, A.shape[1]), dtype=data.dtype)
     out.data, out.indices, out.indptr = data, indices, indptr
     out.has_canonical_format = True
     return out
 
 
-def _of_length(v: np.ndarray, n: int) -> np.ndarray:
-    """v as compiled loops take it, which trust X's indices."""
+def _vector_for_csr_product(v: np.ndarray, n: int) -> np.ndarray:
+    """Vector of n float64 numbers, as compiled products of CSR rows take it; ValueError for another shape."""
     if v.shape != (n,):
         raise ValueError(f"a vector of {n} numbers is needed; got the shape {v.shape}")
     return np.ascontiguousarray(v, dtype=np.float64)

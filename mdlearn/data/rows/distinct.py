@@ -58,12 +58,12 @@ def distinct(rows: Rows, counts: np.ndarray) -> Distinct:
 
     Rows are compared as numbers: -0.0 is 0.0, float32 and float64 and dense and sparse rows have one order.
     """
-    order, first = in_order(rows, np.flatnonzero(counts > 0))
+    order, first = lexicographic_order(rows, np.flatnonzero(counts > 0))
     return Distinct(rows, order[first], np.add.reduceat(counts[order], np.flatnonzero(first)))
 
 
-def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the rows `which` by a key of theirs, if given, then as `distinct` does.
+def lexicographic_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort rows by a key of theirs, if given, then lexicographically, as `distinct` does; and say which are distinct.
 
     More and more columns are looked at, for the rows only that what came before left tied, in blocks of some
     BLOCK_ENTRIES.
@@ -75,7 +75,9 @@ def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tu
     first : ndarray of shape (n,), bool
         Whether each has another key or other numbers than the one before it.
     """
-    keys, length = _dense_keys(rows) if isinstance(rows, DenseRows) else _csr_keys(rows)
+    keys, length = (
+        _distinct_keys_of_dense_rows(rows) if isinstance(rows, DenseRows) else _distinct_keys_of_csr_rows(rows)
+    )
     by = np.arange(which.shape[0]) if key is None else np.argsort(key, kind="stable")
     order, first = which[by], np.zeros(which.shape[0], dtype=bool)
     first[0] = True
@@ -88,16 +90,16 @@ def in_order(rows: Rows, which: np.ndarray, key: np.ndarray | None = None) -> tu
             break
         width = min(width, max(1, 4 * BLOCK_ENTRIES // tied.shape[0]), length - start)
         group = np.cumsum(first)[tied]
-        table = _sortable(group, keys(order[tied], start, start + width))
-        by = _sorted(table)
+        table = _distinct_key_table(group, keys(order[tied], start, start + width))
+        by = _distinct_key_order(table)
         order[tied], table = order[tied][by], table[by]
         first[tied[1:]] = (table[1:] != table[:-1]).any(axis=1)
         start, width = start + width, 2 * width
     return order, first
 
 
-def _sorted(table: np.ndarray) -> np.ndarray:
-    """The order of a table's lines, equal ones as they stand; of two columns by numbers, several times as fast."""
+def _distinct_key_order(table: np.ndarray) -> np.ndarray:
+    """Order of the lines of a table of sort keys, equal ones as they stand; by numbers where two columns allow."""
     if table.shape[1] > 2:
         return np.argsort(table.view(f"V{8 * table.shape[1]}").ravel(), kind="stable")
     by = np.argsort(table[:, 1].astype(np.uint64), kind="stable")
@@ -106,8 +108,8 @@ def _sorted(table: np.ndarray) -> np.ndarray:
     return by[np.argsort(table[by, 0].astype(np.uint64), kind="stable")]
 
 
-def _sortable(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Unsigned integers whose bytes compare as the group number, then the float64 values, do."""
+def _distinct_key_table(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Table of sort keys: unsigned integers whose bytes compare as the group number, then the float64 values, do."""
     table = np.empty((values.shape[0], values.shape[1] + 1), dtype=">u8")
     table[:, 0] = group
     bits = np.add(values, 0.0, out=values).view(np.int64)  # -0.0 + 0.0 is 0.0
@@ -117,13 +119,13 @@ def _sortable(group: np.ndarray, values: np.ndarray) -> np.ndarray:
     return table
 
 
-def _dense_keys(rows: DenseRows) -> tuple[Keys, int]:
-    """Columns of some rows in float64, a new array; and how many there are."""
+def _distinct_keys_of_dense_rows(rows: DenseRows) -> tuple[Keys, int]:
+    """Sort keys of dense rows: columns of some rows in float64, a new array; and how many there are."""
     return lambda which, start, stop: np.array(rows.X[:, start:stop][which], dtype=np.float64, order="C"), rows.shape[1]
 
 
-def _csr_keys(rows: Rows) -> tuple[Keys, int]:
-    """The k-th entries of rows as two numbers each, whose order is that of the dense rows; and the longest row.
+def _distinct_keys_of_csr_rows(rows: Rows) -> tuple[Keys, int]:
+    """Sort keys of CSR rows: k-th entries as two numbers each, in the order of the dense rows; and the longest row.
 
     Where two rows differ first, one has an entry and the other a zero (or a later entry, or none), or both have entries
     in the same column. So a negative entry comes before anything in later columns and a positive one after: with

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
 Selection = slice | np.ndarray
@@ -32,15 +33,15 @@ COPY_BYTES = 256e6
 """Bytes that a copy of rows may take in an engine, where a copy makes it faster."""
 
 
-def locked(A: np.ndarray) -> np.ndarray:
-    """View of an array that cannot be written to: what engines are given is what their work is judged by."""
+def read_only_view(A: np.ndarray) -> np.ndarray:
+    """Read-only view of the array of rows, or of another: what engines are given is what their work is judged by."""
     view = A.view()
     view.flags.writeable = False
     return view
 
 
 def steps(n: int, step: int) -> Iterable[slice]:
-    """Ranges of `step` numbers (at least one) that cover 0 ... n - 1: a tuple where one will do.
+    """Row ranges of `step` rows (at least one) that cover 0 ... n - 1: a tuple where one will do.
 
     Small work has one range, and a generator that gives it costs as much as the work.
     """
@@ -142,8 +143,8 @@ class Rows(ABC):
         """Largest size of an entry; NaN or infinity where X holds one."""
         whole = self.whole
         if whole is not None:
-            return largest_size(whole)
-        return float(np.max([largest_size(self._piece(rows)) for rows in self.spans()]))
+            return largest_entry_size(whole)
+        return float(np.max([largest_entry_size(self._piece(rows)) for rows in self.spans()]))
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """X w in float64, for w of shape (d,) or (d, k)."""
@@ -190,7 +191,7 @@ class Rows(ABC):
         """sum_i weights_i x_ij^2 of every column, float64."""
         out = np.zeros(self.shape[1])
         for rows in self.spans():
-            out += _squared(self._piece(rows)).T @ weights[rows]
+            out += _squared_entries(self._piece(rows)).T @ weights[rows]
         return out
 
     def _piece(self, rows: slice) -> Any:
@@ -255,11 +256,11 @@ class DenseRows(RowsInMemory):
     X: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", locked(self.X))
+        object.__setattr__(self, "X", read_only_view(self.X))
 
     def take(self, rows: Selection) -> DenseRows:
         """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
-        some = self.X[rows] if isinstance(rows, slice) else gathered(self.X, rows)
+        some = self.X[rows] if isinstance(rows, slice) else gathered_rows(self.X, rows)
         return DenseRows(some, model_dtype=self.model_dtype)
 
     def piece(self, rows: Selection, room: Room) -> Piece:
@@ -274,12 +275,12 @@ class DenseRows(RowsInMemory):
     def block(self, rows: Selection) -> np.ndarray:
         """Selected rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
         some = self.X[rows]
-        return some if self.suits_blas and isinstance(rows, slice) else _for_blas(some)
+        return some if self.suits_blas and isinstance(rows, slice) else _rows_for_blas(some)
 
     @kept
     def suits_blas(self) -> bool:
         """Whether BLAS takes X as it is, and so any range of its rows."""
-        return _suits_blas(self.X)
+        return _rows_suit_blas(self.X)
 
     @property
     def whole(self) -> Any:
@@ -297,11 +298,11 @@ class DenseRows(RowsInMemory):
             return others.inner(self).T
         assert isinstance(others, DenseRows)
         width, out = self.shape[1], None
-        if centre is not None or not (_suits_blas(self.X) and _suits_blas(others.X)):
+        if centre is not None or not (_rows_suit_blas(self.X) and _rows_suit_blas(others.X)):
             # Converted by ranges of columns: a block of few but very long rows is no small block.
             width = max(64, BLOCK_ENTRIES // max(self.shape[0], others.shape[0]))
         for columns in steps(self.shape[1], width):
-            left, right = _for_blas(self.X[:, columns]), _for_blas(others.X[:, columns])
+            left, right = _rows_for_blas(self.X[:, columns]), _rows_for_blas(others.X[:, columns])
             if centre is not None:
                 left, right = left - centre[columns], right - centre[columns]
             product = left @ right.T
@@ -310,8 +311,18 @@ class DenseRows(RowsInMemory):
         return out
 
 
-def gathered(A: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """A[places] in C order: one call would look at no signal for as long as a copy of all of it takes."""
+def selected_rows(A: Rows, rows: np.ndarray) -> Rows:
+    """Selected rows of A: a view where they follow each other, else a copy."""
+    if rows[-1] - rows[0] + 1 == rows.shape[0]:
+        return A.take(slice(int(rows[0]), int(rows[-1]) + 1))
+    if not A.sparse:
+        size = float(rows.shape[0]) * A.shape[1] * A.dtype.itemsize
+        memory.require(size, f"a copy of the {rows.shape[0]} rows of positive weight", "give X without the other rows")
+    return A.take(rows)
+
+
+def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Rows of an array at some places, in C order: one call would look at no signal for as long as the copy takes."""
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
     for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
@@ -319,40 +330,40 @@ def gathered(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     return out
 
 
-def copied(A: np.ndarray) -> np.ndarray:
-    """A copy in C order, in pieces between which Ctrl-C is seen."""
+def copied_by_rows(A: np.ndarray) -> np.ndarray:
+    """Copy of an array in C order, by row ranges between which Ctrl-C is seen."""
     out = np.empty(A.shape, dtype=A.dtype)
     for part in steps(A.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
         out[part] = A[part]
     return out
 
 
-def blank(n: int) -> np.ndarray:
-    """Zeros of shape (n, n) in pieces: memory that was never written to can take a second per 100 MB at first touch."""
+def zeros_by_rows(n: int) -> np.ndarray:
+    """Zeros of shape (n, n), by row ranges: new memory can take a second per 100 MB at first touch."""
     out = np.empty((n, n))
     for part in steps(n, BLOCK_ENTRIES // max(n, 1)):
         out[part] = 0.0
     return out
 
 
-def largest_size(piece: np.ndarray) -> float:
-    """Largest size of an entry, without a copy of its size; NaN where there is one."""
+def largest_entry_size(piece: np.ndarray) -> float:
+    """Largest absolute value among entries of rows, without a copy of their size; NaN where there is one."""
     return float(np.maximum(piece.max(), -piece.min()))
 
 
-def _squared(piece: Any) -> Any:
-    """Squares of the entries of an array or a CSR matrix."""
+def _squared_entries(piece: Any) -> Any:
+    """Squares of the entries of rows, an array or a CSR matrix."""
     if isinstance(piece, np.ndarray):
         return piece * piece
     return type(piece)((piece.data * piece.data, piece.indices, piece.indptr), shape=piece.shape)
 
 
-def _suits_blas(A: np.ndarray) -> bool:
-    """Whether BLAS takes an array as it is; NumPy multiplies others by slow loops."""
+def _rows_suit_blas(A: np.ndarray) -> bool:
+    """Whether BLAS takes the array of rows as it is; NumPy multiplies others by slow loops."""
     (m, d), (down, along), size = A.shape, A.strides, A.itemsize
     return A.dtype == np.float64 and ((along == size and down >= d * size) or (down == size and along >= m * size))
 
 
-def _for_blas(A: np.ndarray) -> np.ndarray:
-    """A itself where BLAS takes it, else a copy in float64 by rows."""
-    return A if _suits_blas(A) else np.ascontiguousarray(A, dtype=np.float64)
+def _rows_for_blas(A: np.ndarray) -> np.ndarray:
+    """Array of rows itself where BLAS takes it, else a copy in float64 by rows."""
+    return A if _rows_suit_blas(A) else np.ascontiguousarray(A, dtype=np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Room:
-    """Arrays by name, which a loop over pieces of rows uses again and again.
+    """Scratch memory: arrays by name, which a loop over pieces of rows uses again and again.
 
     New ones of some megabytes cost a fault for each page of memory wherever the allocator gives them back at once, as
     that of a Dask worker does: three times the time of a pass.
@@ -26,7 +26,7 @@ class Room:
 
 
 class Piece:
-    """Rows in a float64 array, for several products.
+    """Piece of rows in a float64 array of scratch memory, for several products.
 
     Parameters
     ----------

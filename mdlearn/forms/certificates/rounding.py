@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, length
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
 from mdlearn.forms.margin import Column, MarginForm, best_shift
 
@@ -101,7 +101,7 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
     """
     if form.bias == "none" or form.ridge == 0 or any(term.weight > 0 for term in column.terms):
         return 0.0
-    rounding = ROUNDINGS_HERE * UNIT * length(alpha) * math.sqrt(alpha.shape[0])
+    rounding = ROUNDINGS_HERE * UNIT * safe_length(alpha) * math.sqrt(alpha.shape[0])
     if form.bias == "regularized":
         balances = abs(float(column.y @ column.pull)) <= NEARLY_BALANCED * float(column.pull.sum())
         # Mean, square of the bias and bound, once each.
@@ -198,8 +198,10 @@ def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarra
     if column.offset is not None:
         reach += float(np.abs(column.offset).max())
     bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
-    slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * length(off)
-    grows = float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * length(off)
+    slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * safe_length(off)
+    grows = (
+        float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * safe_length(off)
+    )
     return not grows <= DEAR_SHARE * abs(objective)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import KernelMap
-from mdlearn.data.features.kernels import PARAMETERS, Kernel, brought_kernel, check_parameters
+from mdlearn.data.features.kernels import PARAMETERS, Kernel, check_kernel_parameters, make_plugin_kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
@@ -211,7 +211,7 @@ def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
     try:
-        params = check_parameters(params)
+        params = check_kernel_parameters(params)
     except (TypeError, ValueError, OverflowError) as error:
         raise Unreadable(f"its kernel {name!r} cannot be: {error}") from None
     centre = rest.take("centre", "f", width) if name == "rbf" and "centre" in rest.left else None
@@ -226,7 +226,7 @@ def _brought_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
         taken = sorted(cls.parameters)
         raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
     try:
-        return brought_kernel(cls, {key: typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
+        return make_plugin_kernel(cls, {key: typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
     except (TypeError, ValueError) as error:
         raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 

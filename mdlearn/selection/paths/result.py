@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from mdlearn.data.rows.rows import Rows
-from mdlearn.data.validation import check_labels, check_targets, check_weights, places_of_labels
+from mdlearn.data.validation import check_labels, check_model_labels, check_targets, check_weights
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.class_decisions import labels_of, values_of_classes
@@ -191,7 +191,7 @@ class Path(Sequence[Model]):
         F = self.decision_function(X)
         n = F.shape[1]
         if data.targets is None:
-            y = data.classes[places_of_labels(*check_labels(y, n), data.classes)]
+            y = data.classes[check_model_labels(*check_labels(y, n), data.classes)]
         else:
             y = check_targets(y, n)
         weights = check_weights(sample_weight, n)

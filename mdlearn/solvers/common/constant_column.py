@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
+from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn
 from mdlearn.forms.margin import MarginForm, Point
 from mdlearn.forms.proof import Start
 
@@ -66,7 +66,7 @@ def folded(form: MarginForm) -> Folded | None:
         at = np.flatnonzero(X.indices == place)
         if at.shape[0] != m or (X.data[at] != value).any() or not _one_each(at, X.indptr):
             continue
-        inner = replace(form, features=LinearFeatures(WithoutColumn(X, int(place))), bias="regularized")
+        inner = replace(form, features=LinearFeatures(CsrRowsWithoutColumn(X, int(place))), bias="regularized")
         return Folded(inner, int(place), float(value))
     return None
 

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.smoothed_clusters import TiedRows
-from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
+from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn
 from mdlearn.data.rows.rows import Rows
 
 
@@ -40,7 +40,7 @@ class CsrRowAccess:
 
     def __init__(self, rows: CsrRows) -> None:
         self.X = rows.X
-        self.blank = rows.place if isinstance(rows, WithoutColumn) else -1
+        self.blank = rows.place if isinstance(rows, CsrRowsWithoutColumn) else -1
         self.entries = int(self.X.nnz)
 
     def sweep(self, problem: kernels.Centred, order: np.ndarray) -> None:

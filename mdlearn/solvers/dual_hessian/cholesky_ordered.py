@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 from scipy.linalg import blas
 
-from mdlearn.data.rows.rows import blank, copied
+from mdlearn.data.rows.rows import copied_by_rows, zeros_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.dual_hessian.hessian import (
@@ -54,9 +54,9 @@ class CholeskyOrderedHessian(ColumnHessian):
         weight = kappa / self.column.total
         self.omega = weight / max(1.0 - weight * float(self.p @ self.border), 1e-15)
         self.index, n = last, last.shape[0]
-        inverse = blank(n)
+        inverse = zeros_by_rows(n)
         inverse[np.diag_indices(n)] = 1.0
-        corner = copied(self.L[m - n :, m - n :])
+        corner = copied_by_rows(self.L[m - n :, m - n :])
         yield from cholesky.lower_inverse(corner, inverse)
         self.H = yield from self._corner(inverse, self.root[last])
         self.place = np.full(m, -1)

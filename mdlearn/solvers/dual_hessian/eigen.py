@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.numerics.symmetric_eigenvalues import eigen
 
 ROUNDING_OF_EIGENVALUES = 1e-10
@@ -44,7 +44,7 @@ class EigenGram:
         if m <= WHOLE_PRODUCT_ROWS:
             yield
             return V @ V.T
-        return (yield from symmetric(m, m, lambda rows, columns: V[rows] @ V[columns].T))
+        return (yield from gram_matrix_by_blocks(m, m, lambda rows, columns: V[rows] @ V[columns].T))
 
 
 def eigendecompose_gram(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[None, None, EigenGram | None]:

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.rows.rows import copied
+from mdlearn.data.rows.rows import copied_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.dual_hessian.hessian import Answer, Block, ColumnHessian, add_hessian_border
@@ -46,7 +46,7 @@ class FreeBiasHessian:
         """Matrix beside `border` and `omega`: a copy where the Hessian without a bias has a border of its own."""
         if not self.inner.omega:
             return self.inner.R
-        H = copied(self.inner.R)
+        H = copied_by_rows(self.inner.R)
         yield
         add_hessian_border(H, self.inner.border, self.inner.omega)
         return H

@@ -19,7 +19,7 @@ from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.rows.rows import blank, steps
+from mdlearn.data.rows.rows import steps, zeros_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import eigen
@@ -91,7 +91,7 @@ class SupportGram:
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
         yield from self.learn(index)
-        H, at, first = blank(index.shape[0]), self.place[index], 0
+        H, at, first = zeros_by_rows(index.shape[0]), self.place[index], 0
         for known, values in self.features.remembered_rows():
             mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
             part = yield from gathered_block(values, at[mine] - first, index)

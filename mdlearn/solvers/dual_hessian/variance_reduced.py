@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.dual_hessian.eigen import EigenGram, eigendecompose_gram
@@ -66,7 +66,7 @@ def variance_reduced_gram(
         product[np.equal.outer(np.arange(rows.start, rows.stop), np.arange(cols.start, cols.stop))] += 1.0
         return product / (kappa * np.multiply.outer(root[rows], root[cols]))
 
-    R = yield from symmetric(m, m, block, out=B)
+    R = yield from gram_matrix_by_blocks(m, m, block, out=B)
     return R
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import mostly_zeros, stored_entries
-from mdlearn.data.rows.rows import DenseRows, Rows, copied
+from mdlearn.data.rows.csr_rows import csr_copy_of_dense_rows, worth_csr_copy
+from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
@@ -78,10 +78,10 @@ class ColumnParts:
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
             X = rows.rows.X
-            if X.shape[0] * rows.width > WHOLE_BLOCK_ENTRIES and mostly_zeros(rows.rows):
-                self.stored = stored_entries(rows.rows)
+            if X.shape[0] * rows.width > WHOLE_BLOCK_ENTRIES and worth_csr_copy(rows.rows):
+                self.stored = csr_copy_of_dense_rows(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
-                self.stored = DenseRows(copied(X))
+                self.stored = DenseRows(copied_by_rows(X))
         self.scatters = Scatters(rows, self.stored)
 
     def quadratic(self, column: Column) -> Generator[None, None, ColumnQuadratic]:

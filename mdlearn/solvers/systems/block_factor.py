@@ -17,7 +17,7 @@ import numpy as np
 
 from mdlearn._solvers import blocks as kernel
 from mdlearn.data.features.clustered_rows import BlockRows
-from mdlearn.data.features.gram import BLOCK_OPERATIONS, symmetric
+from mdlearn.data.features.gram import BLOCK_OPERATIONS, gram_matrix_by_blocks
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, Rows, steps
 from mdlearn.forms.margin import Column, MarginForm
@@ -163,7 +163,7 @@ def _packed(
 def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
     """Through I + BB', for few rows."""
     B = F[used].astype(np.float64, copy=False) * d[:, None]
-    N = yield from symmetric(B.shape[0], B.shape[1], lambda rows, columns: B[rows] @ B[columns].T)
+    N = yield from gram_matrix_by_blocks(B.shape[0], B.shape[1], lambda rows, columns: B[rows] @ B[columns].T)
     N[np.diag_indices_from(N)] += 1.0
     diagonal = np.diagonal(N).copy()
     L = yield from cholesky.cholesky_shifted(N)

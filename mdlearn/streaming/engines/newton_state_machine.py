@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import RowBlocks, Sums
-from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import RowBlocks, Sums
-from mdlearn.data.row_blocks.summary import Summary
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine

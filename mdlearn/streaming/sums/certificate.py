@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import RowBlocks, Sums
-from mdlearn.data.row_blocks.summary import Block, Summary
+from mdlearn.data.row_blocks.source import RowBlocks
+from mdlearn.data.row_blocks.summary import Block, Summary, Sums
 from mdlearn.streaming.sums.margins import StreamedForm
 from mdlearn.streaming.sums.passes import MOVED, MultiplierSource, add_multipliers, add_values, no_multipliers, zeros
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from mdlearn.data.row_blocks.source import Sums
-from mdlearn.data.row_blocks.summary import Block
+from mdlearn.data.row_blocks.summary import Block, Sums
 from mdlearn.data.rows.scratch import Piece
 from mdlearn.streaming.sums.margins import StreamedColumn, StreamedForm, losses, total_loss
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.csr_rows import CsrRows, WithoutColumn
+from mdlearn.data.rows.csr_rows import CsrRows, CsrRowsWithoutColumn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.common import constant_column
@@ -73,7 +73,7 @@ def test_what_is_no_such_column(text):
 def test_rows_without_a_column_are_rows_with_an_empty_one(text):
     X, _ = text
     Z, rng = with_column(X, np.full(M, -1.0), 17), np.random.default_rng(2)
-    rows, rest = WithoutColumn(Z, 17), with_column(X, np.zeros(M), 17).toarray()
+    rows, rest = CsrRowsWithoutColumn(Z, 17), with_column(X, np.zeros(M), 17).toarray()
     before, v, scale = Z.copy(), rng.standard_normal(M), 1.0 + rng.random(D + 1)
     some = np.array([5, 2, 2999])
     for w in (rng.standard_normal(D + 1), rng.standard_normal((D + 1, 2))):

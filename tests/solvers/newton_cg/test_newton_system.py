@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draining import drain
 
-from mdlearn.data.features.kernel_tiles import tiles_of
+from mdlearn.data.features.kernel_tiles import make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import Column
@@ -17,7 +17,7 @@ from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
 def problem(seed, m=60, variance=0.0, constant=0.0, rank=15):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, 3))
-    tiles = tiles_of(Kernel("rbf", {"gamma": 0.5}), DenseRows(X), False)
+    tiles = make_kernel_tiles(Kernel("rbf", {"gamma": 0.5}), DenseRows(X), False)
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
 
     def columns(index):

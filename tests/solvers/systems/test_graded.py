@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.arrays import as_rows
+from mdlearn.data.rows.arrays import array_as_rows
 from mdlearn.solvers.systems import graded
 from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.systems.graded import GradedSystem
@@ -14,7 +14,7 @@ from tests.support.draining import drain
 
 
 def prepared(kind, X):
-    features = LinearFeatures(as_rows(X))
+    features = LinearFeatures(array_as_rows(X))
     system = kind(SimpleNamespace(features=features, bias="none", ridge=0.0), SimpleNamespace(kappa=0.0))
     drain(system.setup())
     return system

@@ -7,7 +7,7 @@ import pytest
 
 import mdlearn
 from mdlearn._solvers import bounded_quadratic as greedy
-from mdlearn.data.features.gram import symmetric
+from mdlearn.data.features.gram import gram_matrix_by_blocks
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
@@ -293,5 +293,5 @@ def test_leading_directions_bound_the_hessian_from_above():
 
 def test_a_matrix_by_short_products_is_mirrored_exactly():
     A = np.random.default_rng(4).standard_normal((400, 5))
-    G = drain(symmetric(400, 5, lambda r, c: A[r] @ A[c].T))
+    G = drain(gram_matrix_by_blocks(400, 5, lambda r, c: A[r] @ A[c].T))
     assert np.array_equal(G, G.T) and np.abs(G - A @ A.T).max() < 1e-13
