@@ -249,7 +249,7 @@ class SmoothNewton:
                 yield False
             M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
             M[-1, -1] += lacking
-            return (yield from beating(cholesky.solution(M, -slope)))
+            return (yield from beating(cholesky.cholesky_solution(M, -slope)))
         p, bends, ridge = self.problem, self.bends, self.ridge.copy()
         ridge[-1] += lacking
 
@@ -303,7 +303,7 @@ class SmoothNewton:
         for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
             yield False
         L = yield from beating(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))))
-        return lambda v: cholesky.solve(L, v)
+        return lambda v: cholesky.cholesky_solve(L, v)
 
 
 def _balanced(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
