@@ -26,8 +26,8 @@ def run() -> int:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
         if interruptible:
-            signal.signal(signal.SIGINT, Interrupt())
-            sys.unraisablehook = _raise_again
+            signal.signal(signal.SIGINT, InterruptHandler())
+            sys.unraisablehook = _raise_interrupt_again
         from mdlearn.cli import main
 
         # Run by -m, a package is called by the path of this file; a script by its own name.
@@ -41,7 +41,7 @@ def run() -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class Interrupt:
+class InterruptHandler:
     """Handler of SIGINT that raises KeyboardInterrupt, within an import not before this is over."""
 
     def __init__(self) -> None:
@@ -52,21 +52,22 @@ class Interrupt:
         now = time.monotonic()
         if self._waits_since is None:
             self._waits_since = now
-        if not _in_import(frame):
+        if not _is_within_import(frame):
             self._waits_since = None
             raise KeyboardInterrupt
         if now - self._waits_since > IMPORT_PATIENCE_SECONDS:
             print(INTERRUPTED, file=sys.stderr, flush=True)
             os._exit(EXIT_CODE)
-        _soon()
+        _interrupt_soon()
 
 
-def _soon() -> None:
+def _interrupt_soon() -> None:
     """Send SIGINT to the main thread a moment later."""
-    _thread.start_new_thread(_send, (_thread.get_ident(),))
+    _thread.start_new_thread(_send_interrupt, (_thread.get_ident(),))
 
 
-def _send(main: int) -> None:
+def _send_interrupt(main: int) -> None:
+    """Send SIGINT to the main thread after a short pause, in a thread of its own."""
     time.sleep(POLL_SECONDS)
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(main, signal.SIGINT)  # ends what the thread waits for, too
@@ -74,7 +75,8 @@ def _send(main: int) -> None:
         _thread.interrupt_main()
 
 
-def _in_import(frame: Any) -> bool:
+def _is_within_import(frame: Any) -> bool:
+    """Whether a frame is within the import of a module."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
@@ -82,10 +84,10 @@ def _in_import(frame: Any) -> bool:
     return False
 
 
-def _raise_again(lost: Any) -> None:
+def _raise_interrupt_again(lost: Any) -> None:
     """Report an exception that a finalizer or callback raised, as Python does; an interrupt is raised once more."""
     if lost.exc_type is KeyboardInterrupt:
-        _soon()  # raised here, it would be lost again
+        _interrupt_soon()  # raised here, it would be lost again
     else:
         sys.__unraisablehook__(lost)
 

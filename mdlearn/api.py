@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.driver.limits import Shortfall
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
@@ -130,21 +130,21 @@ def fit(
     ----------
     T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014 (the LDM).
     """
-    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
-    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
+    limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
     blocks = blocks_of(X, y, sample_weight)
     if blocks is not None:
         if warm_start is not None:
             raise ValueError("row blocks take no warm_start; a checkpoint of RowBlocks goes on from an earlier run")
         model, shortfalls = fit_blocks(call, params, blocks, class_weight)
     else:
-        model, shortfalls = certified(call, params, X, y, sample_weight, class_weight, warm_start)
+        model, shortfalls = certified_model(call, params, X, y, sample_weight, class_weight, warm_start)
     for shortfall in shortfalls:
         warnings.warn(shortfall.text, ConvergenceWarning, stacklevel=2)
     return model
 
 
-def certified(
+def certified_model(
     call: Call,
     params: Mapping[str, Any],
     X: Any,
@@ -153,7 +153,7 @@ def certified(
     class_weight: Any = None,
     warm_start: Model | None = None,
 ) -> tuple[Model, list[Shortfall]]:
-    """The model of a call, and what it fell short of: whoever asked says that in a warning of its own kind."""
+    """Return the model of a call and what it fell short of, which every caller warns of in its own kind of warning."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)

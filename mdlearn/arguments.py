@@ -25,10 +25,10 @@ class DefaultTolerance(float):
 DEFAULT_TOL = DefaultTolerance(1e-6)
 
 
-def limits_of(
+def checked_limits(
     started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
 ) -> Limits:
-    """Limits of a fit that began at `started`; ValueError or TypeError names the argument that is none."""
+    """Check fit's tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit."""
     tol_given = not isinstance(tol, DefaultTolerance)
     tol = check_number(tol, "tol", low=0.0)
     if max_iter is not None:
@@ -46,8 +46,8 @@ def limits_of(
     return Limits(tol, tol_given, max_iter, started, deadline, callback, level, n_threads)
 
 
-def seed_of(random_state: Any) -> int:
-    """Seed >= 0 of a `random_state`: None is 0, a generator gives its next number."""
+def checked_seed(random_state: Any) -> int:
+    """Check fit's argument `random_state` and return a seed >= 0: None is 0, a generator gives its next number."""
     if random_state is None:
         return 0
     if isinstance(random_state, np.random.Generator):
@@ -57,8 +57,8 @@ def seed_of(random_state: Any) -> int:
     return int(check_number(random_state, "random_state", low=0, integer=True))
 
 
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """`value`, or the ValueError that lists what the argument `name` can be."""
+def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value`, or raise the ValueError that lists what the argument `name` of fit can be."""
     if not isinstance(value, str) or value not in choices:
         told = ", ".join(choices)
         raise ValueError(f"{name} {value!r} is not possible here; give one of {told}{did_you_mean(value, choices)}")

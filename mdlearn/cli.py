@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlea
     """Run one command and return its exit code: 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _run(words, program)
+        code = _run_command(words, program)
         sys.stdout.flush()  # here, so that a reader that has gone is noticed below
         return code
     except KeyboardInterrupt:
@@ -39,12 +39,12 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlea
         return 1
 
 
-def _run(words: Sequence[str], program: str) -> int:
+def _run_command(words: Sequence[str], program: str) -> int:
     """Run a command; what is wrong with its files or values becomes one line on standard error."""
     # What plugins print while they are imported is no output of the command.
     with contextlib.redirect_stdout(sys.stderr):
         commands = {name: CLASSES.get(name, cls)() for name, cls in registered_commands().items()}
-    parser, parsers = _parsers(commands, program)
+    parser, parsers = _command_parsers(commands, program)
     named = next((word for word in words if not word.startswith("-")), None)
     if named in IN_OTHER_PACKAGES and named not in commands:
         package = IN_OTHER_PACKAGES[named]
@@ -58,17 +58,17 @@ def _run(words: Sequence[str], program: str) -> int:
         raise
     except OSError as error:
         at = error.strerror and error.filename is not None
-        return _fail(f"{error.filename}: {error.strerror}" if at else str(error))
+        return _print_error(f"{error.filename}: {error.strerror}" if at else str(error))
     except MemoryError as error:
-        return _fail(str(error) or "there is not enough memory for these data")
+        return _print_error(str(error) or "there is not enough memory for these data")
     except (ImportError, TypeError, ValueError) as error:
-        return _fail(str(error))
+        return _print_error(str(error))
 
 
-def _parsers(
+def _command_parsers(
     commands: Mapping[str, Command], program: str
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """The parser of the command line, and those of its commands by name."""
+    """Build the parser of the command line, and those of its commands by name."""
     parser = argparse.ArgumentParser(prog=program, description="Margin-distribution classifiers.")
     parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     choice = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -85,6 +85,7 @@ def _parsers(
     return parser, choice.choices
 
 
-def _fail(message: str) -> int:
+def _print_error(message: str) -> int:
+    """Print one line to standard error and return the exit code 1."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return 1

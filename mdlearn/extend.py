@@ -26,7 +26,7 @@ from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import matrix_in
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import PACKED_ENDINGS
-from mdlearn.forms.certificates.primal import representer
+from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.certificates.separability import RELATIVE_MARGIN, margin_bound
 from mdlearn.forms.composite import Composite

@@ -17,16 +17,16 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.forms.problem import Form, as_one
+from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
-from mdlearn.numerics.errstate import without_warnings
-from mdlearn.numerics.seeds import generator
-from mdlearn.objectives.base import Objective, plain_features
+from mdlearn.numerics.errstate import work_in_errstate
+from mdlearn.numerics.seeds import seeded_rng
+from mdlearn.objectives.base import Objective, default_features
 
 
 @dataclass(eq=False)
 class PathCache:
-    """Cache from fit to fit over the same rows, weights and kernel; the last of them leaves nothing behind.
+    """Cache of features and prepared work from fit to fit of a path; the last of them leaves nothing behind.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class PathCache:
 
 
 @dataclass(frozen=True, eq=False)
-class Turns:
-    """Maker of the forms of a fit, each in its turn.
+class FormMaker:
+    """Maker of the forms of a fit, one after the other.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Turns:
 
     def make(self, j: int) -> Generator[None, Any, Form]:
         """Make a form, in interruptible pieces."""
-        form = yield from without_warnings(self._form(j))
+        form = yield from work_in_errstate(self._form(j))
         self.check(form)
         return form
 
@@ -106,10 +106,10 @@ class Turns:
         task, params, kernel = self.task, self.params, self.kernel
         piece = self.handed.piece_of(j, self.pieces)
         seeds = self.seed, j, 1
-        features = yield from self.handed.features_of(j, lambda: _featured(task, piece, kernel, params, seeds))
+        features = yield from self.handed.features_of(j, lambda: _features_of_form(task, piece, kernel, params, seeds))
         inner = kernel if kernel.explicit is None else Kernel("linear")
         form = yield from task.problem(piece, features, inner, self.bias, params, self.solve)
-        form = as_one(form) if self.multiclass == "joint" else form
+        form = as_joint_problem(form) if self.multiclass == "joint" else form
         task.check_form(form, params)
         return form
 
@@ -124,22 +124,22 @@ class Turns:
         return self.task.at_zero(self.params, total)
 
 
-def _featured(
+def _features_of_form(
     task: Objective, data: Data, kernel: Kernel, params: dict[str, Any], seeds: tuple[int, ...]
 ) -> Generator[None, Any, Features]:
-    """Features of training rows; of an approximate kernel those of its map, which the objective takes for rows."""
+    """Make the features of a form's rows; of an approximate kernel those of its map, which objectives take for rows."""
     place, own = kernel.explicit, task.own_features(params)
     if place is None and not own:
-        return plain_features(data, kernel)
+        return default_features(data, kernel)
     if place is None:
-        made = yield from task.features(data, kernel, params, generator(*seeds))
+        made = yield from task.features(data, kernel, params, seeded_rng(*seeds))
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
             check_feature_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
-    features = plain_features(mapped, Kernel("linear"))
+    features = default_features(mapped, Kernel("linear"))
     if own:
-        features = yield from task.features(mapped, Kernel("linear"), params, generator(*seeds))
+        features = yield from task.features(mapped, Kernel("linear"), params, seeded_rng(*seeds))
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
     if not features.rows.made_when_asked:

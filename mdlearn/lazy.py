@@ -40,7 +40,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
     return load, names
 
 
-def moved(old: str, new: str) -> Callable[[str], Any]:
+def names_of_moved_module(old: str, new: str) -> Callable[[str], Any]:
     """Return `__getattr__` of a module that has moved: names of the new one, with a DeprecationWarning.
 
     Parameters

@@ -22,7 +22,7 @@ Content = bytes | Callable[[IO[bytes]], object]
 """Bytes, or a function that writes them to an open file."""
 
 
-class Output:
+class OutputFile:
     """A file that a command is going to write.
 
     Parameters
@@ -54,7 +54,7 @@ class Output:
         streams: bool = False,
     ) -> None:
         self.path = os.fsdecode(os.fspath(path))
-        self._streams = streams and _is_stream(self.path)
+        self._streams = streams and _is_device_or_pipe(self.path)
         if self._streams:
             return
         target = check_target(self.path)
@@ -62,7 +62,7 @@ class Output:
             return
         for read in reads:
             if os.path.exists(read) and os.path.samefile(read, target):
-                raise ValueError(f"{self.path} is {_another_name(self.path, read)}; give another path")
+                raise ValueError(f"{self.path} is {_file_that_is_read(self.path, read)}; give another path")
         if not (force or os.path.getsize(target) == 0 or (replaces is not None and replaces(target))):
             raise ValueError(f"{self.path} exists already; give another path, or --force to overwrite it")
 
@@ -70,7 +70,7 @@ class Output:
         """Write the file, as a whole or not at all; OSError when that fails."""
         if self._streams:
             with open(self.path, "wb") as file:
-                _fill(file, content)
+                _write_content(file, content)
         else:
             replace_file(check_target(self.path), content)
 
@@ -107,8 +107,8 @@ def replace_file(target: str, content: Content) -> None:
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
     try:
-        with open(draft, "xb", opener=_private if os.path.exists(target) else None) as file:
-            _fill(file, content)
+        with open(draft, "xb", opener=_open_private_file if os.path.exists(target) else None) as file:
+            _write_content(file, content)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(target):
@@ -128,19 +128,20 @@ def replace_file(target: str, content: Content) -> None:
                 os.close(handle)
 
 
-def _fill(file: IO[bytes], content: Content) -> None:
+def _write_content(file: IO[bytes], content: Content) -> None:
+    """Write bytes to an open file, or call the function that writes them."""
     if callable(content):
         content(file)
     else:
         file.write(content)
 
 
-def _private(name: str, flags: int) -> int:
+def _open_private_file(name: str, flags: int) -> int:
     """Open a new file for its owner alone; once complete, it gets the mode of the file that it replaces."""
     return os.open(name, flags, 0o600)
 
 
-def _is_stream(path: str) -> bool:
+def _is_device_or_pipe(path: str) -> bool:
     """Whether a path leads to a device or a pipe, such as /dev/stdout."""
     try:
         mode = os.stat(path).st_mode
@@ -149,5 +150,6 @@ def _is_stream(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _another_name(path: str, read: Path) -> str:
+def _file_that_is_read(path: str, read: Path) -> str:
+    """Half a sentence for an output path that is a file which the command reads, or another name of one."""
     return "a file that is read" if path == os.fspath(read) else f"another name of {os.fspath(read)}, which is read"

@@ -67,7 +67,7 @@ def register_converters() -> None:
     )
 
 
-class Part(Graph):
+class ConverterGraph(Graph):
     """Nodes of one estimator in skl2onnx's container for the whole conversion."""
 
     def __init__(self, scope: Any, container: Any) -> None:
@@ -103,23 +103,23 @@ class Part(Graph):
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
 
 
-def _classes(estimator: Any) -> np.ndarray:
-    """Labels as skl2onnx has them: int64 or strings."""
+def _skl2onnx_labels(estimator: Any) -> np.ndarray:
+    """Labels of an estimator as skl2onnx has them: int64 or strings."""
     # Floats are whole numbers here: scikit-learn's classifiers take no others as labels.
     classes = exported_classes(estimator.model_)
     return classes if classes.dtype.kind == "U" else classes.astype(np.int64)
 
 
-def _check(operator: Any, width: int) -> None:
-    """ValueError unless the inputs have the columns of the fit, as far as their types tell."""
+def _check_converter_inputs(operator: Any, width: int) -> None:
+    """Raise ValueError unless an estimator's inputs have the columns of its fit, as far as their types tell."""
     given = [part.type.shape[1] for part in operator.inputs if len(part.type.shape) > 1 and part.type.shape[1]]
     if len(given) == len(operator.inputs) and sum(given) != width:
         name = type(operator.raw_operator).__name__
         raise ValueError(f"the input has {sum(given)} columns; this {name} was fitted on {width}")
 
 
-def _dtype(variable: Any) -> Any:
-    """float64 for a tensor of double, else float32, as skl2onnx types what follows."""
+def _skl2onnx_dtype(variable: Any) -> Any:
+    """Type of a skl2onnx variable: float64 for a tensor of double, else float32."""
     from skl2onnx.common.data_types import DoubleTensorType
 
     return np.float64 if isinstance(variable.type, DoubleTensorType) else np.float32
@@ -129,9 +129,9 @@ def _classifier_types(operator: Any) -> None:
     """Types and shapes of label and scores, for skl2onnx."""
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_tensor_type
 
-    model, classes = operator.raw_operator.model_, _classes(operator.raw_operator)
+    model, classes = operator.raw_operator.model_, _skl2onnx_labels(operator.raw_operator)
     check_exportable(model)
-    _check(operator, model.n_features_in_)
+    _check_converter_inputs(operator, model.n_features_in_)
     n, k = operator.inputs[0].get_first_dimension(), classes.shape[0]
     label = (StringTensorType if classes.dtype.kind == "U" else Int64TensorType)([n])
     operator.outputs[0].set_type(label)
@@ -142,14 +142,14 @@ def _classifier_types(operator: Any) -> None:
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of a classifier, for skl2onnx."""
-    estimator, graph = operator.raw_operator, Part(scope, container)
+    estimator, graph = operator.raw_operator, ConverterGraph(scope, container)
     model, k = estimator.model_, estimator.classes_.shape[0]
     F = decision_values(graph, model, graph.rows(operator.inputs))
     label, scores = operator.outputs
-    add_label(graph, F, _classes(estimator), label.full_name)
+    add_label(graph, F, _skl2onnx_labels(estimator), label.full_name)
     raw = container.get_options(estimator, {"raw_scores": False})["raw_scores"]
     made = both_scores(graph, F, k) if raw or not hasattr(model, "predict_proba") else probabilities(graph, F, k)
-    graph.cast(made, _dtype(scores), scores.full_name)
+    graph.cast(made, _skl2onnx_dtype(scores), scores.full_name)
 
 
 def _transformer_types(operator: Any) -> None:
@@ -158,7 +158,7 @@ def _transformer_types(operator: Any) -> None:
 
     place = operator.raw_operator._map
     check_map(place, "LandmarkTransformer")
-    _check(operator, place.columns)
+    _check_converter_inputs(operator, place.columns)
     made = guess_tensor_type(operator.inputs[0].type)
     made.shape = [operator.inputs[0].get_first_dimension(), place.width]
     operator.outputs[0].set_type(made)
@@ -166,6 +166,6 @@ def _transformer_types(operator: Any) -> None:
 
 def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of landmark features, for skl2onnx."""
-    graph, out = Part(scope, container), operator.outputs[0]
+    graph, out = ConverterGraph(scope, container), operator.outputs[0]
     made = landmark_features(graph, operator.raw_operator._map, graph.rows(operator.inputs))
-    graph.cast(made, _dtype(out), out.full_name)
+    graph.cast(made, _skl2onnx_dtype(out), out.full_name)

@@ -60,7 +60,7 @@ def of_arrays(
     >>> mdlearn.fit("lsvm", mdlearn.sources.of_arrays(X, y, rows=300), None).n_features_in_
     3
     """
-    step, m = _count(rows), int(X.shape[0])
+    step, m = _checked_rows_of_block(rows), int(X.shape[0])
     columns = [np.asarray(one) for one in (y, weight) if one is not None]
     for name, column in zip(("y", "weight"), columns, strict=False):
         if column.shape != (m,):
@@ -115,7 +115,7 @@ def of_csv(
     ValueError, OSError
         When it is read: one sentence about what is wrong with the file, and in which line.
     """
-    step = _count(rows)
+    step = _checked_rows_of_block(rows)
 
     def source() -> Iterator[tuple[Any, ...]]:
         with opened(path) as file:
@@ -130,7 +130,7 @@ def of_csv(
                 raise ValueError(f"{path} has no columns beside labels and weights; features are needed")
             names = None if layout.names is None else tuple(layout.names[i] for i in order)
             last = [] if counted is None else [counted]
-            for parts in _gathered(
+            for parts in _blocks_of_lines(
                 reader.parts(Columns([*order, *last], label), dtype), step, lambda part: len(part[0])
             ):
                 A, codes = map(np.concatenate, zip(*parts, strict=True))
@@ -176,7 +176,7 @@ def of_svmlight(
     ValueError, OSError, ImportError
         When it is read: one sentence about what is wrong with the file, and in which line.
     """
-    step = _count(rows)
+    step = _checked_rows_of_block(rows)
     known: dict[str, Any] = {
         "width": None if n_features is None else check_number(n_features, "n_features", low=1, integer=True),
         "based": zero_based,
@@ -184,7 +184,7 @@ def of_svmlight(
 
     def tables(based: bool | None) -> Iterator[Any]:
         with opened(path) as file:
-            for pieces in _gathered(blocks(file, path), step, _rows_within):
+            for pieces in _blocks_of_lines(blocks(file, path), step, _rows_in_lines):
                 yield read_svmlight(path, iter(pieces), based, dtype)
 
     def check_base() -> None:
@@ -248,7 +248,7 @@ def of_parquet(
         raise ImportError(
             f'reading Parquet files needs pyarrow ({error}); run: pip install "mdlearn[parquet]"'
         ) from None
-    step = _count(rows)
+    step = _checked_rows_of_block(rows)
     try:
         names = ParquetFile(path).schema_arrow.names
     except ArrowException as error:
@@ -269,12 +269,13 @@ def of_parquet(
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 
 
-def _count(rows: Any) -> int:
+def _checked_rows_of_block(rows: Any) -> int:
+    """Check the argument `rows`: the number of rows of a block."""
     return int(check_number(rows, "rows", low=1, integer=True))
 
 
-def _gathered(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Items in groups of n rows or more; those without a row stay with those before them."""
+def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Group pieces of lines into blocks of n rows or more; those without a row stay with those before them."""
     held: list[Item] = []
     count = 0
     for item in items:
@@ -287,6 +288,6 @@ def _gathered(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Ite
         yield held
 
 
-def _rows_within(piece: tuple[int, list[bytes]]) -> int:
-    """Rows in a piece of lines, comments and empty lines left out."""
+def _rows_in_lines(piece: tuple[int, list[bytes]]) -> int:
+    """Number of rows in a piece of a svmlight file's lines, comments and empty lines left out."""
     return sum(1 for line in piece[1] if line.strip() and not line.lstrip().startswith(b"#"))

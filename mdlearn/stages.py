@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import one_of
+from mdlearn.arguments import checked_choice
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
@@ -21,7 +21,7 @@ from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.driver import Driver, Outcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
 from mdlearn.driver.validation import CheckedEngine, takes
-from mdlearn.form_making import PathCache, Turns
+from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
@@ -30,7 +30,7 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.memory import worded
+from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose_solver
@@ -42,7 +42,7 @@ READERS = {"classification": check_data, "regression": check_regression}
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """Arguments of a fit beside data and hyper-parameters, checked before any work.
+    """First stage of a fit: its arguments beside data and hyper-parameters, checked before any work.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class Call:
     ) -> Call:
         """Look up names and check what can be checked; ValueError or TypeError says what is wrong."""
         found, maker = find("objective", objective), find("kernel", kernel)
-        bias = one_of("bias", found.default_bias if bias is None else bias, BIASES)
+        bias = checked_choice("bias", found.default_bias if bias is None else bias, BIASES)
         ways = found.multiclass if found.task == "classification" else ("none",)
-        multiclass = one_of("multiclass", multiclass, ("auto", *ways))
+        multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
         engine = None if isinstance(solver, str) and solver == "auto" else solver_of(find("solver", solver))
         options = options_of(solver_options, engine)
@@ -112,7 +112,7 @@ class Call:
             raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
         return task, given
 
-    @worded("reading the data")
+    @memory_error_in_words("reading the data")
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
@@ -127,11 +127,11 @@ class Call:
             if rule.takes:
                 return CheckedEngine(engine, origin(engine)), reason
         runner = CheckedEngine(engine, origin(engine))
-        check_taken(runner, form)
+        check_engine_takes(runner, form)
         return runner, reason
 
 
-def check_taken(runner: CheckedEngine, form: Form) -> None:
+def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
     """Raise ValueError that lists the engines which can where this one cannot take the form."""
     refusal = runner.refusal(form)
     if refusal is not None:
@@ -142,7 +142,7 @@ def check_taken(runner: CheckedEngine, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A solved fit, from which its model follows.
+    """Third stage of a fit: its solutions, from which the model follows.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class CheckedCall:
-    """A call with its data, checked.
+    """Second stage of a fit: a call with its data, checked.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class CheckedCall:
             rows = columns = min(rows, columns)  # products of sparse rows do not go through BLAS
         return asked or threads_for(product_work(rows, columns))
 
-    @worded("the kernel")
+    @memory_error_in_words("the kernel")
     def kernel(self, given: dict[str, Any]) -> Kernel:
         """The kernel with its parameters; an approximate one where that is asked for."""
         own = {name: value for name, value in given.items() if name not in ARGUMENTS}
@@ -214,7 +214,7 @@ class CheckedCall:
         """Hyper-parameters of the objective, defaults filled in."""
         return task.complete(task.resolve(self.data.total), self.data)
 
-    @worded("the fit")
+    @memory_error_in_words("the fit")
     def solve(
         self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: PathCache, limits: Limits | None = None
     ) -> Fitted:
@@ -222,11 +222,11 @@ class CheckedCall:
         call, limits = self.call, limits or self.call.limits
         shortfalls: list[Shortfall] = []
 
-        def driven(form: Form, later: Turns | None, starts: Starts | None, known: Prepared) -> Any:
+        def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
             runner, reason = call.runner(form)
             options = runner.solver.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
-                later = replace(later, check=partial(check_taken, runner))
+                later = replace(later, check=partial(check_engine_takes, runner))
             relief = RELIEF if call.engine is None else ()
             follower = FOLLOWERS.get(runner.solver.name)
             outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)
@@ -239,9 +239,9 @@ class CheckedCall:
             return found
 
         names = call.bias, call.multiclass, call.seed
-        turns = Turns(self.pieces, task, filled, kernel, *names, handed, level)
+        turns = FormMaker(self.pieces, task, filled, kernel, *names, handed, level)
         form = finished(turns.make(0), limits.late)
-        starts = None if handed.starts is None else _starts_of_forms(task, handed.starts)
+        starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
         outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
@@ -270,7 +270,7 @@ class CheckedCall:
 
 @dataclass(frozen=True, eq=False)
 class Builder:
-    """Maker of models from fits: `data` with at least the rows that these models need, and the rows of every piece."""
+    """Last stage of a fit: maker of its model, from `data` with at least the rows that it needs."""
 
     call: Call
     data: Data
@@ -285,7 +285,7 @@ class Builder:
         """Coefficients, dual coefficients and intercepts that the decision values of a fit are made of."""
         return stored_coefficients(fitted.solutions, self.places_of(fitted), self.data.n_given, self.data.X.dtype)
 
-    @worded("the model")
+    @memory_error_in_words("the model")
     def model(self, fitted: Fitted) -> Model:
         """The model of a fit."""
         task, call = fitted.task, self.call
@@ -295,6 +295,6 @@ class Builder:
         return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping)
 
 
-def _starts_of_forms(task: Objective, starts: Starts) -> Starts:
-    """Starts as the objective's forms need them."""
+def _starts_of_objective(task: Objective, starts: Starts) -> Starts:
+    """Starts of a fit as the objective's forms need them."""
     return lambda form, first, n: [task.starts_of(given, form) for given in starts(form, first, n)]

@@ -19,7 +19,7 @@ from mdlearn.files.tables import Table
 from mdlearn.model.file.persistence import is_model, save
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import FIT_ARGUMENTS
-from mdlearn.output_files import Output
+from mdlearn.output_files import OutputFile
 from mdlearn.selection.validation import cross_validate
 
 
@@ -93,7 +93,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         if given.features is not None and given.features < 1:
             raise UsageError(f"--features needs to be at least 1; got {given.features}")
         # Before the work, not after.
-        Output(given.output, reads=[given.data], replaces=is_model, force=given.force)
+        OutputFile(given.output, reads=[given.data], replaces=is_model, force=given.force)
         options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
         table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
         if given.verbose:

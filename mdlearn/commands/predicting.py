@@ -12,7 +12,7 @@ from mdlearn.commands.arguments import add_file_options, add_force
 from mdlearn.commands.command import Command
 from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
-from mdlearn.output_files import Output
+from mdlearn.output_files import OutputFile
 from mdlearn.plugins.model_files import load_with_notes
 
 
@@ -44,7 +44,7 @@ examples:
     def run(self, given: argparse.Namespace) -> int:
         reads, out = (given.model, given.data), None
         if given.output is not None:
-            out = Output(given.output, reads, force=given.force, streams=True)
+            out = OutputFile(given.output, reads, force=given.force, streams=True)
         model, notes = load_with_notes(given.model)
         options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target)
         table = read_for_model(given.data, options, model, notes)

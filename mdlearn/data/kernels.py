@@ -1,5 +1,5 @@
 """Deprecated: `mdlearn.data.features.kernels`, whose public names `mdlearn.extend` has."""
 
-from mdlearn.lazy import moved
+from mdlearn.lazy import names_of_moved_module
 
-__getattr__ = moved(__name__, "mdlearn.data.features.kernels")
+__getattr__ = names_of_moved_module(__name__, "mdlearn.data.features.kernels")

@@ -19,11 +19,11 @@ from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side
 from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.problem import Form, Problem, problems_of
-from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, State, combine, settled
+from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.seeds import Seeded
+from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver
 
 Reports = Generator[Report | Offer | None, None, None]
@@ -135,13 +135,13 @@ class Driver(Run):
             solved = self._with_rest(self._all(works, at_once), works, later)
             solutions = [one.solution for one in solved]
             scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
-            certificate = combine([s.certificate for s in solutions], scale, hard, self.limits.tol)
+            certificate = combine_proofs([s.certificate for s in solutions], scale, hard, self.limits.tol)
             if certificate.converged:
                 self.progress.complete()
         finally:
             self.progress.close()
         scales = [(one.at_zero, one.hard) for one in solved]
-        self.history = settled(self.history, [one.certificate for one in solutions], scales)
+        self.history = fit_history(self.history, [one.certificate for one in solutions], scales)
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
@@ -233,13 +233,13 @@ class Driver(Run):
     def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: Later | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
         found: list[_Solved] = []
-        blanks: Blanks | None = None
+        blanks: ZeroSolutions | None = None
         equal: dict[tuple[int, float], _Solved | None] = {}
         for j, one in enumerate(solved):
             if one is None and later is not None and j:
                 size = later.size(j)
                 if size not in equal:
-                    blanks = blanks or Blanks(found[0].solution, self.limits.tol)
+                    blanks = blanks or ZeroSolutions(found[0].solution, self.limits.tol)
                     zero = later.at_zero(size[1])
                     equal[size] = zero and _Solved(blanks.solution(size[0], zero), zero.value, zero.hard)
                 one = equal[size]
@@ -282,7 +282,7 @@ class Driver(Run):
         if self.stopped:
             return incumbent.certified()
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
-        for reports in self._attempts(form, problem, shared, incumbent, Seeded(self.seed, j)):
+        for reports in self._attempts(form, problem, shared, incumbent, SeededRng(self.seed, j)):
             count = yield from self._followed(reports, problem, incumbent, j, count, most)
             if self.stopped or count >= most:
                 break
@@ -333,7 +333,7 @@ class Driver(Run):
         return self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, row_dots)
 
     def _attempts(
-        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, seeded: Seeded
+        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, seeded: SeededRng
     ) -> Iterator[Reports]:
         """Reports of the engine, of its follower where it asks for it, and of others while the gap is not reached.
 
@@ -360,7 +360,7 @@ class Driver(Run):
                 yield self._relieved(engine, form, problem, seeded, most)
 
     def _relieved(
-        self, engine: CheckedEngine, form: Form, problem: Problem, seeded: Seeded, most: int | None
+        self, engine: CheckedEngine, form: Form, problem: Problem, seeded: SeededRng, most: int | None
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         with contextlib.suppress(ValueError, MemoryError):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.forms.problem import Form, Problem
-from mdlearn.numerics.errstate import overflowing
-from mdlearn.numerics.seeds import Seeded
+from mdlearn.numerics.errstate import overflow_errstate
+from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
 
@@ -56,7 +56,7 @@ class CheckedEngine:
                 return done.value
             yield None
 
-    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: Seeded) -> Steps:
+    def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: SeededRng) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
         rng: Any = seeded.generator if self.solver.draws else None
         work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
@@ -96,7 +96,7 @@ class CheckedEngine:
         try:
             while True:
                 # Not held across a yield: what runs between steps is not the engine's.
-                with overflowing():
+                with overflow_errstate():
                     step = next(work)
                     while isinstance(step, Offer) and self.tol < step.gap < math.inf:
                         waiting = step  # before the engine goes on: that may be its end

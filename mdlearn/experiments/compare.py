@@ -22,7 +22,7 @@ from mdlearn.experiments.processes import worker_pool
 from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
-from mdlearn.output_files import Output
+from mdlearn.output_files import OutputFile
 from mdlearn.plugins.manager import find, registry
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.scores import accuracy, auc, f1_macro
@@ -42,7 +42,7 @@ def main(given: argparse.Namespace) -> int:
     find("kernel", given.kernel)
     threads = None if given.jobs == 1 else 1
     settings = Settings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
-    out = None if given.out is None else Output(given.out, there.values(), force=given.force, streams=True)
+    out = None if given.out is None else OutputFile(given.out, there.values(), force=given.force, streams=True)
     found = Comparison(settings)
     work = [
         partial(evaluate, name, path, objective, settings) for name, path in sets.items() for objective in objectives

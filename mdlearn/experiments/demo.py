@@ -16,7 +16,7 @@ from mdlearn import margins
 from mdlearn.api import fit
 from mdlearn.experiments.sets import Halves, scaled
 from mdlearn.model.model import Model
-from mdlearn.output_files import Output
+from mdlearn.output_files import OutputFile
 from mdlearn.plotting import cumulative_margins
 
 PICTURE = "mdlearn-demo-margins.png"
@@ -75,7 +75,7 @@ def main(output_directory: str | os.PathLike[str] | None = None, force: bool = F
     except ImportError as error:
         return _fail(f'the demo needs scikit-learn and matplotlib ({error}); run: pip install "mdlearn[demo]"')
     try:
-        picture = Output(Path(output_directory or ".").resolve() / PICTURE, replaces=_is_ours, force=force)
+        picture = OutputFile(Path(output_directory or ".").resolve() / PICTURE, replaces=_is_ours, force=force)
     except (OSError, ValueError) as error:
         return _fail(str(error))
 

@@ -14,7 +14,7 @@ from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 
 class Problem(ABC):
-    """One minimisation with one certificate. Values are in units of the form; certificates are not.
+    """Contract of one minimisation with one certificate. Values are in units of the form; certificates are not.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Problem(ABC):
 
 
 class Several(ABC):
-    """A form that says itself which problems it consists of; it has `features` and `bias`.
+    """Base class of a form that says itself which problems it consists of; it has `features` and `bias`.
 
     A MarginForm can be such a form as well: engines take its columns as they are, and what is certified and told is
     the business of its own problems.
@@ -161,7 +161,7 @@ Form = Any
 
 
 def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
-    """Return what is wrong with an array of a point, as half a sentence; None: nothing."""
+    """Return what is wrong with an array of an engine's point, as half a sentence of `Problem.fault`; or None."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
         array = isinstance(value, np.ndarray)
         told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__

@@ -28,9 +28,9 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, at_origin, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 
 ROUNDING_OF_SLOPES = 1e-13
 """Slope of a row without ridge and penalty, relative to the sum of its terms, that counts as rounding."""
@@ -147,7 +147,7 @@ class Composite(Problem):
         -------
         float
         """
-        return float(self.beta @ lengths(W))
+        return float(self.beta @ row_lengths(W))
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         """Return argmin_W 1/2 |W - V|^2 + step penalty(W): here rows are shortened by step beta_j.
@@ -180,13 +180,13 @@ class Composite(Problem):
         float
             -inf where there is no minimum.
         """
-        excess, bare = np.maximum(lengths(G) - self.beta, 0.0), self.ridge == 0
+        excess, bare = np.maximum(row_lengths(G) - self.beta, 0.0), self.ridge == 0
         if (
             excess[bare] > np.where(self.beta[bare] > 0, 1e-15 * self.beta[bare], ROUNDING_OF_SLOPES * sizes[bare])
         ).any():
             return -math.inf
         # A gradient may be steeper than it was computed.
-        excess = np.maximum(lengths(G) + self.roundings * sizes - self.beta, 0.0)
+        excess = np.maximum(row_lengths(G) + self.roundings * sizes - self.beta, 0.0)
         return -0.5 * float((excess[~bare] ** 2 / self.ridge[~bare]).sum())
 
     def smooth(self, look: CompositeEvaluation) -> float:
@@ -203,11 +203,11 @@ class Composite(Problem):
 
     def subgradient(self, look: CompositeEvaluation) -> np.ndarray:
         """Shortest subgradient of the whole objective."""
-        gradient, size = self.slope(look), lengths(look.W)
+        gradient, size = self.slope(look), row_lengths(look.W)
         inside = size > 0
         R = gradient.copy()
         R[inside] += (self.beta[inside] / size[inside])[:, None] * look.W[inside]
-        rest = lengths(gradient[~inside])
+        rest = row_lengths(gradient[~inside])
         R[~inside] *= (np.maximum(rest - self.beta[~inside], 0.0) / np.where(rest > 0, rest, 1.0))[:, None]
         return R
 
@@ -230,17 +230,17 @@ class Composite(Problem):
     def steepness(self, look: CompositeEvaluation) -> float:
         """Largest |G_j| / beta_j of the rows with a penalty and no ridge; 0 where there is none."""
         bare = (self.ridge == 0) & (self.beta > 0)
-        return float((lengths(look.gradient[bare]) / self.beta[bare]).max(initial=0.0))
+        return float((row_lengths(look.gradient[bare]) / self.beta[bare]).max(initial=0.0))
 
     def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
         """Return a lower bound in units of the form, and what kind of proof it is.
 
         Here: the minimum of a tangent, mixed with that of the anchor, or what h is nowhere below.
         """
-        G, constant, sizes = look.gradient, at_origin(look), look.sizes
+        G, constant, sizes = look.gradient, tangent_at_zero(look), look.sizes
         if anchor is not None and self.steepness(look) > 1.0:
             share = self._share(G, anchor.gradient)
-            constant += share * (at_origin(anchor) - constant)
+            constant += share * (tangent_at_zero(anchor) - constant)
             G = G + share * (anchor.gradient - G)
             sizes = np.maximum(sizes, anchor.sizes)
         elif self.floor > -math.inf and self.steepness(look) > 1.0:
@@ -265,7 +265,7 @@ class Composite(Problem):
     def _share(self, G: np.ndarray, inner: np.ndarray) -> float:
         """Smallest share of the anchor's gradient that brings every row of the mixture within beta_j."""
         bare = (self.ridge == 0) & (self.beta > 0)
-        steep, less, beta = lengths(G[bare]), lengths(inner[bare]), self.beta[bare]
+        steep, less, beta = row_lengths(G[bare]), row_lengths(inner[bare]), self.beta[bare]
         over = steep > beta
         share = np.max((steep[over] - beta[over]) / np.maximum(steep[over] - less[over], 1e-300))
         return min(1.0, float(share) * (1.0 + 1e-9) + 1e-15)
@@ -314,13 +314,13 @@ class Composite(Problem):
 
     def certify(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point, rows without ridge and penalty moved to where they are best."""
-        with overflowing():
+        with overflow_errstate():
             look = self.settle(point.W)
             return self._solution(look, look, point.anchor, tol)
 
     def certify_as_is(self, point: CompositePoint, tol: float) -> Solution:
         """Certify the coefficients of a point as they stand."""
-        with overflowing():
+        with overflow_errstate():
             return self._solution(self.at(point.W), self.settle(point.W), point.anchor, tol)
 
     def _solution(

@@ -18,8 +18,8 @@ KINK_HALVINGS = 40
 EPS = float(np.finfo(float).eps)
 
 
-def called(function: Function, name: str, t: np.ndarray) -> np.ndarray:
-    """Values of a given function, one per margin; the margins are lent for reading only."""
+def given_values(function: Function, name: str, t: np.ndarray) -> np.ndarray:
+    """Check and return the values of a function given as a loss, one per margin; margins are lent for reading only."""
     lent = t.view()
     lent.flags.writeable = False
     with np.errstate(all="ignore"):
@@ -33,19 +33,19 @@ def called(function: Function, name: str, t: np.ndarray) -> np.ndarray:
 
 
 def check_functions(value: Function, derivative: Function, second: Function) -> float:
-    """Raise ValueError unless these are a convex function with a continuous slope, its slope, and the slope's slope.
+    """Raise ValueError unless a given loss is convex with a continuous slope, its slope, and the slope's slope.
 
     Returns the largest second derivative found.
     """
     functions = {"value": value, "derivative": derivative, "second": second}
     wide = np.concatenate([COMPARED_MARGINS, np.linspace(-FINITE_MARGIN, FINITE_MARGIN, 101)])
     for name, function in functions.items():
-        found = called(function, name, wide)
+        found = given_values(function, name, wide)
         if not np.isfinite(found).all():
             at = wide[~np.isfinite(found)][0]
             raise ValueError(f"{name} of a given loss is not finite at the margin {at:g}; it needs to be up to 50")
     f, df, ddf = (
-        np.array([called(function, name, t) for t in (COMPARED_MARGINS, COMPARED_MARGINS + COMPARED_STEP)])
+        np.array([given_values(function, name, t) for t in (COMPARED_MARGINS, COMPARED_MARGINS + COMPARED_STEP)])
         for name, function in functions.items()
     )
     rounding = (
@@ -59,8 +59,11 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
         )
     if (df[1] - df[0] < -rounding).any() or (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any():
         raise ValueError("a given loss needs to be convex; its derivative falls, or second is negative somewhere")
-    steepest = _check_kinks(derivative)
-    rate, middle = (df[1] - df[0]) / COMPARED_STEP, called(second, "second", COMPARED_MARGINS + 0.5 * COMPARED_STEP)
+    steepest = _check_no_kinks(derivative)
+    rate, middle = (
+        (df[1] - df[0]) / COMPARED_STEP,
+        given_values(second, "second", COMPARED_MARGINS + 0.5 * COMPARED_STEP),
+    )
     most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
     room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
     wrong = (rate > most + room) | (rate < least - room)
@@ -70,14 +73,14 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     return max(steepest, float(ddf.max()))
 
 
-def _check_kinks(derivative: Function) -> float:
-    """Halve every interval towards the larger change of the derivative: at a kink, it stays.
+def _check_no_kinks(derivative: Function) -> float:
+    """Raise ValueError where a given loss has a kink: every interval is halved towards the larger change of its slope.
 
     Returns the largest rate of change on the way, which tells of bends between the margins of COMPARED_MARGINS.
     """
 
     def slope(t: np.ndarray) -> np.ndarray:
-        return called(derivative, "derivative", t)
+        return given_values(derivative, "derivative", t)
 
     (low, high), steepest = (COMPARED_MARGINS[:-1], COMPARED_MARGINS[1:]), 0.0
     for turn in range(KINK_HALVINGS):
@@ -96,8 +99,8 @@ def _check_kinks(derivative: Function) -> float:
 
 
 def check_conjugate(conjugate: Function, t: np.ndarray, f: np.ndarray, s: np.ndarray) -> None:
-    """Raise ValueError unless f*(s) = s t - f(t) for values f and slopes s at margins t, as far as it is finite."""
-    found = called(conjugate, "conjugate", s)
+    """Raise ValueError unless a given loss has f*(s) = s t - f(t), values f and slopes s at margins t, where finite."""
+    found = given_values(conjugate, "conjugate", s)
     wrong = np.isfinite(found) & ~(np.abs(found - (s * t - f)) <= 1e-8 * (1.0 + np.abs(s * t) + np.abs(f)))
     if wrong.any() or not np.isfinite(found).any():
         at = t[wrong if wrong.any() else ...][0]

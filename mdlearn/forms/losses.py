@@ -204,8 +204,8 @@ CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
 
 
-def table(terms: Iterable[Term]) -> np.ndarray:
-    """The `numbers` of terms, shape (T, 6); given ones bring functions in their place, and are left out."""
+def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
+    """Table of the `numbers` of loss terms, shape (T, 6); given ones, which bring functions instead, are left out."""
     return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
 
 
@@ -255,6 +255,6 @@ class Terms:
 
 
 def _sigmoid(t: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-t)) without overflow."""
+    """Sigmoid 1 / (1 + exp(-t)) of the logistic loss, without overflow."""
     small = np.exp(-np.abs(t))
     return np.where(t >= 0, 1.0, small) / (1.0 + small)

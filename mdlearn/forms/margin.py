@@ -29,7 +29,7 @@ BIASES = ("none", "regularized", "free")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One binary problem of a MarginForm.
+    """One binary problem of a MarginForm: signs, counts and loss terms.
 
     Attributes
     ----------
@@ -370,7 +370,7 @@ class MarginForm:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Point that an engine hands in for one column: multipliers, from which everything else follows.
+    """Point that an engine hands in for one column of a MarginForm: multipliers, from which all else follows.
 
     Attributes
     ----------
@@ -394,14 +394,14 @@ class Point:
 
 
 def zero_point(form: MarginForm, column: Column) -> Point:
-    """The point w = 0, known before any work; with the best intercept of a free bias where hinges alone choose it."""
+    """Point w = 0 of a MarginForm's column; with the best intercept of a free bias where hinges alone choose it."""
     m = column.y.shape[0]
-    shift = best_shift(column, np.zeros(m)) if form.bias == "free" else 0.0
+    shift = best_bias_shift(column, np.zeros(m)) if form.bias == "free" else 0.0
     return Point(np.zeros((len(column.terms), m)), np.zeros(m), np.zeros(form.features.width), shift)
 
 
 def started_point(form: MarginForm, column: Column) -> Point | None:
-    """The point of a column's start, with the multipliers of the variance that its dual coefficients tell of."""
+    """Point of a MarginForm's column at its start, with the multipliers of the variance by its dual coefficients."""
     start = column.start
     if start is None:
         return None
@@ -416,8 +416,8 @@ def started_point(form: MarginForm, column: Column) -> Point | None:
     return Point(beta, sigma, start.coef, start.intercept, start.alpha)
 
 
-def best_shift(column: Column, z: np.ndarray) -> float:
-    """Shift of a free intercept that minimises the objective at fixed w; the midpoint when an interval does.
+def best_bias_shift(column: Column, z: np.ndarray) -> float:
+    """Shift of a column's free intercept that minimises the objective at fixed w; the midpoint when an interval does.
 
     Only problems without variance and with hinges of power 1 can leave an interval; elsewhere the engine's
     intercept is unique and the shift is 0.

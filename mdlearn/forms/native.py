@@ -53,7 +53,7 @@ class NativeFunction:
         while isinstance(source, LowLevelCallable):
             source = source.function
         if compiled is None:
-            _check_owner(source, owner)
+            _check_native_owner(source, owner)
         self.params = np.array(params, dtype=np.float64)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
             raise ValueError(f"params of a native function need to be a list of finite numbers; got {params!r}")
@@ -69,14 +69,14 @@ class NativeFunction:
         return out
 
 
-def _check_owner(function: Any, owner: Any) -> None:
-    """Raise TypeError for what runs Python or has nobody to keep it alive, as far as the object tells."""
+def _check_native_owner(function: Any, owner: Any) -> None:
+    """Raise TypeError for a native function that runs Python or has nobody to keep it alive, as far as it tells."""
     python = TypeError(
         "a native function cannot be a Python function behind ctypes or cffi: it would run without the interpreter's "
         "lock; compile it (C, Cython, numba.cfunc), or give the loss as NumPy functions"
     )
     if isinstance(function, FROM_CTYPES):
-        kept = list(_kept(function, set()))
+        kept = list(_kept_by_ctypes(function, set()))
         if any(type(one).__name__ == "CThunkObject" or isinstance(one, ctypes.PyDLL) for one in kept):
             raise python
         if not any(isinstance(one, ctypes.CDLL) for one in kept):
@@ -91,12 +91,12 @@ def _check_owner(function: Any, owner: Any) -> None:
             raise TypeError("a function of cffi does not keep its library loaded; give the library as owner=lib")
 
 
-def _kept(one: Any, seen: set[int]) -> Any:
-    """Everything that a ctypes object keeps alive."""
+def _kept_by_ctypes(one: Any, seen: set[int]) -> Any:
+    """Everything that the ctypes object of a native function keeps alive."""
     if id(one) in seen:
         return
     seen.add(id(one))
     yield one
     objects = getattr(one, "_objects", None)
     for other in objects.values() if isinstance(objects, dict) else ():
-        yield from _kept(other, seen)
+        yield from _kept_by_ctypes(other, seen)

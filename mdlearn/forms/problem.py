@@ -16,20 +16,21 @@ from mdlearn.forms.certificates.margin import (
     certify,
     certify_as_is,
     certify_best,
-    dual,
+    feasible_dual,
     has_dual_coefficients,
     stored_bound,
     stored_objective,
 )
-from mdlearn.forms.certificates.primal import FACTORED_COLUMNS
-from mdlearn.forms.certificates.separability import check_by_program, check_separable, check_separated
-from mdlearn.forms.certificates.without_ridge import check_attained, corrects_at_once
-from mdlearn.forms.joint.margins import MarginComposite
-from mdlearn.forms.margin import Column, MarginForm, Point, best_shift, started_point, zero_point
+from mdlearn.forms.certificates.representer import FACTORED_COLUMNS
+from mdlearn.forms.certificates.separability import check_separable, check_separable_by_program, check_separated
+from mdlearn.forms.certificates.unboundedness import check_attained
+from mdlearn.forms.certificates.without_ridge import corrections_are_cheap
+from mdlearn.forms.joint.margin_composite import MarginComposite
+from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_shift, started_point, zero_point
 from mdlearn.forms.proof import Solution, Start
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 
-__all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_one", "problems_of"]
+__all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_joint_problem", "problems_of"]
 
 
 class ColumnProblem(Problem):
@@ -73,8 +74,8 @@ class ColumnProblem(Problem):
     def bounds_at_start(self) -> tuple[float, float]:
         """Return the value at w = 0, and what multipliers of 0 say; nothing where the margins are pulled at."""
         form, column = self.form, self.part
-        with overflowing():
-            shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
+        with overflow_errstate():
+            shift = best_bias_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
             value = column.distribution_value(shift * column.y) if shift else column.at_zero
             lower = -math.inf if column.pulled else column.bound_at_zero
         return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
@@ -84,27 +85,27 @@ class ColumnProblem(Problem):
         form, column = self.form, self.part
         if not column.pulled:
             return self.bounds_at_start()[1]
-        if not corrects_at_once(form) if form.ridge == 0 else not form.features.ready:
+        if not corrections_are_cheap(form) if form.ridge == 0 else not form.features.ready:
             return -math.inf
-        with overflowing():
-            lower = dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
+        with overflow_errstate():
+            lower = feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
         return -math.inf if math.isnan(lower) else lower
 
     def stored_objective(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
         if not math.isfinite(objective):
             return objective
-        with overflowing():
+        with overflow_errstate():
             return stored_objective(self.form, self.part, point, objective)
 
     @property
     def corrects(self) -> bool:
         """Whether multipliers of every point are corrected: without a ridge their sums have to be 0."""
-        return bool(self.form.ridge == 0 and self.form.features.ready and corrects_at_once(self.form))
+        return bool(self.form.ridge == 0 and self.form.features.ready and corrections_are_cheap(self.form))
 
     def stored_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
-        with overflowing():
+        with overflow_errstate():
             return stored_bound(self.form, self.part, point, lower)
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
@@ -113,9 +114,9 @@ class ColumnProblem(Problem):
         told = bounded and (column.mean > 0 or column.hard)
         if column.offset is not None or column.start is not None or told:
             return None
-        shift = best_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
+        shift = best_bias_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
         intercept = float(form.features.dtype.type(shift))
-        with overflowing():
+        with overflow_errstate():
             value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
         objective = math.inf if column.hard else self.unit * value
         certificate = self.certificate_of(objective, self.unit * column.bound_at_zero, tol)
@@ -126,7 +127,7 @@ class ColumnProblem(Problem):
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""
-        with overflowing():
+        with overflow_errstate():
             proven = certify(self.form, self.part, point, tol)
         self.latest = point, tol, proven
         return proven[1]
@@ -134,12 +135,12 @@ class ColumnProblem(Problem):
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
         known = self.latest[2] if self.latest is not None and self.latest[:2] == (point, tol) else None
-        with overflowing():
+        with overflow_errstate():
             return certify_best(self.form, self.part, point, tol, known)
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""
-        with overflowing():
+        with overflow_errstate():
             return certify_as_is(self.form, self.part, point, tol)
 
     def fault(self, point: Any) -> str | None:
@@ -169,7 +170,7 @@ class ColumnProblem(Problem):
 
     def explain(self) -> None:
         """Raise ValueError when a linear program says that constraints cannot be met."""
-        check_by_program(self.form, self.part)
+        check_separable_by_program(self.form, self.part)
 
     def conclude(self, solution: Solution) -> None:
         """Raise ValueError where constraints are not met, or by no more than rounding, or where no optimum exists."""
@@ -191,7 +192,7 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
     return tuple(ColumnProblem(form, column) for column in form.columns)
 
 
-def as_one(form: Form) -> Form:
-    """Return a form of several columns as one problem; other forms as they are."""
+def as_joint_problem(form: Form) -> Form:
+    """Return a form of several columns as one joint problem; other forms as they are."""
     several = isinstance(form, MarginForm) and len(form.columns) > 1
     return replace(form, joint=True) if several else form

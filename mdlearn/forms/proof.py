@@ -138,8 +138,8 @@ def judge_residual(objective: float, residual: float, at_zero: float, tol: float
     return Certificate(objective, -math.inf, gap, "residual", tol, gap <= tol)
 
 
-def combine(parts: list[Certificate], at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Certificate of several problems: sums of the values; converged when every part is.
+def combine_proofs(parts: list[Certificate], at_zero: float, hard: bool, tol: float) -> Certificate:
+    """Combine the certificates of several problems: sums of the values; converged when every part is.
 
     Where a part has no bound, the sum has none: its gap is the largest of the parts.
     """
@@ -173,8 +173,8 @@ class AtZero(NamedTuple):
     hard: bool
 
 
-class Blanks:
-    """Solutions w = 0 in the shape of another problem's.
+class ZeroSolutions:
+    """Certified solutions w = 0 in the shape of another problem's.
 
     Parameters
     ----------
@@ -234,10 +234,10 @@ class State:
     point: int | None = field(default=None, compare=False)
 
 
-def settled(
+def fit_history(
     history: Sequence[State], certificates: Sequence[Certificate], scales: Sequence[tuple[float, bool]]
 ) -> list[State]:
-    """A history by problems, which promises nothing that certificates do not hold, and ends with these.
+    """History of a fit by problems, which promises nothing that certificates do not hold, and ends with these.
 
     Estimates of engines can be better than what is true, and are withdrawn where a later look finds less. Problems in
     threads report in any order.
@@ -293,7 +293,7 @@ class Start:
 
 
 def starts_of(solution: Solution, features: Features) -> list[Start]:
-    """A Start for every column of a solved problem over features of the same shape; none where they have another."""
+    """Make a Start of every column of a Solution over features of the same shape; none where they have another."""
     several = np.ndim(solution.intercept) > 0
     parts: list[Any] = [solution.coef, solution.alpha, solution.beta, solution.intercept]
     columns = list(zip(*([None] * len(parts[3]) if part is None else part for part in parts))) if several else [parts]

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.margins.validation import counts, number, real, signs_of
-from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 
 
 def uldm_loo_margins(
@@ -297,6 +297,6 @@ def of_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
         along -= 0.5 * float(along @ mean) * mean
         K -= np.multiply.outer(mean, along) + np.multiply.outer(along, mean)
         K += np.multiply.outer(mean, 2.0 * size * mean)
-    values, U = eigen(K)
+    values, U = symmetric_eigen(K)
     last = len(values) - int(bias == "free")
     return Decomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")

@@ -20,9 +20,9 @@ from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, labels_of, values_of_classes
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.numerics.memory import worded
+from mdlearn.numerics.memory import memory_error_in_words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +186,7 @@ class Model:
         """
         A = self._check(X)
         threads = threads_for(float(math.prod(A.shape)) * self._n_terms)
-        with worded("the prediction"), overflowing(), blas_threads(threads):
+        with memory_error_in_words("the prediction"), overflow_errstate(), blas_threads(threads):
             scores = self._scores(A) + self.intercept_
             finite = np.isfinite(scores).all(axis=1)
             if not finite.all():
@@ -251,7 +251,7 @@ class Model:
         """
         f = self.decision_function(X)
         codes = self._codes(y, f.shape[0])
-        with overflowing():
+        with overflow_errstate():
             return self._margins(f, codes, normalized, per_class)
 
     def _margins(self, f: np.ndarray, codes: np.ndarray, normalized: bool, per_class: bool) -> np.ndarray:

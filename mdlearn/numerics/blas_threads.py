@@ -39,11 +39,12 @@ def threads_for(work: float) -> int | None:
 
 
 def product_work(rows: int, columns: int) -> float:
-    """Multiplications of the smaller of A A' and A'A, for A of the shape (rows, columns)."""
+    """Multiplications of the smaller of A A' and A'A, which `threads_for` chooses BLAS threads by."""
     return float(rows) * float(columns) * float(min(rows, columns))
 
 
-def _set(library: Any, n: int) -> None:
+def _set_blas_threads(library: Any, n: int) -> None:
+    """Set the number of threads of one BLAS library, unless it is set."""
     if library.get_num_threads() == n:  # asking takes a tenth of what setting does
         return
     # From 3.8 on, threadpoolctl ignores all threads but the first to set a shared number. The guard's lock serves that
@@ -56,8 +57,8 @@ def _set(library: Any, n: int) -> None:
         free(force=True)
 
 
-def _elsewhere(library: Any) -> int:
-    """The number that another thread sees."""
+def _threads_seen_elsewhere(library: Any) -> int:
+    """Number of BLAS threads that another thread sees."""
     seen: list[int] = []
     thread = threading.Thread(target=lambda: seen.append(library.get_num_threads()))
     thread.start()
@@ -65,19 +66,19 @@ def _elsewhere(library: Any) -> int:
     return seen[0]
 
 
-def _per_thread(library: Any) -> bool:
-    """Whether a number set here is not seen elsewhere.
+def _blas_threads_are_per_thread(library: Any) -> bool:
+    """Whether a number of BLAS threads that is set here is not seen in another thread.
 
     OpenBLAS on threads of its own is known. A trial would start them: they wait for work at full speed for a while.
     """
     if (getattr(library, "internal_api", ""), getattr(library, "threading_layer", "")) == ("openblas", "pthreads"):
         return False
-    found, probe = library.get_num_threads(), 2 if _elsewhere(library) == 1 else 1
+    found, probe = library.get_num_threads(), 2 if _threads_seen_elsewhere(library) == 1 else 1
     try:
-        _set(library, probe)
-        return _elsewhere(library) != probe
+        _set_blas_threads(library, probe)
+        return _threads_seen_elsewhere(library) != probe
     finally:
-        _set(library, found)
+        _set_blas_threads(library, found)
 
 
 Token = tuple[int, object]
@@ -85,8 +86,8 @@ Token = tuple[int, object]
 
 
 @dataclass(eq=False)
-class _Scope:
-    """Libraries with what they were set to when found, and the requests for them."""
+class _BlasScope:
+    """BLAS libraries with the number of threads that they were found with, and the requests for them."""
 
     found: list[tuple[Any, int]]
     requests: dict[Token, int] = field(default_factory=dict)
@@ -97,15 +98,15 @@ class _Scope:
         # Asking takes as long as much of a small fit: not where nothing was changed, and nothing is to be.
         self.changed = self.changed or any(number != smallest for _, number in self.found if smallest is not None)
         for library, number in self.found if self.changed else ():
-            _set(library, number if smallest is None else smallest)
+            _set_blas_threads(library, number if smallest is None else smallest)
 
 
 class BlasGuard:
-    """The requests in force: of the process, and of every thread for the libraries that tell threads apart."""
+    """Guard of the numbers of BLAS threads: requests of the process, and of threads where libraries tell them apart."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.scopes: dict[int, _Scope] = {}
+        self.scopes: dict[int, _BlasScope] = {}
         self.libraries: list[Any] = []
         self.n_modules = 0  # imported when the libraries were listed
         self.kinds: dict[str, bool] = {}
@@ -149,7 +150,7 @@ class BlasGuard:
                     mine = [library for library in self.libraries if self.kinds[library.filepath] == (key != PROCESS)]
                     if not mine and key != PROCESS:
                         continue
-                    self.scopes[key] = _Scope([(library, library.get_num_threads()) for library in mine])
+                    self.scopes[key] = _BlasScope([(library, library.get_num_threads()) for library in mine])
                 self.scopes[key].requests[token] = n
                 self.scopes[key].apply()
 
@@ -190,7 +191,7 @@ class BlasGuard:
         self.libraries = [library for library in loaded if library.get_num_threads() is not None]
         for library in self.libraries:
             if library.filepath not in self.kinds:
-                self.kinds[library.filepath] = _per_thread(library)
+                self.kinds[library.filepath] = _blas_threads_are_per_thread(library)
         self.n_modules = n_modules
 
 

@@ -62,37 +62,37 @@ def cholesky_shifted(A: np.ndarray) -> Generator[None, None, np.ndarray]:
     return (yield from cholesky(A))
 
 
-def solution(A: np.ndarray, b: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Solve A x = b, one time, for a C-ordered matrix whose lower triangle is read and overwritten."""
+def cholesky_solution(A: np.ndarray, b: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Solve A x = b by Cholesky, one time, for a C-ordered matrix whose lower triangle is read and overwritten."""
     if 0 < A.shape[0] <= 3 * PANEL_COLUMNS:
         x, info = lapack.dposv(A.T, b, lower=0, overwrite_a=1)[1:]
         if info != 0:
             raise NotPositiveDefinite(f"pivot {info} of {A.shape[0]}")
-        return finite(x)
-    return finite(solve((yield from cholesky(A)), b))
+        return finite_solution(x)
+    return finite_solution(cholesky_solve((yield from cholesky(A)), b))
 
 
-def finite(x: np.ndarray) -> np.ndarray:
-    """Return x, or raise NotPositiveDefinite when it overflowed: a direction that large says as much as none."""
+def finite_solution(x: np.ndarray) -> np.ndarray:
+    """Return a solution, or raise NotPositiveDefinite when it overflowed: so large a one says as much as none."""
     if not np.isfinite(x).all():
         raise NotPositiveDefinite("a solution overflowed")
     return x
 
 
-def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cholesky_solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve L L' x = b for a factor made by `cholesky`."""
     n = L.shape[0]
     if n == 0:
         return b.copy()
     if n > PANEL_SOLVE_ROWS:
-        return _solve_large(L, b)
+        return _cholesky_solve_by_panels(L, b)
     x, info = lapack.dpotrs(L.T, b, lower=0)
     if info != 0:
         raise ValueError(f"dpotrs refused argument {-info}")
     return x
 
 
-def _solve_large(L: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _cholesky_solve_by_panels(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve L L' x = b by row panels: one call would read 8 n^2 bytes before Ctrl-C is seen."""
     x, n = np.array(b, dtype=np.float64), L.shape[0]
     one = x.ndim == 1
@@ -108,7 +108,7 @@ def _solve_large(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Overwrite the C-ordered B with L^{-1} B by row panels: forward substitution, yielding between products."""
+    """Overwrite the C-ordered B with L^{-1} B for a Cholesky factor, by row panels, yielding between products."""
     n, width = B.shape
     for k in range(0, n, PANEL_COLUMNS):
         e = min(k + PANEL_COLUMNS, n)
@@ -123,7 +123,7 @@ def lower_solve(L: np.ndarray, B: np.ndarray) -> Generator[None, None, np.ndarra
 
 
 def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Overwrite V, given as the identity, with L^{-1} by row panels; only its lower triangle is worked on."""
+    """Overwrite V, given as the identity, with L^{-1} for a Cholesky factor, by row panels of its lower triangle."""
     n = L.shape[0]
     for k in range(0, n, PANEL_COLUMNS):
         e = min(k + PANEL_COLUMNS, n)
@@ -135,8 +135,8 @@ def lower_inverse(L: np.ndarray, V: np.ndarray) -> Generator[None, None, np.ndar
     return V
 
 
-def nearly_inverse(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return B -> V with M V = B, nearly, for a positive semidefinite M; refinement does the rest."""
+def nearly_inverse_by_cholesky(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return B -> V with M V = B, nearly, by a Cholesky factor of a semidefinite M; refinement does the rest."""
     trace = 10.0 * np.finfo(float).eps * float(np.diagonal(M).sum())
     while True:
         A = M.copy()

@@ -15,11 +15,12 @@ LARGE_SHARE = 0.6
 
 def eigh_seconds(order: float) -> float:
     """Seconds that eigenvalues and eigenvectors of a symmetric matrix of some order take, about."""
-    return LARGE_SHARE * _probe_seconds() * (order / PROBE) ** 3
+    return LARGE_SHARE * _eigh_seconds_of_probe() * (order / PROBE) ** 3
 
 
 @functools.cache
-def _probe_seconds() -> float:
+def _eigh_seconds_of_probe() -> float:
+    """Seconds that the eigendecomposition of a small random matrix takes here."""
     A = np.random.default_rng(0).standard_normal((PROBE, PROBE))
     times = []
     for _ in range(2):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 
-def overflowing() -> np.errstate:
-    """A context without the warnings of overflows; a caller who asked for more than a warning gets it."""
+def overflow_errstate() -> np.errstate:
+    """NumPy error state without warnings of overflows; a caller who asked for more than a warning gets it."""
     now = np.geterr()
     return np.errstate(
         over="ignore" if now["over"] == "warn" else now["over"],
@@ -17,12 +17,12 @@ def overflowing() -> np.errstate:
     )
 
 
-def without_warnings(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Run the steps of `work` within `overflowing`, yield between them outside of it, and return the result."""
+def work_in_errstate(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Run the steps of `work` within `overflow_errstate`, yield between them outside of it, and return the result."""
     given: Any = None
     try:
         while True:
-            with overflowing():
+            with overflow_errstate():
                 step = work.send(given)
             given = yield step
     except StopIteration as done:

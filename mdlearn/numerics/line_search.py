@@ -17,8 +17,8 @@ SLOPE_ROUNDING = 1e-12
 """Share of the first slope that rounding may leave at the minimum of a piecewise quadratic."""
 
 
-def minimum(start: float, along: Callable[[float], tuple[float, float]], close: float) -> float:
-    """Length at which the slope is 0 but for a share `close` of its `start`; infinite where it never is.
+def line_minimum(start: float, along: Callable[[float], tuple[float, float]], close: float) -> float:
+    """Length along a line at which the slope is 0 but for a share `close` of its `start`; infinite where it never is.
 
     Newton's method on the slope, within the bracket known so far. Along a piecewise quadratic it ends on the piece of
     the minimum, and there exactly.
@@ -50,8 +50,8 @@ def minimum(start: float, along: Callable[[float], tuple[float, float]], close: 
     return t
 
 
-def secant(slope: Callable[[float], float], start: float) -> Callable[[float], tuple[float, float]]:
-    """`along` of an objective whose second derivative is dear, from the slopes of the last two lengths."""
+def line_secant(slope: Callable[[float], float], start: float) -> Callable[[float], tuple[float, float]]:
+    """Make `along` of an objective whose second derivative costs much, from the slopes of the last two lengths."""
     last = 0.0, start
 
     def along(t: float) -> tuple[float, float]:
@@ -63,8 +63,8 @@ def secant(slope: Callable[[float], float], start: float) -> Callable[[float], t
     return along
 
 
-def highest(value: Callable[[float], float]) -> float:
-    """Where in [0, 1] a concave parabola is highest."""
+def parabola_maximum(value: Callable[[float], float]) -> float:
+    """Place in [0, 1] where a concave parabola is highest."""
     low, middle, high = value(0.0), value(0.5), value(1.0)
     slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
     return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)

@@ -26,7 +26,7 @@ NEGLIGIBLE_BYTES = 1e7
 
 def available_bytes() -> float:
     """Bytes that this process could still take without swapping; infinity when the system does not tell."""
-    limits = [_address_space(), _cgroups()]
+    limits = [_bytes_of_address_space(), _bytes_left_by_cgroups()]
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             limits += [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
@@ -39,7 +39,7 @@ def available_bytes() -> float:
     return min(limits)
 
 
-def _address_space() -> float:
+def _bytes_of_address_space() -> float:
     """Bytes of address space that RLIMIT_AS (``ulimit -v``) leaves; infinity where no limit is known."""
     try:
         import resource
@@ -53,7 +53,7 @@ def _address_space() -> float:
     return max(float(limit - used), 0.0)
 
 
-def _cgroups() -> float:
+def _bytes_left_by_cgroups() -> float:
     """Fewest bytes that a control group of this process leaves, of version 1 or 2; infinity without a limit."""
     room = float("inf")
     try:
@@ -67,13 +67,14 @@ def _cgroups() -> float:
             # A limit holds for all groups below. Within a container the path may be one of the host, and is not there.
             group = top / path.lstrip("/")
             for folder in (group, *group.parents):
-                room = min(room, _left_in(folder, *CGROUP_FILES[controller]))
+                room = min(room, _bytes_left_by_cgroup(folder, *CGROUP_FILES[controller]))
                 if folder == top:
                     break
     return room
 
 
-def _left_in(folder: Path, limit: str, use: str, cached: str) -> float:
+def _bytes_left_by_cgroup(folder: Path, limit: str, use: str, cached: str) -> float:
+    """Bytes of memory that one control group leaves; infinity without a limit."""
     try:
         most, used = (folder / limit).read_text().strip(), float((folder / use).read_text())
         entries = (folder / "memory.stat").read_text().splitlines()
@@ -101,8 +102,8 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
         )
 
 
-class worded(contextlib.ContextDecorator):
-    """Turn a MemoryError, which may come from anywhere and without a word, into a sentence."""
+class memory_error_in_words(contextlib.ContextDecorator):
+    """Turn a MemoryError, which may come without a word, into an InsufficientMemory that says where."""
 
     def __init__(self, what: str) -> None:
         self.what = what

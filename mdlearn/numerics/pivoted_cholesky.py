@@ -22,10 +22,10 @@ UPDATED_ROWS = 4096
 Columns = Callable[[np.ndarray], Generator[None, None, np.ndarray]]
 
 
-def randomly_pivoted(
+def randomly_pivoted_cholesky(
     columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:
-    """Return L of shape (m, r), r <= rank, with L L' near a positive semidefinite matrix and never above it.
+    """Return a partial factor L (m, r), r <= rank, with L L' near a positive semidefinite matrix and never above it.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ WORD = 1 << 32
 """Numbers below it need one word of NumPy's seeds."""
 
 
-class Seeded:
-    """A generator that is made when it is first asked for: that takes as long as much of a small fit."""
+class SeededRng:
+    """Random generator of seed numbers, made when it is first asked for: that takes as long as much of a small fit."""
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = numbers
@@ -19,10 +19,10 @@ class Seeded:
     @kept
     def generator(self) -> np.random.Generator:
         """That of the numbers."""
-        return generator(*self.numbers)
+        return seeded_rng(*self.numbers)
 
 
-def generator(*numbers: int) -> np.random.Generator:
-    """``numpy.random.default_rng(numbers)``: the same stream, made sooner where all are below 2^32."""
+def seeded_rng(*numbers: int) -> np.random.Generator:
+    """Random generator ``numpy.random.default_rng(numbers)``: the same stream, made sooner where all are below 2^32."""
     small = max(numbers) < WORD
     return np.random.default_rng(np.array(numbers, dtype=np.uint32) if small else list(numbers))

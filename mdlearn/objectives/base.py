@@ -22,7 +22,7 @@ from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
-    check_blocks,
+    check_takes_blocks,
     checked_parameters,
     checked_terms,
     filled_parameters,
@@ -34,7 +34,7 @@ __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_o
 
 
 class Objective:
-    """Base class: declare `name`, `summary`, `parameters` and write `terms`.
+    """Base class of objectives: declare `name`, `summary`, `parameters` and write `terms`.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Objective:
         generator
             Yields None about every 20 ms, and returns Features.
         """
-        return plain_features(data, kernel)
+        return default_features(data, kernel)
         yield  # what makes this a generator
 
     def own_features(self, params: dict[str, Any]) -> bool:
@@ -347,7 +347,7 @@ class Objective:
             For losses and penalties that sums will not do for.
         """
         terms = checked_terms(self, params, summary.total)
-        check_blocks(self, refusal(terms))
+        check_takes_blocks(self, refusal(terms))
         form = StreamedForm.of(terms, summary, bias)
         for one in form.columns:
             self.check_column(params, one.column, bias)
@@ -410,6 +410,6 @@ class Objective:
         return solution
 
 
-def plain_features(data: Data, kernel: Kernel) -> Features:
-    """Features of training rows as they are under a kernel."""
+def default_features(data: Data, kernel: Kernel) -> Features:
+    """Features that an objective makes by default: the rows for a linear kernel, else those of the kernel."""
     return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)

@@ -150,7 +150,7 @@ class Setting:
 
 
 def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
-    """Check of a Setting that is one of some names; `other` tells of what else may be given, which is not checked."""
+    """Make the check of a declared Setting that is one of some names; `other` tells of what else may be given."""
 
     def allowed(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in names:
@@ -212,7 +212,7 @@ def relative(ratio: float) -> Relative:
 
 
 def number_of(value: Any, C: float, total: float) -> Any:
-    """A value, or what a relative one stands for."""
+    """Return a declared weight as a number: itself, or what one relative to C m stands for."""
     return value.of(C, total) if isinstance(value, Relative) else value
 
 
@@ -240,7 +240,7 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         if name in found:
             both = " and ".join(sorted(one for one in given if task.aliases.get(one, one) == name))
             raise ValueError(f"{both} are one parameter of objective {task.name!r}; give one of the two")
-        found[name] = _checked(task, name, key, value)
+        found[name] = _checked_parameter(task, name, key, value)
     return found
 
 
@@ -255,8 +255,8 @@ def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     return filled
 
 
-def _checked(task: Any, name: str, key: str, value: Any) -> Any:
-    """A value of a parameter that the caller calls `key`."""
+def _checked_parameter(task: Any, name: str, key: str, value: Any) -> Any:
+    """Check one value of a declared parameter that the caller calls `key`."""
     parameter = task.parameters[name]
     if not isinstance(value, Relative):
         return parameter.check(key, value)
@@ -277,7 +277,7 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             terms = task.terms(params, total)
-            fault = _fault(terms, total)
+            fault = _fault_of_terms(terms, total)
     except ArithmeticError:
         fault = BEYOND
     if fault == BEYOND:
@@ -291,8 +291,8 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     return terms
 
 
-def _fault(terms: Any, total: float) -> str:
-    """Fault of the terms, as half a sentence; empty where there is none."""
+def _fault_of_terms(terms: Any, total: float) -> str:
+    """Fault of an objective's declared terms, as half a sentence; empty where there is none."""
     if not isinstance(terms, Terms):
         return f"its terms returned {type(terms).__name__}, Terms are needed"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
@@ -303,7 +303,7 @@ def _fault(terms: Any, total: float) -> str:
     return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
 
 
-def check_blocks(task: Any, reason: str) -> None:
+def check_takes_blocks(task: Any, reason: str) -> None:
     """Raise ValueError where there is a reason against fitting an objective to row blocks; empty: there is none."""
     if reason:
         raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")

@@ -33,25 +33,29 @@ CHOICES = (("centers", "n_clusters", "clustering", 0), ("landmarks", "n_landmark
 Settings = dict[str, Any]
 
 
-def _count(name: str, value: Any) -> Any:
+def _landmark_count(name: str, value: Any) -> Any:
+    """Check of `n_clusters` and `n_landmarks`: a number, or None."""
     return None if value is None else check_number(value, name, low=1, integer=True)
 
 
-def _some(name: str, value: Any) -> int:
+def _level_count(name: str, value: Any) -> int:
+    """Check of `n_levels` and `n_restarts`: a number."""
     return int(check_number(value, name, low=1, integer=True))
 
 
-def _points(name: str, value: Any) -> Any:
+def _landmark_points(name: str, value: Any) -> Any:
+    """Check of `centers` and `landmarks`: an array of points, or None."""
     return None if value is None else given_points(value, name, None)
 
 
-def _named(*names: str) -> Callable[[str, Any], Any]:
-    """Check of a Setting that is one of some names, or a callable."""
+def _named_choice(*names: str) -> Callable[[str, Any], Any]:
+    """Check of an L3-SVM setting that is one of some names, or a callable."""
     named = one_of(*names, other=", or a callable")
     return lambda name, value: value if callable(value) else named(name, value)
 
 
-def _width(name: str, value: Any) -> Any:
+def _projection_width(name: str, value: Any) -> Any:
+    """Check of `sigma`, the width of the projection on landmarks: a number > 0, or None."""
     top = float(np.finfo(float).max)
     return None if value is None else float(check_number(value, name, low=0.0, high=top, strict=True))
 
@@ -127,21 +131,21 @@ class L3SVM(Objective):
     )
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(100.0, "weight of the mean loss, c in the paper"),
-        "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _count),
-        "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _count),
-        "centers": Setting(None, "array of centres", _points),
-        "landmarks": Setting(None, "array of landmarks", _points),
-        "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _named("kmeans")),
+        "n_clusters": Setting(None, "number of clusters, by default 10 or all distinct rows", _landmark_count),
+        "n_landmarks": Setting(None, "number of landmarks, by default min(d, distinct rows)", _landmark_count),
+        "centers": Setting(None, "array of centres", _landmark_points),
+        "landmarks": Setting(None, "array of landmarks", _landmark_points),
+        "clustering": Setting("kmeans", "kmeans, or a callable f(X, K, seed)", _named_choice("kmeans")),
         "landmark_selection": Setting(
-            "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _named(*SELECTIONS)
+            "random", f"{', '.join(SELECTIONS)}, or a callable f(X, L, seed)", _named_choice(*SELECTIONS)
         ),
-        "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _named(*PROJECTIONS)),
-        "sigma": Setting(None, "squared width of the rbf projection, d by default", _width),
+        "projection": Setting("dot", f"{', '.join(PROJECTIONS)}, or a callable f(A, B)", _named_choice(*PROJECTIONS)),
+        "sigma": Setting(None, "squared width of the rbf projection, d by default", _projection_width),
         "loss": Setting("hinge", "hinge or squared_hinge", one_of("hinge", "squared_hinge")),
         "smoothness": Parameter(0.0, "rho, which pulls coefficients of close clusters together"),
         "membership": Setting("hard", "hard or soft", one_of("hard", "soft")),
-        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _some),
-        "n_restarts": Setting(1, "runs of k-means", _some),
+        "n_levels": Setting(1, "fits, each on the support vectors of the one before as landmarks", _level_count),
+        "n_restarts": Setting(1, "runs of k-means", _level_count),
     }
 
     def complete(self, params: Settings, data: Data) -> Settings:
@@ -150,9 +154,9 @@ class L3SVM(Objective):
         filled["sigma"] = float(d) if params["sigma"] is None else params["sigma"]
         for points, number, _, _ in CHOICES:
             if params[points] is not None:
-                filled[number] = _agreed(number, self.given.get(number), points, params[points], d)
+                filled[number] = _number_of_given_points(number, self.given.get(number), points, params[points], d)
         if filled["n_clusters"] is None:
-            filled["n_clusters"] = _few(data, 10)
+            filled["n_clusters"] = _default_number_of_clusters(data, 10)
         if filled["n_landmarks"] is None:
             filled["n_landmarks"] = min(d, len(distinct(data.X, data.counts)))
         return filled
@@ -162,7 +166,7 @@ class L3SVM(Objective):
     ) -> Generator[None, Any, Features]:
         """Find centres and landmarks, then project."""
         place = yield from self.place(data, params, rng)
-        return (yield from _features_of(place, data, kernel))
+        return (yield from _features_of_landmarks(place, data, kernel))
 
     def place(self, data: Data, params: Settings, rng: np.random.Generator) -> Generator[None, Any, LandmarkMap]:
         """Find centres and landmarks, in interruptible pieces; of `data`, labels do not matter."""
@@ -170,7 +174,7 @@ class L3SVM(Objective):
         seeds = rng.integers(2**31, size=2)
         found = {"centers": params["centers"], "landmarks": params["landmarks"]}
         late = yield
-        rows = _distinct(data, params, bool(late)) if any(p is None for p in found.values()) else None
+        rows = _landmark_candidates(data, params, bool(late)) if any(p is None for p in found.values()) else None
         for points, number, how, seed in CHOICES:
             if rows is not None and found[points] is None:
                 work = choose(params[how], rows, params[number], int(seeds[seed]), number, params["n_restarts"])
@@ -202,26 +206,26 @@ class L3SVM(Objective):
         """Make the form of the last level, from the support vectors of those before."""
         form = self.form(data, features, bias, params)
         for level in range(1, params["n_levels"]):
-            used = _support(solve(form), data.counts)
+            used = _support_vectors(solve(form), data.counts)
             if not used.any():
                 if (yield):  # the time is up
                     return form
                 raise ValueError(f"level {level} has no support vectors to be landmarks; lower n_levels or raise C")
             points = distinct(data.X.take(used), data.counts[used]).block(slice(None))
             place = replace(form.features.mapping(), landmarks=points, axes=None).turned()
-            form = self.form(data, (yield from _features_of(place, data, kernel)), bias, params)
+            form = self.form(data, (yield from _features_of_landmarks(place, data, kernel)), bias, params)
         return form
 
 
-def _few(data: Data, most: int) -> int:
-    """The number of distinct rows, or `most` where there are more; the first rows mostly tell."""
+def _default_number_of_clusters(data: Data, most: int) -> int:
+    """Default of `n_clusters`: all distinct rows, or `most` where there are more; the first rows mostly tell."""
     n = 8 * most
     head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
     return most if head >= most else min(most, len(distinct(data.X, data.counts)))
 
 
-def _distinct(data: Data, params: Settings, late: bool) -> Distinct:
-    """The distinct rows; those among the first ones where the time is up and they are enough to choose from."""
+def _landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
+    """Distinct rows to choose landmarks from; those among the first ones where the time is up and they are enough."""
     n = 8 * max(params["n_clusters"], params["n_landmarks"])
     if late and data.X.shape[0] > n:
         head = distinct(data.X.take(slice(0, n)), data.counts[:n])
@@ -230,23 +234,23 @@ def _distinct(data: Data, params: Settings, late: bool) -> Distinct:
     return distinct(data.X, data.counts)
 
 
-def _agreed(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
-    """Number of given points; ValueError where the parameter `number` or the columns say otherwise."""
+def _number_of_given_points(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
+    """Number of given centres or landmarks; ValueError where the parameter `number` or the columns say otherwise."""
     given_points(array, points, d)
     if given is not None and given != array.shape[0]:
         raise ValueError(f"{number} is {given} but {points} has {array.shape[0]} rows; give one of the two")
     return int(array.shape[0])
 
 
-def _features_of(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
-    """Explicit features for a linear kernel, else the kernel on the landmark space."""
+def _features_of_landmarks(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
+    """Explicit landmark features for a linear kernel, else the kernel on the landmark space."""
     if kernel.name != "linear":
         return KernelFeatures(data.X, place.straight.over(kernel))
     return MappedFeatures((yield from place.rows(data.X)), map=place)
 
 
-def _support(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
-    """Which rows are support vectors of any class."""
+def _support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
+    """Mask of the rows that are support vectors of any class: landmarks of the next level."""
     each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
     mask: np.ndarray = (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)
     return mask

@@ -13,6 +13,7 @@ from mdlearn.objectives.declaration import RATIOS, number_of
 
 
 def _default_lambda1(params: dict[str, Any], total: float) -> float:
+    """Default of LDM's `lambda1`."""
     # The variance term acts only where lambda1 is comparable with C m; C m / 256 never did harm on real sets.
     C = float(params["C"])
     return 0.0 if C == 0 or math.isinf(C) else C * total / 256.0

@@ -12,7 +12,7 @@ from mdlearn.objectives.declaration import RATIOS
 
 
 def squared_loss(weight: float) -> tuple[HingeTerm, ...]:
-    """Declare ``weight (1 - z)^2``: the squared hinge terms of both sides."""
+    """Declare the squared loss ``weight (1 - z)^2`` of LS-SVM: the squared hinge terms of both sides."""
     return (HingeTerm(weight, 1, 1.0, 2), HingeTerm(weight, -1, 1.0, 2))
 
 

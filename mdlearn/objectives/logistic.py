@@ -10,8 +10,8 @@ from mdlearn.objectives.base import Objective, Parameter, Terms
 LAM = Parameter(1e-3, "weight of |w|^2 (no 1/2); 0 leaves it out")
 
 
-def averaged(lam: float, total: float, alpha: float, threshold: float) -> Terms:
-    """Write ``(1/m) sum c_i loss(z_i) + lam |w|^2``: the unit of the form is 2 lam, or 1 without a squared norm."""
+def averaged_logistic_loss(lam: float, total: float, alpha: float, threshold: float) -> Terms:
+    """Declare ``(1/m) sum c_i loss(z_i) + lam |w|^2``: the unit of the form is 2 lam, or 1 without a squared norm."""
     unit = 2.0 * lam if lam > 0 else 1.0
     loss = LogisticTerm(1.0 / (total * unit), alpha, threshold)
     return Terms(loss=(loss,), ridge=float(lam > 0), unit=unit)
@@ -42,7 +42,7 @@ class L2LR(Objective):
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Logistic loss at threshold 0."""
-        return averaged(params["lam"], total, 1.0, 0.0)
+        return averaged_logistic_loss(params["lam"], total, 1.0, 0.0)
 
 
 class MLR(Objective):
@@ -75,4 +75,4 @@ class MLR(Objective):
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
         """Logistic loss at threshold 1."""
-        return averaged(params["lam"], total, params["alpha"], 1.0)
+        return averaged_logistic_loss(params["lam"], total, params["alpha"], 1.0)

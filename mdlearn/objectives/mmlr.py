@@ -13,10 +13,10 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import class_contrasts
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Selection, steps
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.unboundedness import check_existence
+from mdlearn.forms.certificates.unboundedness import check_bounded
 from mdlearn.forms.joint.decision_values import EVERY, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
-from mdlearn.forms.loss_kernels import VALUES_PER_CALL
+from mdlearn.forms.loss_passes import VALUES_PER_CALL
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
@@ -70,7 +70,7 @@ class MMLR(Objective):
         """Without the squared norm there is no optimum on separable rows."""
         if params["lam"] == 0:
             margins = form.contrasts() if isinstance(form, PairLogistic) else form
-            check_existence(margins, "lam=0", "give lam > 0")
+            check_bounded(margins, "lam=0", "give lam > 0")
 
 
 THRESHOLD = 2.0
@@ -82,7 +82,9 @@ SURE_MARGIN = 1e-9
 
 
 class PairLogistic(DecisionComposite):
-    """sum_i c_i/m sum_(k != y_i) psi(f_(y_i) - f_k) + lam |W|^2 with psi(t) = ln(1 + exp(-alpha (t - 2))) / alpha.
+    """Joint logistic loss of MMLR over a row's own class and every other, with lam |W|^2: a composite.
+
+    sum_i c_i/m sum_(k != y_i) psi(f_(y_i) - f_k) + lam |W|^2 with psi(t) = ln(1 + exp(-alpha (t - 2))) / alpha.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ class PairLogistic(DecisionComposite):
     def slopes(self, W: np.ndarray, F: np.ndarray, chosen: Selection = EVERY) -> float:
         """Return h at decision values F, and put its derivatives in their place; or of some rows."""
         codes, share = self.codes[chosen], self.share[chosen]
-        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in pieces(F))
+        return sum(apg.pair_slopes(F[i], codes[i], share[i], self.alpha, THRESHOLD) for i in decision_value_pieces(F))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """The look at the best intercepts, and at coefficients that add up to 0: only the ridge sees a common shift."""
@@ -124,7 +126,7 @@ class PairLogistic(DecisionComposite):
     def curvatures(self, F: np.ndarray, reach: float) -> np.ndarray:
         """Second derivative of every psi, shape (m, k), or averages; 0 in the row's own class."""
         D = F.copy()
-        for i in pieces(D):
+        for i in decision_value_pieces(D):
             apg.pair_bends(D[i], self.codes[i], self.share[i], self.alpha, THRESHOLD, reach)
         return D
 
@@ -209,6 +211,6 @@ class PairLogistic(DecisionComposite):
         return A.T[:, None]
 
 
-def pieces(F: np.ndarray) -> Iterable[slice]:
-    """Rows of decision values that one compiled call takes: a few milliseconds."""
+def decision_value_pieces(F: np.ndarray) -> Iterable[slice]:
+    """Row slices of decision values that one compiled call of PairLogistic takes: a few milliseconds."""
     return steps(F.shape[0], max(1, VALUES_PER_CALL // F.shape[1]))

@@ -19,7 +19,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import Data
-from mdlearn.forms.certificates.without_ridge import Metric
+from mdlearn.forms.certificates.without_ridge import CorrectionMetric
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import AtZero
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms, one_of
@@ -32,12 +32,14 @@ COLUMNS_AT_ONCE = 32
 BASES = ("auto", "all", "euclidean", "cholesky")
 
 
-def _basis(name: str, value: Any) -> Any:
+def _basis_choice(name: str, value: Any) -> Any:
+    """Check of ULDM's `basis`: a name, or an array of row numbers."""
     named = one_of(*BASES, other=", or an array of row numbers")
     return named(name, value) if isinstance(value, str) else check_basis_indices(name, value)
 
 
-def _scaling(name: str, value: Any) -> str | None:
+def _c_scaling(name: str, value: Any) -> str | None:
+    """Check of ULDM's `c_scaling`: None or "max_diag"."""
     if value is not None and value != "max_diag":
         raise ValueError(f"{name} needs to be None or 'max_diag'; got {value!r}")
     return value
@@ -84,9 +86,9 @@ class ULDM(Objective):
     parameters: ClassVar[dict[str, Parameter | Setting]] = {
         "C": Parameter(1e-4, "weight of half the squared coefficients; 0 where the matrix is not singular"),
         "lambda0": Parameter(1.0, "weight of half the margin variance"),
-        "basis": Setting("auto", f"{', '.join(BASES)}, or an array of row numbers", _basis),
+        "basis": Setting("auto", f"{', '.join(BASES)}, or an array of row numbers", _basis_choice),
         "basis_tol": Parameter(1e-6, "squared distance, relative to k(x, x), at which 'cholesky' ends", high=1.0),
-        "c_scaling": Setting(None, "None, or 'max_diag': C times the largest variance of a basis column", _scaling),
+        "c_scaling": Setting(None, "None, or 'max_diag': C times the largest variance of a basis column", _c_scaling),
     }
 
     def grid(self, total: float) -> Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]:
@@ -101,7 +103,7 @@ class ULDM(Objective):
         if isinstance(basis, np.ndarray):
             return basis_features(data, kernel, basis_positions("basis", basis, data), shared=True)
         if basis == "auto":
-            basis = "euclidean" if linear and _more_rows(data) else "all"
+            basis = "euclidean" if linear and _more_distinct_rows_than_columns(data) else "all"
         if basis == "euclidean":
             if not linear:
                 raise ValueError(
@@ -149,12 +151,12 @@ class ULDM(Objective):
         assert isinstance(features, LinearFeatures)
         form = super().form(data, features, bias, params)
         if params["c_scaling"] == "max_diag" and params["C"] > 0:
-            largest = _largest_variances(form.columns, features)
+            largest = _largest_variances_of_basis(form.columns, features)
             columns = tuple(self._scaled(params, column, size) for column, size in zip(form.columns, largest))
             form = replace(form, columns=columns, unit=1.0)
         if form.ridge == 0:
             for column in form.columns:
-                _check_determined(column, features, bias)
+                _check_matrix_not_singular(column, features, bias)
         return form
 
     def _scaled(self, params: dict[str, Any], column: Column, largest: float) -> Column:
@@ -165,8 +167,8 @@ class ULDM(Objective):
         return replace(column, variance=terms.variance, mean=terms.mean, unit=terms.unit)
 
 
-def _more_rows(data: Data) -> bool:
-    """Whether there are more distinct rows than columns; the first few rows mostly tell."""
+def _more_distinct_rows_than_columns(data: Data) -> bool:
+    """Whether X has more distinct rows than columns, for basis "auto"; the first few rows mostly tell."""
     m, d = data.X.shape
     n = min(m, 2 * d + 2)
     while len(distinct(data.X.take(slice(0, n)), data.counts[:n])) <= d:
@@ -176,7 +178,7 @@ def _more_rows(data: Data) -> bool:
     return True
 
 
-def _largest_variances(columns: Sequence[Column], features: LinearFeatures) -> list[float]:
+def _largest_variances_of_basis(columns: Sequence[Column], features: LinearFeatures) -> list[float]:
     """Largest K_ii without the bias, for every column: K_ii are the variances of the signed basis columns."""
     rows, counts, m = features.rows, columns[0].counts, columns[0].total
     squares, found = rows.column_squares(counts) / m, np.empty(len(columns))
@@ -186,13 +188,13 @@ def _largest_variances(columns: Sequence[Column], features: LinearFeatures) -> l
     return np.maximum(found, 0.0).tolist()
 
 
-def _check_determined(column: Column, features: LinearFeatures, bias: str) -> None:
-    """ValueError when C = 0 and K is singular: then the objective has no minimum, or many."""
+def _check_matrix_not_singular(column: Column, features: LinearFeatures, bias: str) -> None:
+    """Raise ValueError when ULDM has C = 0 and its K is singular: then the objective has no minimum, or many."""
     rows = AffineRows(features.rows, bias != "none")
     n = rows.width
     # K is a sum of m centred products: its rank is below m.
     possible = n < features.n_rows and column.variance > 0
-    if not possible or Metric(rows, column, np.zeros(features.n_rows)).rank < n:
+    if not possible or CorrectionMetric(rows, column, np.zeros(features.n_rows)).rank < n:
         raise ValueError(
             f"with C=0 the matrix K of the {n} coefficients (bias included) needs to be non-singular with lambda0 > 0, "
             "and it is singular; give C > 0, or a basis of fewer rows"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.form_making import PathCache
@@ -104,10 +104,10 @@ def select(
     T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014, and S. Abe, "Unconstrained large margin
     distribution machines", ICPRAM 2017, choose parameters by 5-fold cross-validation.
     """
-    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
-    first, seed = _earlier(limits, SCORING_SHARE) if refit else limits, seed_of(random_state)
+    first, seed = _earlier(limits, SCORING_SHARE) if refit else limits, checked_seed(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):

@@ -21,7 +21,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.forms.problem import as_one
+from mdlearn.forms.problem import as_joint_problem
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
 from mdlearn.margins.loo import Decomposition, Quadratic, of_gram, of_rows
 from mdlearn.model.class_decisions import class_scores
@@ -199,7 +199,7 @@ class _Answers:
             form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _no_level)
         except _NoLevel:
             return None
-        form = as_one(form) if call.multiclass == "joint" else form
+        form = as_joint_problem(form) if call.multiclass == "joint" else form
         if not closed(form):
             return None
         assert isinstance(form, MarginForm)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import State
 from mdlearn.numerics.blas_threads import blas_threads
@@ -116,8 +116,8 @@ def cross_validate(
     S. Abe, "Unconstrained large margin distribution machines", ICPRAM 2017. T. Zhang and Z.-H. Zhou, "Large margin
     distribution machine", KDD 2014, Theorem 3.
     """
-    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
-    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, seed_of(random_state))
+    limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, limits, checked_seed(random_state))
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask([{}], params)

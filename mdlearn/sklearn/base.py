@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mdlearn.api import certified
+from mdlearn.api import certified_model
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
-from mdlearn.arguments import DefaultTolerance, limits_of
+from mdlearn.arguments import DefaultTolerance, checked_limits
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, n_problems
@@ -118,7 +118,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         kernel = self._kernel()
         kernel.pop("kernel", None)
         params = {**kernel, **self._own()}
-        model, shortfalls = certified(call, params, X, y, sample_weight, self.class_weight, start)
+        model, shortfalls = certified_model(call, params, X, y, sample_weight, self.class_weight, start)
         for shortfall in shortfalls:
             warnings.warn(shortfall.text, EstimatorConvergenceWarning, stacklevel=3)
         names = getattr(self, "feature_names_in_", None)
@@ -131,7 +131,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         """Call that `mdlearn.fit` would make of these parameters; by default with the `tol` for the rows' type."""
         default = DEFAULT_TOL if dtype == np.float64 else float(PLAIN_TOL)
         tol = DefaultTolerance(default) if self.tol == DEFAULT_TOL else self.tol
-        limits = limits_of(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
+        limits = checked_limits(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
         kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
         ways = (self.bias, self.multiclass)
         return Call.of(self._task(), kernel, *engine, *ways, limits, seed(self.random_state))

@@ -12,7 +12,7 @@ from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_regression
 from mdlearn.numerics import memory
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.documents import estimator
@@ -145,7 +145,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _made(self, rows: Rows) -> Rows:
         """Projections of rows; ValueError where they are beyond the type of the rows."""
-        with overflowing():
+        with overflow_errstate():
             made: Rows = self._map.features(rows)
         if not made.largest() <= float(np.finfo(rows.dtype).max):
             raise ValueError(f"projections of X overflow {rows.dtype}; scale the columns of X")

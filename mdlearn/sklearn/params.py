@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from mdlearn.arguments import seed_of
+from mdlearn.arguments import checked_seed
 
 FLOATS = (np.float64, np.float32)
 """What X may hold; anything else becomes the first."""
@@ -18,7 +18,7 @@ NESTED = ("params", "kernel_params", "solver_options")
 
 def seed(random_state: Any) -> int:
     """Seed of a `random_state` of scikit-learn's; the module ``numpy.random`` stands for the global generator."""
-    return seed_of(check_random_state(np.random) if random_state is np.random else random_state)
+    return checked_seed(check_random_state(np.random) if random_state is np.random else random_state)
 
 
 def entries(given: Any, name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import selected_rows
 from mdlearn.data.validation import Data, check_number, check_weights, class_factors
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.problem import as_one
+from mdlearn.forms.problem import as_joint_problem
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.class_decisions import PAIRWISE
@@ -195,7 +195,7 @@ class Streaming:
         params, kernel = task.complete(task.resolve(total), whole), Kernel("linear")
         features = finished(task.features(whole, kernel, params, np.random.default_rng(0)))
         form = task.form(whole, features, call.bias, params)
-        form = as_one(form) if way == "joint" else form
+        form = as_joint_problem(form) if way == "joint" else form
         plain = type(features) is LinearFeatures and features.rows is data.X
         if not plain or type(task).problem is not Objective.problem:
             raise ValueError(

@@ -25,7 +25,7 @@ import numpy as np
 from mdlearn._solvers import smw as compiled
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
@@ -138,7 +138,7 @@ class SMW(Solver):
                     beta, signed = np.empty_like(walk.u), np.empty_like(column.y)
                     yield from walk.multipliers(beta, signed)
                 if bounded:
-                    lower = dual(form, column, beta, nothing)[0]
+                    lower = feasible_dual(form, column, beta, nothing)[0]
                     if not published:
                         lower, beta = scale_to_best_bound(column, beta, lower)
                     turn = 4 * k if published else k + min(1 + k // 4, SPARING)

@@ -1,5 +1,5 @@
 """Deprecated: `mdlearn.solvers.common.primal_dual`, whose public names `mdlearn.extend` has."""
 
-from mdlearn.lazy import moved
+from mdlearn.lazy import names_of_moved_module
 
-__getattr__ = moved(__name__, "mdlearn.solvers.common.primal_dual")
+__getattr__ = names_of_moved_module(__name__, "mdlearn.solvers.common.primal_dual")

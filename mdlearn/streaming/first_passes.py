@@ -14,7 +14,7 @@ from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import check_blocks
+from mdlearn.objectives.declaration import check_takes_blocks
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.margins import StreamedForm
@@ -63,7 +63,7 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
     filled = task.resolve(summary.total)
-    check_blocks(task, task.needs_all_rows(filled))
+    check_takes_blocks(task, task.needs_all_rows(filled))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample(passes, summary, call.seed)

@@ -9,14 +9,14 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.driver.limits import Shortfall
-from mdlearn.forms.proof import combine, settled
+from mdlearn.forms.proof import combine_proofs, fit_history
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
-from mdlearn.numerics.memory import worded
+from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import check_blocks
+from mdlearn.objectives.declaration import check_takes_blocks
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
@@ -52,7 +52,7 @@ def _in_blocks(X: Any) -> bool:
     return not isinstance(X, Sequence) or not X or isinstance(X[0], tuple)
 
 
-@worded("the fit to row blocks")
+@memory_error_in_words("the fit to row blocks")
 def fit_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[Shortfall]]:
@@ -87,8 +87,8 @@ def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -
         begun.params,
         (call.bias, call.multiclass, begun.task.probabilities),
         (passes.solver, reason),
-        (passes.done, settled(passes.history, parts, scales)),
-        combine(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
+        (passes.done, fit_history(passes.history, parts, scales)),
+        combine_proofs(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
         summary.classes,
         W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))]),
         summary.dtype,
@@ -108,7 +108,7 @@ def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -
     if stochastic is not None:
         return StreamedDescent(stochastic, begun, found, passes.done)
     if form.penalty > 0 and not form.columns[0].column.kappa > 0 and (form.ridge == 0 or form.bias == "free"):
-        check_blocks(begun.task, "under a penalty, bounds need a margin variance, or a ridge and no free bias")
+        check_takes_blocks(begun.task, "under a penalty, bounds need a margin variance, or a ridge and no free bias")
     memory.require(
         8.0 * TREE_MATRICES * len(form.columns) * form.size**2,
         f"sums of {form.size} x {form.size} matrices over row blocks",

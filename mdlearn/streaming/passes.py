@@ -18,7 +18,7 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.driver.limits import OUT_OF_TIME, Limits, Run
 from mdlearn.forms.proof import Certificate, State
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.streaming.engines.block_engine import BlockEngine
 
@@ -166,7 +166,7 @@ class Passes(Run):
         begun = time.perf_counter()
         while True:
             try:
-                with overflowing():
+                with overflow_errstate():
                     work.send(None)
             except StopIteration as done:
                 self.cost = max(self.cost, time.perf_counter() - begun)

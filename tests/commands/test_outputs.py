@@ -13,7 +13,7 @@ from command_cases import fails
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.model.file.persistence import is_model
-from mdlearn.output_files import Output, check_folder
+from mdlearn.output_files import OutputFile, check_folder
 
 place, run = command_cases.place, command_cases.run  # pytest finds fixtures by the names of the module
 
@@ -147,9 +147,9 @@ def test_folders_and_places(tmp_path):
     check_folder(tmp_path, "", own=True)
     check_folder(tmp_path, "", force=True)
     with pytest.raises(OSError, match="no folder"):
-        Output(tmp_path / "nowhere" / "x")
+        OutputFile(tmp_path / "nowhere" / "x")
     with pytest.raises(OSError, match="not a regular file"):
-        Output(tmp_path)
+        OutputFile(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["fit a.svm -o m.npz", "predict m.npz a.svm"])

@@ -14,7 +14,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.primal import primal
-from mdlearn.forms.certificates.rounding import _growth, certain, doubtful
+from mdlearn.forms.certificates.rounding import _growth_against_rounding, certain_point, rounding_may_show
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 
@@ -181,8 +181,8 @@ def test_a_small_deficit_is_in_the_gap():
 def test_a_constraint_missed_at_zero_is_no_division():
     column = Column(np.array([1.0, -1.0]), np.ones(2), 0.0, 0.0, (HingeTerm(np.inf),))
     with np.errstate(all="raise"):
-        assert _growth(column, np.array([0.0, 2.0]), np.zeros(2)) == np.inf
-        assert _growth(column, np.array([0.5, 2.0]), np.zeros(2)) == 2.0
+        assert _growth_against_rounding(column, np.array([0.0, 2.0]), np.zeros(2)) == np.inf
+        assert _growth_against_rounding(column, np.array([0.5, 2.0]), np.zeros(2)) == 2.0
 
 
 LOSSES = {
@@ -215,12 +215,12 @@ def test_doubts_of_an_objective_are_seen_without_a_pass_over_the_rows(kernel, lo
         value, _, factor = primal(form, column, coef, 0.5)
         if not np.isfinite(value):
             continue
-        told = certain(form, column, value, factor * coef, factor * 0.5)
+        told = certain_point(form, column, value, factor * coef, factor * 0.5)
         if told.objective > value + 1e-9 * abs(value):
             seen += 1
-            assert doubtful(form, column, value, factor * coef, factor * 0.5), trial
+            assert rounding_may_show(form, column, value, factor * coef, factor * 0.5), trial
         if np.isfinite(told.objective):
             value = primal(form, column, told.coef, told.intercept)[0]
-            again = certain(form, column, value, told.coef, told.intercept)
+            again = certain_point(form, column, value, told.coef, told.intercept)
             assert again.objective <= told.objective + 1e-14 * abs(told.objective)
     assert seen > 0 or kernel == "linear" or loss == "constraint"

@@ -13,7 +13,7 @@ from warm_cases import rows, text
 
 import mdlearn
 from mdlearn.forms.margin import Point
-from mdlearn.forms.proof import State, judge, judge_residual, settled
+from mdlearn.forms.proof import State, fit_history, judge, judge_residual
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.solvers.newton.solver import Newton
@@ -284,7 +284,7 @@ def test_what_a_later_look_refutes_is_no_part_of_the_history():
     values = [(5.0, 0.0), (2.0, 0.5), (1.5, 0.9), (1.6, 0.8), (1.4, 0.85)]
     states = [State(i + 1, p, d, p - d, 0.0, 0) for i, (p, d) in enumerate(values)]
     told = judge(1.3, 1.29, 0.0, False, 0.1)
-    found = settled(states, [told], [(0.0, False)])
+    found = fit_history(states, [told], [(0.0, False)])
     assert [(one.objective, one.lower_bound) for one in found] == [
         (5.0, 0.0),
         (2.0, 0.5),
@@ -297,7 +297,7 @@ def test_what_a_later_look_refutes_is_no_part_of_the_history():
 
 def test_a_history_without_bounds_keeps_its_own_gaps():
     states = [State(i + 1, 1.0, -np.inf, gap, 0.0, 0) for i, gap in enumerate((0.5, 0.1, 0.01))]
-    found = settled(states, [judge_residual(1.0, 0.01, 0.0, 1e-6)], [(0.0, False)])
+    found = fit_history(states, [judge_residual(1.0, 0.01, 0.0, 1e-6)], [(0.0, False)])
     assert [one.gap for one in found] == [0.5, 0.1, pytest.approx(0.01)]
 
 

@@ -6,10 +6,10 @@ import pytest
 import mdlearn
 from mdlearn.data.rows import class_contrasts
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.form_making import Turns
+from mdlearn.form_making import FormMaker
 from mdlearn.forms import margin
 from mdlearn.forms.certificates import margin as certificate
-from mdlearn.forms.joint import decision_values, margins
+from mdlearn.forms.joint import decision_values, margin_composite
 from mdlearn.forms.problem import ColumnProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
@@ -41,7 +41,7 @@ def test_what_was_never_begun_has_a_true_certificate(objective, bias, multiclass
 def test_the_certificate_from_labels_alone_is_the_one_from_the_rows(monkeypatch):
     X, y = rows()
     alone = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
-    monkeypatch.setattr(certificate, "_nothing", lambda *_: None)
+    monkeypatch.setattr(certificate, "_certified_zero", lambda *_: None)
     monkeypatch.setattr(ColumnProblem, "untouched", lambda *_, **__: None)
     full = mdlearn.fit("svm", X, y, C=2.0, time_limit=0.0)
     assert alone.certificate == full.certificate
@@ -66,8 +66,8 @@ def test_classes_after_the_deadline_take_no_arrays_of_the_rows(kernel, monkeypat
 @pytest.mark.parametrize("n_threads", [None, 2])
 def test_pairs_after_the_deadline_are_not_made(n_threads, monkeypatch):
     """Hundreds of classes have tens of thousands of pairs."""
-    made, make = [], Turns._form
-    monkeypatch.setattr(Turns, "_form", lambda self, j: made.append(j) or make(self, j))
+    made, make = [], FormMaker._form
+    monkeypatch.setattr(FormMaker, "_form", lambda self, j: made.append(j) or make(self, j))
     X, y = rows(30, 300)
     model = mdlearn.fit("ldm", X, y, multiclass="ovo", time_limit=0.0, n_threads=n_threads)
     assert made == [0] and len(model.certificate.parts) == 435  # by the first, engines are chosen and asked
@@ -121,7 +121,7 @@ def test_intercepts_alone_are_found_as_over_all_rows(k, monkeypatch):
     X, y = rows(k)
     given = {"ridge": 1e-3, "time_limit": 0.0, "sample_weight": np.arange(len(y)) % 3}
     few = mdlearn.fit("mdlm", X, y, **given)
-    monkeypatch.setattr(margins, "FEW_SIGNS", 0.0)
+    monkeypatch.setattr(margin_composite, "FEW_SIGNS", 0.0)
     every = mdlearn.fit("mdlm", X, y, **given)
     np.testing.assert_allclose(few.intercept_, every.intercept_, atol=1e-12)
     assert few.certificate.objective == pytest.approx(every.certificate.objective, rel=1e-12)
@@ -215,9 +215,11 @@ def test_classes_after_the_deadline_take_no_passes_over_the_rows(given, monkeypa
 
 def test_intercepts_of_many_classes_are_found_from_a_row_of_each(monkeypatch):
     X, y = rows(40, 2000)
-    sizes, slopes = [], margins.MarginComposite.slopes
+    sizes, slopes = [], margin_composite.MarginComposite.slopes
     monkeypatch.setattr(
-        margins.MarginComposite, "slopes", lambda self, W, F, *more: sizes.append(len(F)) or slopes(self, W, F, *more)
+        margin_composite.MarginComposite,
+        "slopes",
+        lambda self, W, F, *more: sizes.append(len(F)) or slopes(self, W, F, *more),
     )
     mdlearn.fit("mdlm", X, y, ridge=1e-3, time_limit=0.0)
     assert sizes.count(40) > 5 and sizes.count(2000) < 5

@@ -16,7 +16,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import DenseRows, copied_by_rows, zeros_by_rows
 from mdlearn.data.validation import check_labels
-from mdlearn.forms.certificates.primal import representer
+from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
@@ -127,7 +127,7 @@ def test_solutions_by_panels(shape, monkeypatch, rng):
     for _ in cholesky.cholesky(L):
         pass
     b = rng.standard_normal(shape)
-    assert np.abs(A @ cholesky.solve(L, b) - b).max() < 1e-12
+    assert np.abs(A @ cholesky.cholesky_solve(L, b) - b).max() < 1e-12
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])

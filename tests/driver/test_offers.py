@@ -8,7 +8,7 @@ import pytest
 import mdlearn
 from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.margin import Point
-from mdlearn.numerics.seeds import Seeded
+from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report
 
 
@@ -39,7 +39,7 @@ class Waiting:
 
 
 def reports(engine, part):
-    return engine.reports(None, Problem(part), None, {}, Seeded(0))
+    return engine.reports(None, Problem(part), None, {}, SeededRng(0))
 
 
 def test_problems_side_by_side_keep_their_own():

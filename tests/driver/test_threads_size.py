@@ -11,7 +11,7 @@ import threadpoolctl
 from threading_cases import FOUND, blas, data, left_as_found
 
 import mdlearn
-from mdlearn.arguments import limits_of
+from mdlearn.arguments import checked_limits
 from mdlearn.numerics import blas_threads as guard
 from mdlearn.stages import Call
 
@@ -92,7 +92,7 @@ def test_predictions(kernel, large, monkeypatch):
 )
 def test_shapes_decide(shape, settings, large):
     settings = {"objective": "ldm", "kernel": "linear", "multiclass": "auto", **settings}
-    limits = limits_of(time.perf_counter(), 1e-6, None, None, None, 0, None)
+    limits = checked_limits(time.perf_counter(), 1e-6, None, None, None, 0, None)
     objective, kernel, multiclass = (settings[name] for name in ("objective", "kernel", "multiclass"))
     call = Call.of(objective, kernel, "auto", None, None, multiclass, limits, 0)
     rows = np.broadcast_to(np.arange(shape[1], dtype=float), shape)

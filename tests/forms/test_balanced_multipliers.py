@@ -12,7 +12,7 @@ import pytest
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm
 
 
@@ -24,8 +24,8 @@ def test_multipliers_that_are_far_from_balance_prove_what_balanced_ones_do(bias)
     column = Column(y, counts, 3.0, 1.0, ())
     form = MarginForm(LinearFeatures(DenseRows(rng.standard_normal((12, 3)))), (column,), bias)
     beta, sigma = np.zeros((0, 12)), rng.standard_normal(12)
-    plain = dual(form, column, beta, sigma)
-    far = dual(form, column, beta, sigma + 1e13 * counts * (1.0 + (y if bias == "free" else 0.0)))
+    plain = feasible_dual(form, column, beta, sigma)
+    far = feasible_dual(form, column, beta, sigma + 1e13 * counts * (1.0 + (y if bias == "free" else 0.0)))
     sizes = float(np.abs(far.alpha).sum())
     assert abs(float((y * far.alpha - column.pull).sum())) <= 1e-14 * sizes
     if bias == "free":

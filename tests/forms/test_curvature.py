@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
-from mdlearn.forms.joint.margins import LeastCurvature, MarginComposite
+from mdlearn.forms.joint.margin_composite import LeastCurvature, MarginComposite
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 

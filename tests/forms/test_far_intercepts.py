@@ -8,7 +8,7 @@ import pytest
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.joint.margins import MarginComposite, floats, places
+from mdlearn.forms.joint.margin_composite import MarginComposite, floats_of_integers, ordered_integers
 from mdlearn.forms.losses import LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 
@@ -113,7 +113,7 @@ def test_tangents_are_below_where_columns_cancel(seed):
 
 def test_places_are_in_the_order_of_the_floats():
     values = np.array([-np.inf, -1e300, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, np.nextafter(1.0, 2.0), 1e300, np.inf])
-    found = places(values)
+    found = ordered_integers(values)
     assert (np.diff(found)[[0, 1, 2, 3, 5, 6, 7, 8, 9]] > 0).all() and found[4] == found[5] == 0
     assert found[8] - found[7] == 1 and found[6] == 1
-    assert np.array_equal(floats(found), values)
+    assert np.array_equal(floats_of_integers(found), values)

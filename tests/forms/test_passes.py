@@ -9,9 +9,9 @@ from mdlm_paper import sample, signs_of
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
-from mdlearn.forms import loss_kernels
-from mdlearn.forms.joint.margins import MarginComposite
-from mdlearn.forms.loss_kernels import LossPass
+from mdlearn.forms import loss_passes
+from mdlearn.forms.joint.margin_composite import MarginComposite
+from mdlearn.forms.loss_passes import LossPass
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 
@@ -31,7 +31,7 @@ MIXED = (*BAND, *RUBBER.terms(0.4), LogisticTerm(0.1, 3.0, 0.2), *HUBER.terms(0.
 @pytest.mark.parametrize("terms", [MIXED, RUBBER.terms(1.0), EXPONENTIAL.terms(0.1)], ids=["mixed", "two sides", "one"])
 def test_value_gradient_and_product(terms, piece, monkeypatch):
     """Against the columns' own values, and differences of these, for blocks of any length."""
-    monkeypatch.setattr(loss_kernels, "VALUES_PER_CALL", piece)
+    monkeypatch.setattr(loss_passes, "VALUES_PER_CALL", piece)
     form, X = columns_of(terms)
     problem = MarginComposite(form, form.columns)
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_regression
 from mdlearn.forms.certificates import without_ridge
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm
 
 BIASES = ["none", "regularized", "free"]
@@ -129,7 +129,9 @@ def test_no_bound_is_above_the_optimum(v, bias, monkeypatch):
     for narrow in (500, 1):
         monkeypatch.setattr(without_ridge, "CORRECTED_COLUMNS", narrow)
         bounds = [
-            dual(form, column, 2.0 * column.counts * rng.random(shape), size * rng.standard_normal(shape[1])).lower
+            feasible_dual(
+                form, column, 2.0 * column.counts * rng.random(shape), size * rng.standard_normal(shape[1])
+            ).lower
             for size in (0.0, 0.1, 10.0)
         ]
         assert all(np.isfinite(bounds)) and max(bounds) <= best * (1 + 1e-12)

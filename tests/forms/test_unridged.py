@@ -14,9 +14,10 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.forms.certificates.margin import dual
-from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_by_program, reach
-from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, Attainment, recedes, without_ridge
+from mdlearn.forms.certificates.margin import feasible_dual
+from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_separable_by_program, separation_value
+from mdlearn.forms.certificates.unboundedness import Attainment, is_unbounded
+from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import registry
@@ -71,7 +72,7 @@ def test_corrected_multipliers_prove_a_bound(bias, v, a, weighted):
         assert (np.abs(residual) <= 1e-12 * size).all()
         assert (beta >= 0).all() and (beta <= column.caps).all()
         assert abs(sigma.sum()) <= 1e-14 * (1 + np.abs(sigma).sum()) and (v > 0 or not sigma.any())
-        bound = dual(form, column, beta, sigma)[0]
+        bound = feasible_dual(form, column, beta, sigma)[0]
         assert bound <= best * (1 + 1e-13) + 1e-15
         gaps.append(best - bound)
     # Least change in the conjugate's metric: the bound is second order in the distance.
@@ -86,7 +87,7 @@ def test_weak_duality_at_random_points(bias):
     _, w, b = optimum(X, y, bias, **given)
     u = w if bias == "none" else np.append(w, b)
     around = u + np.logspace(-4, 0, 200)[:, None] * rng.standard_normal((200, len(u)))
-    bounds = [dual(form, column, *multipliers(X, column, bias, near))[0] for near in around]
+    bounds = [feasible_dual(form, column, *multipliers(X, column, bias, near))[0] for near in around]
     assert max(bounds) <= min(formula(near, X, y, bias, **given)[0] for near in around)
     assert np.isfinite(bounds).sum() > 50
 
@@ -97,7 +98,7 @@ def test_multipliers_that_meet_the_condition_are_left_alone():
     beta, sigma = np.full((1, 80), 0.3 / 80), np.zeros(80)
     corrected = without_ridge(form, column, beta, sigma)
     assert corrected is not None and corrected[0] is beta and corrected[1] is sigma
-    assert dual(form, column, beta, sigma)[0] == pytest.approx(column.terms[0].bound(beta[0], column.counts))
+    assert feasible_dual(form, column, beta, sigma)[0] == pytest.approx(column.terms[0].bound(beta[0], column.counts))
 
 
 def test_margins_that_can_all_be_equal():
@@ -117,11 +118,11 @@ def test_where_no_correction_is_found(mean):
     """Without a mean term nothing but 0 is known: no loss is negative. With one, no bound is known."""
     X, _ = overlapping(30, 2)
     form, column = problem(np.abs(X), np.ones(30), "none", 0.0, mean)  # every row pushes the same way
-    bound = dual(form, column, np.full((1, 30), 0.5 / 30), np.zeros(30))[0]
+    bound = feasible_dual(form, column, np.full((1, 30), 0.5 / 30), np.zeros(30))[0]
     assert bound == (0.0 if mean == 0 else -np.inf)
     wide = np.random.default_rng(0).standard_normal((40, CORRECTED_COLUMNS + 1))
     form, column = problem(wide, np.where(wide[:, 0] > 0, 1, -1), "none")
-    assert dual(form, column, np.full((1, 40), 0.5 / 40), np.zeros(40))[0] == 0.0
+    assert feasible_dual(form, column, np.full((1, 40), 0.5 / 40), np.zeros(40))[0] == 0.0
 
 
 @pytest.mark.parametrize("v, a", SETTINGS)
@@ -174,15 +175,15 @@ CASES = ["overlap", "separable", "separable with a bias only", "separable in par
 def test_whether_there_is_an_optimum(case, scale):
     X, y, bias, v, a, exists = rows_of(case)
     form, column = problem(scale * X, y, bias, v, a)
-    assert recedes(form, column) is not exists
+    assert is_unbounded(form, column) is not exists
 
 
 @pytest.mark.parametrize("price", [0.2, 0.6, 1.5, np.inf])
 def test_reach_by_hand(price):
     """z = (w, w, -w): raising w to 1 gains 2 - 1 and pays the price of the third margin."""
     signed = sp.csr_matrix([[1.0], [1.0], [-1.0]])
-    assert reach(signed, np.ones(3), np.full(3, price)) == pytest.approx(max(0.0, 1.0 - price), abs=1e-9)
-    assert reach(signed[:2], np.array([0.5, 2.0]), np.full(2, price)) == pytest.approx(2.5)
+    assert separation_value(signed, np.ones(3), np.full(3, price)) == pytest.approx(max(0.0, 1.0 - price), abs=1e-9)
+    assert separation_value(signed[:2], np.array([0.5, 2.0]), np.full(2, price)) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -194,7 +195,7 @@ def test_reach_is_the_largest_value(seed):
     corners = [np.linalg.solve(R[[i, j]], end) for i, j in itertools.combinations(range(12), 2) for end in ends]
     Z = R @ np.array(corners).T
     values = gain @ np.minimum(1.0, Z) - price @ np.maximum(0.0, -Z)
-    assert reach(sp.csr_matrix(R), gain, price) == pytest.approx(values.max(), rel=1e-7, abs=1e-9)
+    assert separation_value(sp.csr_matrix(R), gain, price) == pytest.approx(values.max(), rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("separable", [False, True])
@@ -205,10 +206,10 @@ def test_sparse_rows_stay_sparse(separable, monkeypatch):
     rows, y = CsrRows(sp.vstack([half, half], format="csr")), np.repeat([1.0, 1.0 if separable else -1.0], 150)
     assert rows.shape[0] * rows.shape[1] > LARGEST_ROWS
     column = Column(y, np.ones(300), 0.0, 0.0, (LogisticTerm(1.0 / 300, ALPHA, 1.0),))
-    assert recedes(MarginForm(LinearFeatures(rows), (column,), "none", ridge=0.0), column) is separable
+    assert is_unbounded(MarginForm(LinearFeatures(rows), (column,), "none", ridge=0.0), column) is separable
     column = Column(y, np.ones(300), 0.0, 0.0, (HingeTerm(np.inf),))
     with contextlib.nullcontext() if separable else pytest.raises(ValueError, match="not separable"):
-        check_by_program(MarginForm(LinearFeatures(rows), (column,), "none"), column)
+        check_separable_by_program(MarginForm(LinearFeatures(rows), (column,), "none"), column)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -228,7 +229,7 @@ def test_the_program_is_asked_only_with_reason(monkeypatch):
     X, y = overlapping(200, 4)
     form, column = problem(X, y, "free")
     monkeypatch.setattr(
-        "mdlearn.forms.certificates.without_ridge.recedes", lambda *given: pytest.fail("asked without a reason")
+        "mdlearn.forms.certificates.unboundedness.is_unbounded", lambda *given: pytest.fail("asked without a reason")
     )
     assert len(list(registry().solvers["newton"]().iterate(form, column, None, {}, None))) > 3
     with_ridge = MarginForm(form.features, (column,), "free")

@@ -33,9 +33,9 @@ def group(write, path, limit, used, cached, version):
 
 
 def test_without_limits(root):
-    assert memory._cgroups() == np.inf
+    assert memory._bytes_left_by_cgroups() == np.inf
     root("proc/self/cgroup", "0::/\n4:memory:/\n")
-    assert memory._cgroups() == np.inf
+    assert memory._bytes_left_by_cgroups() == np.inf
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -48,8 +48,8 @@ def test_control_groups(version, inside, root):
     if inside:
         group(root, f"{top}/a", "max" if version == 2 else 2**63 - 4096, 90_000_000, 0, version)
         group(root, top, 50_000_000, 40_000_000, 0, version)
-    assert memory._cgroups() == (1e7 if inside else 6e7)
-    assert memory.available_bytes() <= memory._cgroups()
+    assert memory._bytes_left_by_cgroups() == (1e7 if inside else 6e7)
+    assert memory.available_bytes() <= memory._bytes_left_by_cgroups()
     with pytest.raises(mdlearn.InsufficientMemory, match=r"a matrix needs 0\.04 GB"):
         memory.require(4e7, "a matrix", "go")
 
@@ -57,13 +57,13 @@ def test_control_groups(version, inside, root):
 def test_a_container_that_sees_the_path_of_its_host(root):
     root("proc/self/cgroup", "4:memory:/docker/0123\n")
     group(root, "memory", 7_000_000, 2_000_000, 0, 1)
-    assert memory._cgroups() == 5e6
+    assert memory._bytes_left_by_cgroups() == 5e6
 
 
 def test_an_exhausted_group(root):
     root("proc/self/cgroup", "0::/\n")
     group(root, ".", 1000, 2000, 0, 2)
-    assert memory._cgroups() == 0.0
+    assert memory._bytes_left_by_cgroups() == 0.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")

@@ -170,9 +170,9 @@ def test_interruption():
 def test_points_share_the_gram_matrix_and_its_decomposition(monkeypatch):
     X, y, _ = rows()
     made, split = [], []
-    plain, whole = KernelFeatures.__init__, decomposed.eigen
+    plain, whole = KernelFeatures.__init__, decomposed.symmetric_eigen
     monkeypatch.setattr(KernelFeatures, "__init__", lambda self, *a, **k: made.append(1) or plain(self, *a, **k))
-    monkeypatch.setattr(decomposed, "eigen", lambda *a, **k: split.append(1) or whole(*a, **k))
+    monkeypatch.setattr(decomposed, "symmetric_eigen", lambda *a, **k: split.append(1) or whole(*a, **k))
     grid = {"C": [1.0, 5.0], "lambda1": [1.0, 9.0, 90.0], "lambda2": [0.0, 1.0]}
     path("ldm", X, y, grid, **RBF)
     assert len(made) == 1 and len(split) == 1

@@ -86,10 +86,10 @@ def study_of(name, grid, **params):
 
 
 def call_of(name):
-    from mdlearn.arguments import limits_of
+    from mdlearn.arguments import checked_limits
     from mdlearn.stages import Call
 
-    return Call.of(name, "linear", "auto", None, None, "auto", limits_of(0.0, 1e-6, None, None, None, 0, None), 0)
+    return Call.of(name, "linear", "auto", None, None, "auto", checked_limits(0.0, 1e-6, None, None, None, 0, None), 0)
 
 
 def best(study, means):

@@ -3,6 +3,6 @@
 May import data.rows, data.clustering and data.validation. Stages of a fit make features; forms and engines use them.
 """
 
-from mdlearn.lazy import moved
+from mdlearn.lazy import names_of_moved_module
 
-__getattr__ = moved(__name__, "mdlearn.data.features.kernel_features")
+__getattr__ = names_of_moved_module(__name__, "mdlearn.data.features.kernel_features")

@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn._solvers.gaussian import exponentials, gaussians
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -113,7 +113,7 @@ class Kernel:
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values between the rows of A (n, d) and of B (m, d), shape (n, m); what overflows is infinite."""
-        with overflowing():
+        with overflow_errstate():
             if self.name == "rbf":
                 return self._gaussian(A, B, None if A.sparse or B.sparse else self.centre)
             K = A.inner(B)
@@ -143,7 +143,7 @@ class Kernel:
         """k(x, x) of every row of a kernel that is `plain`."""
         if self.name == "rbf":
             return np.ones(rows.shape[0])
-        with overflowing():
+        with overflow_errstate():
             values: np.ndarray = (self.params["gamma"] * rows.squares() + self.params["coef0"]) ** self.params["degree"]
         return values
 

@@ -17,7 +17,7 @@ from mdlearn.data.features.smoothed_clusters import TiedRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, Selection, read_only_view, steps
 from mdlearn.data.validation import check_number
 from mdlearn.numerics import memory
-from mdlearn.numerics.errstate import overflowing
+from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 
@@ -265,7 +265,7 @@ class ClusterKernel(Kernel):
         """Kernel values between rows, given as they are or placed; shape (n, m)."""
         P, Q = (rows if isinstance(rows, LandmarkSpaceRows) else self.map.placed(rows) for rows in (A, B))
         K = self.compared.block(DenseRows(P.mu), DenseRows(Q.mu))
-        with overflowing():  # infinite values of rows in different clusters
+        with overflow_errstate():  # infinite values of rows in different clusters
             # A callable may keep what it returns.
             return np.asarray(K * (P.weights @ Q.weights.T))
 

@@ -24,15 +24,16 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.primal import improved, primal, representer
+from mdlearn.forms.certificates.primal import improved_primal, primal
+from mdlearn.forms.certificates.representer import representer
 from mdlearn.forms.certificates.rounding import (
-    certain,
+    certain_point,
     doubt_of_balance,
     doubt_of_bound,
-    doubtful,
     rounded,
+    rounding_may_show,
 )
-from mdlearn.forms.certificates.without_ridge import corrects_at_once, doubt_without_ridge, without_ridge
+from mdlearn.forms.certificates.without_ridge import corrections_are_cheap, doubt_without_ridge, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.proof import AT_REST, Solution, judge
 
@@ -48,7 +49,7 @@ ROUNDING_OF_SUMS = 1e-14
 
 
 class Dual(NamedTuple):
-    """The dual's value at multipliers made feasible, and what it was made of.
+    """Dual value of a margin form at multipliers made feasible, and what it was made of.
 
     Attributes
     ----------
@@ -66,21 +67,21 @@ class Dual(NamedTuple):
     element: np.ndarray | None
 
 
-def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
-    """Make multipliers feasible and return the dual's value there."""
+def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
+    """Make multipliers feasible and return the dual value of a margin form there."""
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
-        return _no_bound(column, beta)
-    sigma = _feasible_sigma(column, sigma)
+        return _dual_without_bound(column, beta)
+    sigma = _feasible_variance_multipliers(column, sigma)
     if form.ridge == 0:
         repaired = without_ridge(form, column, beta, sigma)
         if repaired is None:
-            return _no_bound(column, beta)
+            return _dual_without_bound(column, beta)
         beta, sigma = repaired
     elif form.bias == "free":
-        balanced, sigma = _balance(column, beta, sigma)
+        balanced, sigma = _balanced_multipliers(column, beta, sigma)
         if balanced is None:
-            return _no_bound(column, beta)
+            return _dual_without_bound(column, beta)
         beta = balanced
     alpha = column.alpha(beta, sigma)
     value, element = column.bound(beta, sigma), None
@@ -88,20 +89,20 @@ def dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) 
         # A fit that ended before any kernel value was known: the bound is loose, but it is one.
         total = float(alpha.sum()) if form.bias == "regularized" else 0.0
         squares = form.features.most(alpha) + total * total
-        return _no_bound(column, beta)._replace(lower=value - 0.5 * squares)
+        return _dual_without_bound(column, beta)._replace(lower=value - 0.5 * squares)
     if form.ridge > 0:
         element = form.features.expand(alpha)
         value -= 0.5 * form.norm(element, float(alpha.sum()))
     return Dual(value, alpha, beta, element)
 
 
-def _no_bound(column: Column, beta: np.ndarray) -> Dual:
-    """Multipliers near to which none are feasible."""
+def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
+    """Dual of multipliers that no feasible ones are near to: no bound."""
     return Dual(-math.inf, np.zeros_like(column.y), beta, None)
 
 
-def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
-    """Sum zero, nothing where the variance has no weight; the shift along the counts costs the bound least."""
+def _feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
+    """Multipliers of the variance with the sum 0; the shift along the counts costs the bound least."""
     if column.kappa == 0:
         return np.zeros(sigma.shape)
     centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
@@ -113,7 +114,7 @@ def _feasible_sigma(column: Column, sigma: np.ndarray) -> np.ndarray:
     return centred
 
 
-def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """Make sum_i alpha_i = 0, the condition of a free bias; None when no multipliers within the box can.
 
     With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
@@ -125,7 +126,7 @@ def _balance(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.nd
     if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
         for _ in range(MOST_CORRECTIONS):
-            sigma = _feasible_sigma(column, sigma - direction * (excess / float(direction @ column.y)))
+            sigma = _feasible_variance_multipliers(column, sigma - direction * (excess / float(direction @ column.y)))
             before, excess = excess, float(column.y @ (others + sigma))
             if abs(before) <= SMALL_CORRECTION * float(np.abs(others + sigma).sum()):
                 break
@@ -159,61 +160,64 @@ Proven = tuple[Dual, Solution]
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
     """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
-    proof = dual(form, column, point.beta, point.sigma)
-    return proof, _certified(form, column, point, proof, tol)
+    proof = feasible_dual(form, column, point.beta, point.sigma)
+    return proof, _certified_representer(form, column, point, proof, tol)
 
 
-def _certified(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
+def _certified_representer(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
+    """Certify the representer of a point's multipliers, whose dual is known."""
     alpha = proof.alpha
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
-        return _improved(form, column, point, proof, None, tol)
+        return _certified_own_point(form, column, point, proof, None, tol)
     expanded = form.features.expand(alpha) if proof.element is None else proof.element
     own = None
     if not column.terms and point.coef is not None:
-        own = improved(form, column, point.coef.copy(), point.intercept)
+        own = improved_primal(form, column, point.coef.copy(), point.intercept)
         if own[0] - proof.lower <= ROUNDING_OF_VALUES * abs(own[0]):  # nothing is better
-            return _stored_solution(form, column, own, proof, _own_alpha(form, alpha, expanded, own), tol)
+            return _certified_as_stored(
+                form, column, own, proof, _own_dual_coefficients(form, alpha, expanded, own), tol
+            )
     f = form.features.decision(expanded)
     intercepts = {float(alpha.sum())} if form.bias == "regularized" else {point.intercept}
     if point.coef is None and point.intercept != 0.0:
         # An engine that moves the bias on its own has a better one than its multipliers stand for.
         intercepts.add(point.intercept)
-    found = min([improved(form, column, expanded, b, f) for b in sorted(intercepts)], key=itemgetter(0))
+    found = min([improved_primal(form, column, expanded, b, f) for b in sorted(intercepts)], key=itemgetter(0))
     same = found[1] is expanded
-    alpha = alpha if same else _grown(alpha, expanded, found[1])
+    alpha = alpha if same else _grown_dual_coefficients(alpha, expanded, found[1])
     # Multipliers of the variance alone are of the size of 1 / ridge: coefficients made of them lack those digits.
     if own is not None and own[0] <= found[0] + ROUNDING_OF_VALUES * abs(found[0]):
-        found, same, alpha = own, False, _own_alpha(form, alpha, expanded, own)
-    return _stored_solution(form, column, found, proof, alpha, tol, f if same else None)
+        found, same, alpha = own, False, _own_dual_coefficients(form, alpha, expanded, own)
+    return _certified_as_stored(form, column, found, proof, alpha, tol, f if same else None)
 
 
-def _improved(
+def _certified_own_point(
     form: MarginForm, column: Column, point: Point, proof: Dual, alpha: np.ndarray | None, tol: float
 ) -> Solution:
     """Certify an engine's own coefficients, improved unless that is better as computed alone, and not for certain."""
     assert point.coef is not None
     coef = point.coef.copy()  # the engine may go on writing into its arrays, for the next column
     f = form.features.decision(coef)
-    found = improved(form, column, coef, point.intercept, f)
+    found = improved_primal(form, column, coef, point.intercept, f)
     same = found[1] is coef
-    better = _stored_solution(form, column, found, proof, alpha, tol, f if same else None)
+    better = _certified_as_stored(form, column, found, proof, alpha, tol, f if same else None)
     if found[2] == point.intercept and (same or np.array_equal(found[1], coef)):
         return better
     value, _, factor = primal(form, column, coef, point.intercept)
     if factor != 1.0:  # constraints that are missed: the improved ones meet them
         return better
-    plain = _stored_solution(form, column, (value, coef, point.intercept), proof, alpha, tol)
+    plain = _certified_as_stored(form, column, (value, coef, point.intercept), proof, alpha, tol)
     return plain if plain.certificate.objective < better.certificate.objective else better
 
 
-def _grown(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def _grown_dual_coefficients(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """Dual coefficients of `coef`, which `expanded` with dual coefficients alpha became on its way to feasibility."""
     size = float(np.abs(expanded).max(initial=0.0))
     return alpha if size == 0 else alpha * (float(np.abs(coef).max()) / size)
 
 
-def _own_alpha(
+def _own_dual_coefficients(
     form: MarginForm, alpha: np.ndarray, expanded: np.ndarray, own: tuple[float, np.ndarray, float]
 ) -> np.ndarray:
     """Dual coefficients of an engine's own point; alpha, which stand for `expanded`, where these are the same."""
@@ -230,19 +234,19 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
     the dual coefficients are then the ones nearest to the multipliers' that give the same function. `known` is what
     `certify` made of the point.
     """
-    nothing = _nothing(form, column, point, tol)
+    nothing = _certified_zero(form, column, point, tol)
     if nothing is not None:
         return nothing
     if known is None and has_dual_coefficients(form, point, tol) and point.alpha is not None:
-        proof, made_of = dual(form, column, point.beta, point.sigma), point.alpha.copy()
-        own = _improved(form, column, point, proof, made_of, tol)
+        proof, made_of = feasible_dual(form, column, point.beta, point.sigma), point.alpha.copy()
+        own = _certified_own_point(form, column, point, proof, made_of, tol)
         if own.certificate.converged:
             return _with_dual_coefficients(form, own, made_of, far=False)
-        known = proof, _certified(form, column, point, proof, tol)
+        known = proof, _certified_representer(form, column, point, proof, tol)
     proof, solution = certify(form, column, point, tol) if known is None else known
     if point.coef is None or form.ridge == 0:
         return solution
-    own = _improved(form, column, point, proof, solution.alpha, tol)
+    own = _certified_own_point(form, column, point, proof, solution.alpha, tol)
     least = solution.certificate.objective
     if not own.certificate.objective < (least - ROUNDING_OF_VALUES * abs(least) if math.isfinite(least) else least):
         return solution
@@ -261,14 +265,14 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
 
 
 def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
-    """A solution with dual coefficients that its coefficients are made of, near to given ones."""
+    """Certified solution with dual coefficients that its coefficients are made of, near to given ones."""
     coef = form.features.from_model(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
     return replace(own, alpha=form.features.to_model(coef, alpha)[1])
 
 
-def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
-    """The certificate of w = 0 with multipliers 0, from labels and weights alone; None where that takes the rows.
+def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
+    """Certify w = 0 with multipliers 0, from labels and weights alone; None where that takes the rows.
 
     Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
     """
@@ -277,22 +281,22 @@ def _nothing(form: MarginForm, column: Column, point: Point, tol: float) -> Solu
         return None
     objective, lower = column.at_zero, column.bound(point.beta, np.zeros_like(column.y))
     zero, none = np.zeros(form.features.width), np.zeros_like(column.y)
-    return _stored_solution(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
+    return _certified_as_stored(form, column, (objective, zero, 0.0), Dual(lower, none, point.beta, None), none, tol)
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
     """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
     if point.coef is None:
         return certify(form, column, point, tol)[1]
-    proof = dual(form, column, point.beta, point.sigma)
-    coef, intercept = point.coef.copy(), point.intercept  # as in `_improved`
+    proof = feasible_dual(form, column, point.beta, point.sigma)
+    coef, intercept = point.coef.copy(), point.intercept  # as in `_certified_own_point`
     held = None if point.alpha is None else point.alpha.copy()
     objective, _, factor = primal(form, column, coef, intercept)
     if 1.0 < factor < math.inf:
         coef, intercept, held = factor * coef, factor * intercept, None if held is None else factor * held
     if held is None and form.ridge > 0:
         held = representer(form, proof.alpha, coef, intercept)
-    return _stored_solution(form, column, (objective, coef, intercept), proof, held, tol)
+    return _certified_as_stored(form, column, (objective, coef, intercept), proof, held, tol)
 
 
 def stored_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
@@ -305,21 +309,21 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
     if features.dtype == np.float64:
         if not features.ready or (coef is None and isinstance(features, LinearFeatures)):
             return objective
-        near = _multiplied(column, point) if coef is None else coef
-        if not doubtful(form, column, objective, near, point.intercept):
+        near = _signed_coefficients(column, point) if coef is None else coef
+        if not rounding_may_show(form, column, objective, near, point.intercept):
             return objective
     if coef is None:
         return certify(form, column, point, 1.0)[1].certificate.objective / (form.unit * column.unit)
     value, _, factor = primal(form, column, coef, point.intercept)
     if math.isinf(factor):
         return math.inf
-    return certain(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
+    return certain_point(form, column, *rounded(form, column, value, factor * coef, factor * point.intercept)).objective
 
 
-def _multiplied(column: Column, point: Point) -> np.ndarray:
-    """Signed coefficients that multipliers stand for, within their boxes."""
+def _signed_coefficients(column: Column, point: Point) -> np.ndarray:
+    """Signed dual coefficients that a point's multipliers stand for, within their boxes."""
     beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
-    return column.alpha(beta, _feasible_sigma(column, point.sigma))
+    return column.alpha(beta, _feasible_variance_multipliers(column, point.sigma))
 
 
 def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
@@ -329,17 +333,17 @@ def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -
     """
     features = form.features
     corrected = form.ridge == 0 or (form.bias == "free" and math.isinf(lower))
-    if not features.ready or (corrected and not corrects_at_once(form)):
+    if not features.ready or (corrected and not corrections_are_cheap(form)):
         return lower
-    if not corrected and features.haze(_multiplied(column, point), None) <= BLURRED_BOUND * abs(lower):
+    if not corrected and features.haze(_signed_coefficients(column, point), None) <= BLURRED_BOUND * abs(lower):
         return lower
-    proof = dual(form, column, point.beta, point.sigma)
+    proof = feasible_dual(form, column, point.beta, point.sigma)
     doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
     held = proof.lower - doubt - doubt_of_balance(form, column, proof.alpha, point.intercept)
     return -math.inf if math.isnan(held) else held
 
 
-def _stored_solution(
+def _certified_as_stored(
     form: MarginForm,
     column: Column,
     found: tuple[float, np.ndarray, float],
@@ -348,7 +352,7 @@ def _stored_solution(
     tol: float,
     f: np.ndarray | None = None,
 ) -> Solution:
-    """Solution of a point (objective, coefficients, intercept) as the model will hold it.
+    """Certify a point (objective, coefficients, intercept) as the model will store it.
 
     `f` are the decision values of these coefficients, where they are known.
     """
@@ -358,7 +362,7 @@ def _stored_solution(
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
-    objective, coef, intercept, growth = certain(form, column, objective, coef, intercept, f)
+    objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f)
     if alpha is not None and growth != 1.0:
         alpha = growth * alpha
     doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)

@@ -16,7 +16,7 @@ import numpy as np
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT, safe_length
 from mdlearn.forms.certificates.primal import growth_to_thresholds, primal
-from mdlearn.forms.margin import Column, MarginForm, best_shift
+from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
 DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
@@ -66,7 +66,7 @@ def rounded(
         value, z, factor = primal(form, column, held[:-1], float(held[-1]))
         if form.bias == "free" and value - objective > WORTH * abs(objective):
             # The intercept that suited coefficients before they were rounded suits them no more.
-            shifted = to_type(np.append(held[:-1], held[-1] + best_shift(column, z)), dtype).astype(np.float64)
+            shifted = to_type(np.append(held[:-1], held[-1] + best_bias_shift(column, z)), dtype).astype(np.float64)
             trial, moved, own = primal(form, column, shifted[:-1], float(shifted[-1]))
             if trial < value:
                 held, value, z, factor = shifted, trial, moved, own
@@ -114,8 +114,8 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
     return left * reach
 
 
-class Certain(NamedTuple):
-    """A point, with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
+class CertainPoint(NamedTuple):
+    """Point with an objective that rounding cannot make larger; `growth` >= 1 is what it was made longer by."""
 
     objective: float
     coef: np.ndarray
@@ -123,15 +123,15 @@ class Certain(NamedTuple):
     growth: float
 
 
-def certain(
+def certain_point(
     form: MarginForm,
     column: Column,
     objective: float,
     coef: np.ndarray,
     intercept: float,
     f: np.ndarray | None = None,
-) -> Certain:
-    """Return a point of the type of the rows with what its objective is at most.
+) -> CertainPoint:
+    """Return a point of the type of the rows with the largest objective that rounding can have hidden.
 
     `objective` is what `primal` computes at the point, `f` are its decision values, where they are known.
 
@@ -139,17 +139,17 @@ def certain(
     can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
     the one that this returns would be returned as it is, with the same objective or a smaller one.
     """
-    most = _most_moved(form, column, objective, coef, intercept)
+    most = _rounding_limit(form, column, objective, coef, intercept)
     if most <= UNSEEN_SHARE * abs(objective):
-        return Certain(objective + most, coef, intercept, 1.0)
+        return CertainPoint(objective + most, coef, intercept, 1.0)
     off = form.features.blur(coef)
     if not off.any():
-        return Certain(objective, coef, intercept, 1.0)
-    z, objective = _seen(form, column, coef, intercept, form.features.decision(coef) if f is None else f)
-    most = objective + _moved(column, z, _pulls(form, column, coef), off, objective)
+        return CertainPoint(objective, coef, intercept, 1.0)
+    z, objective = _scores_and_value(form, column, coef, intercept, form.features.decision(coef) if f is None else f)
+    most = objective + _rounding_bound(column, z, _norm_slopes(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
-    growth = _growth(column, z, off) if dear else 1.0
-    here = Certain(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
+    growth = _growth_against_rounding(column, z, off) if dear else 1.0
+    here = CertainPoint(math.inf if column.hard and growth > 1.0 else most, coef, intercept, 1.0)
     dtype, total = form.features.dtype, 1.0
     for _ in range(TRIED_LENGTHS):
         if growth == 1.0 or math.isinf(growth):  # no length makes up for it
@@ -159,28 +159,30 @@ def certain(
         longer = to_type(total * np.append(coef, intercept), dtype).astype(np.float64)
         own, b = longer[:-1], float(longer[-1])
         off = form.features.blur(own)
-        z, value = _seen(form, column, own, b, form.features.decision(own))
-        growth = _growth(column, z, off) if column.hard else 1.0
+        z, value = _scores_and_value(form, column, own, b, form.features.decision(own))
+        growth = _growth_against_rounding(column, z, off) if column.hard else 1.0
         if growth == 1.0:
-            there = Certain(value + _moved(column, z, _pulls(form, column, own), off, value), own, b, total)
+            there = CertainPoint(
+                value + _rounding_bound(column, z, _norm_slopes(form, column, own), off, value), own, b, total
+            )
             return there if there.objective < here.objective else here
     return here
 
 
-def _seen(
+def _scores_and_value(
     form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Scores of coefficients with decision values f before their intercept, and their objective but for constraints."""
+    """Scores of coefficients and their objective but for constraints, from decision values f before the intercept."""
     z = column.y * (f + intercept)
     return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
 
 
-def _pulls(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
-    """Slopes of the squared norm in decision values: that of a kernel is made of these."""
+def _norm_slopes(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
+    """Slopes of a kernel's squared norm in decision values, by which their rounding changes it."""
     return 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
 
 
-def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> bool:
+def rounding_may_show(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> bool:
     """Whether rounding may show in an objective: without a pass over the rows, from what slopes are at most."""
     off = form.features.blur(coef)
     if not off.any():
@@ -200,12 +202,14 @@ def doubtful(form: MarginForm, column: Column, objective: float, coef: np.ndarra
     bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
     slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * safe_length(off)
     grows = (
-        float((caps + 0.5 * np.abs(_pulls(form, column, coef))) @ off) + column.mean * most + slope * safe_length(off)
+        float((caps + 0.5 * np.abs(_norm_slopes(form, column, coef))) @ off)
+        + column.mean * most
+        + slope * safe_length(off)
     )
     return not grows <= DEAR_SHARE * abs(objective)
 
 
-def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
+def _growth_against_rounding(column: Column, z: np.ndarray, off: np.ndarray) -> float:
     """Factor >= 1 by which margins near a threshold from below meet it wherever they are, and all with a constraint."""
     growth, used = 1.0, column.counts > 0
     for term in column.terms:
@@ -221,8 +225,8 @@ def _growth(column: Column, z: np.ndarray, off: np.ndarray) -> float:
     return growth
 
 
-def _most_moved(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> float:
-    """Upper bound of an objective's growth by rounding: the objective and second derivatives limit slopes of squares.
+def _rounding_limit(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> float:
+    """Quick upper bound of an objective's growth by rounding: objective and second derivatives limit slopes of squares.
 
     The sum of b_i |e_i| is at most the root of sum b_i times that of sum b_i e_i^2. Infinity: that says nothing.
     """
@@ -239,8 +243,10 @@ def _most_moved(form: MarginForm, column: Column, objective: float, coef: np.nda
     return off * (slopes + 0.5 * column.bends * off)
 
 
-def _moved(column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray, objective: float) -> float:
-    """Upper bound of the growth of all but constraints where scores are off by `off`: per row, the worse direction.
+def _rounding_bound(
+    column: Column, scores: np.ndarray, pulls: np.ndarray | float, off: np.ndarray, objective: float
+) -> float:
+    """Upper bound of an objective's growth by rounding, but for constraints, where scores are off by `off` either way.
 
     `pulls` are slopes of what else depends on scores, `objective` is its value there.
     """

@@ -50,7 +50,7 @@ def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
 def check_separable(form: MarginForm, column: Column, beta: np.ndarray) -> None:
     """Raise ValueError once the multipliers prove that no point meets the constraints."""
     if margin_bound(form, column, beta) <= RELATIVE_MARGIN * math.sqrt(float(form.features.squares().max())):
-        raise _inseparable()
+        raise _inseparable_error()
 
 
 def check_separated(form: MarginForm, column: Column, solution: Solution) -> None:
@@ -71,7 +71,7 @@ def check_separated(form: MarginForm, column: Column, solution: Solution) -> Non
         )
 
 
-def check_by_program(form: MarginForm, column: Column) -> None:
+def check_separable_by_program(form: MarginForm, column: Column) -> None:
     """Raise ValueError when a linear program says that no point meets the constraints; the last resort.
 
     An interior point method can lose its digits before its multipliers prove anything (equal rows of both classes).
@@ -81,12 +81,12 @@ def check_by_program(form: MarginForm, column: Column) -> None:
         return
     m = signed.shape[0]
     # Multipliers that prove the opposite can be scaled until the largest is 1.
-    if reach(signed, np.ones(m), np.zeros(m)) < m - 0.5:
-        raise _inseparable()
+    if separation_value(signed, np.ones(m), np.zeros(m)) < m - 0.5:
+        raise _inseparable_error()
 
 
 def signed_rows(form: MarginForm, column: Column, largest: float) -> Any:
-    """Rows y_i (x_i, 1) of positive count as a CSR matrix, each column divided by its largest entry.
+    """Signed rows y_i (x_i, 1) for a program of separability: CSR, positive counts, columns with largest entry 1.
 
     None where the Gram matrix is not known yet, or where there are too many entries: more than `largest` that are not
     zero, or more than LARGEST_ROWS of dense rows.
@@ -108,8 +108,8 @@ def signed_rows(form: MarginForm, column: Column, largest: float) -> Any:
     return (diags(column.y[used]) @ rows).tocsr()
 
 
-def reach(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
-    """Largest value of ``sum_i gain_i min(1, z_i) - price_i max(0, -z_i)`` over margins z = signed w; NaN: not found.
+def separation_value(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
+    """Separate rows by a linear program: largest ``sum_i gain_i min(1, z_i) - price_i max(0, -z_i)``, z = signed w.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def reach(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
     return float(gain.sum() + unit * found.fun) if found.status == 0 else math.nan
 
 
-def _inseparable() -> ValueError:
+def _inseparable_error() -> ValueError:
     return ValueError(
         "C=inf asks every margin to be at least 1, but the training rows are not separable with this kernel and "
         "bias; give a finite C, another kernel or a bias"

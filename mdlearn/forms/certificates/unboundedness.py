@@ -1,4 +1,4 @@
-"""Whether a problem without a ridge has an optimum: known before iterating (MDLM paper, where (2.14) is unbounded).
+"""Whether a problem without a ridge has an optimum: known before iterating, or seen meanwhile (MDLM paper, (2.14)).
 
 With a variance term, the objective can only fall without end along directions W that raise all margins of a column
 alike, z_k = t_k > 0. Far out, their slope is beta |W|_2,1 - a sum_k t_k. Without a penalty any such direction will do:
@@ -13,11 +13,11 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.forms.certificates.without_ridge import recedes
-from mdlearn.forms.joint.margins import MarginComposite
-from mdlearn.forms.joint.point import lengths
+from mdlearn.forms.certificates.separability import LARGEST_ROWS, separation_value, signed_rows
+from mdlearn.forms.joint.margin_composite import MarginComposite
+from mdlearn.forms.joint.point import row_lengths
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.numerics.cholesky import nearly_inverse
+from mdlearn.numerics.cholesky import nearly_inverse_by_cholesky
 
 SOLVED_MATRIX = 1500
 """Rows or columns up to which a matrix of this size is solved; beyond, an iteration has to do."""
@@ -28,10 +28,18 @@ CLEAR = 0.01
 """Difference that is none."""
 MOST_ROUNDS, FEWEST_ROUNDS, SLOW, WORK = 60, 3, 1e-4, 1e10
 """Reweighted least squares: most and fewest rounds, the relative progress at which they end, operations they take."""
+SETTLED, RESTLESS, STRANGE_GAP = 1e-4, 0.01, 0.7
+"""Gap below which it is strange that margins still move by this share of the largest, and of their last move."""
+STRANGE_STEPS = 15
+"""Steps after which a larger gap is strange, too."""
+LARGEST_PROGRAM = 5e5
+"""Non-zero entries of the rows up to which a linear program is asked (seconds)."""
+SURE_MARGIN = 1e-9
+"""Margin, in units of the largest, above which a row is on its side in spite of rounding."""
 
 
-def check_existence(form: MarginForm, told: str, ways: str) -> None:
-    """Raise ValueError when no coefficients are optimal.
+def check_bounded(form: MarginForm, told: str, ways: str) -> None:
+    """Raise ValueError when an objective without a ridge is unbounded, so that no coefficients are optimal.
 
     Parameters
     ----------
@@ -44,16 +52,16 @@ def check_existence(form: MarginForm, told: str, ways: str) -> None:
     if form.ridge > 0 or (form.penalty > 0 and mean == 0):
         return
     if form.penalty == 0:
-        receding = _recede(form)
+        receding = _is_unbounded_without_penalty(form)
     else:
         groups = (form.columns,) if form.joint else [(column,) for column in form.columns]
-        receding = any(_outruns(form, group) for group in groups)
+        receding = any(_is_unbounded_despite_penalty(form, group) for group in groups)
     if receding:
         fall = "unbounded below" if mean > 0 else "without an optimum (it falls along a direction without end)"
         raise ValueError(f"with {told} the objective is {fall} on these rows; {ways}")
 
 
-def check_bias(form: MarginForm, told: str, ways: str) -> None:
+def check_bounded_in_bias(form: MarginForm, told: str, ways: str) -> None:
     """Raise ValueError when the mean drives a free bias without end, which neither ridge nor penalty hinders.
 
     Parameters
@@ -70,17 +78,17 @@ def check_bias(form: MarginForm, told: str, ways: str) -> None:
         )
 
 
-def _recede(form: MarginForm) -> bool:
-    """Whether some column falls along a direction without end."""
+def _is_unbounded_without_penalty(form: MarginForm) -> bool:
+    """Whether some column of a form without ridge and penalty falls along a direction without end."""
     varied = [column for column in form.columns if column.variance > 0]
     if varied:
-        rows = _Alike(form, varied)
+        rows = _EqualMargins(form, varied)
         if rows.solution(np.ones(rows.width)) is not None:
             return True
-    return any(recedes(form, column) for column in form.columns if column.variance == 0)
+    return any(is_unbounded(form, column) for column in form.columns if column.variance == 0)
 
 
-def _outruns(form: MarginForm, columns: Sequence[Column]) -> bool:
+def _is_unbounded_despite_penalty(form: MarginForm, columns: Sequence[Column]) -> bool:
     """Whether a direction with equal margins in each column gains more than its penalty; False where it is too large.
 
     Minimise |W|_2,1 over sum t_k = 1: the quadratic sum_j |W_j|^2 / weight_j with weight_j = |W_j| touches it from
@@ -89,7 +97,7 @@ def _outruns(form: MarginForm, columns: Sequence[Column]) -> bool:
     problem = MarginComposite(form, columns)
     if problem.steepness(problem.settle(np.zeros(problem.shape))) <= 1.0:
         return False  # a tangent has a minimum with the penalty
-    gain, rows = columns[0].mean, _Alike(form, columns)
+    gain, rows = columns[0].mean, _EqualMargins(form, columns)
     penalty = np.full(rows.width, form.penalty)
     if form.bias == "free":
         penalty[-1] = 0.0
@@ -106,18 +114,18 @@ def _outruns(form: MarginForm, columns: Sequence[Column]) -> bool:
         if not t.any():
             return False
         W = np.where(t > 0, U, 0.0) * (t / t.sum())
-        price = float(penalty @ lengths(W))
+        price = float(penalty @ row_lengths(W))
         if gain > price * (1.0 + ROUNDING_OF_MARGINS):
             return True
         if price > last * (1.0 - SLOW):
             return False
-        last, size = price, lengths(W)
+        last, size = price, row_lengths(W)
         weight = np.where(held, np.maximum(size, 1e-10 * size.max()), weight)
     return False
 
 
-class _Alike:
-    """Coefficients that give all rows of a column the margin 1, of least weighted length."""
+class _EqualMargins:
+    """Coefficients of least weighted length that give all rows of a column the margin 1: directions without end."""
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
         assert isinstance(form.features, LinearFeatures)
@@ -157,7 +165,7 @@ class _Alike:
             return False
         chosen = np.linspace(0, self.m - 1, some).astype(np.intp)
         B = self.affine.block(chosen) * root
-        V = nearly_inverse(B.T @ B)(B.T @ Y[chosen])
+        V = nearly_inverse_by_cholesky(B.T @ B)(B.T @ Y[chosen])
         return bool((np.abs(B @ V - Y[chosen]).max(axis=0) > CLEAR).all())
 
     def _solver(self, root: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -165,9 +173,9 @@ class _Alike:
         if not self.exact:
             return lambda Y: self._iterate(root, Y)
         if self.m <= self.width:
-            wide = nearly_inverse(self._gram(root))
+            wide = nearly_inverse_by_cholesky(self._gram(root))
             return lambda Y: root[:, None] * self.affine.adjoint(wide(Y))
-        narrow = nearly_inverse(self._normal(root))
+        narrow = nearly_inverse_by_cholesky(self._normal(root))
         return lambda Y: narrow(root[:, None] * self.affine.adjoint(Y))
 
     def _gram(self, root: np.ndarray) -> np.ndarray:
@@ -194,3 +202,84 @@ class _Alike:
         )
         solved = [linalg.lsqr(operator, y, atol=1e-12, btol=1e-12, iter_lim=200)[0] for y in Y.T]
         return np.array(solved).T
+
+
+class Attainment:
+    """Watch whether a fit of logistic terms without a ridge has an optimum: on separable rows there is none.
+
+    Other forms pass: a ridge holds every direction, and squared terms reach their least value.
+    """
+
+    def __init__(self, form: MarginForm, column: Column) -> None:
+        self.form, self.column = form, column
+        self.moved, self.steps = np.inf, 0
+        self.waiting = form.ridge == 0 and {t.kind for t in column.terms if t.weight > 0} == {"logistic"}
+
+    def examine(self, z: np.ndarray, moved: float, gap: float) -> None:
+        """Raise ValueError when margins z prove that there is no optimum; `moved` is the last change of the largest.
+
+        The smallest gap says nothing here: the bound reaches the infimum, too. But margins go on moving then.
+        """
+        if not self.waiting:
+            return
+        largest, used = float(np.abs(z).max()), z[self.column.counts > 0]
+        # Rows of zeros have margin 0 whatever w is.
+        if self.column.variance == 0 and largest > 0 and ((used > SURE_MARGIN * largest) | (used == 0)).all():
+            raise _unattained_error()
+        restless = moved > RESTLESS * largest and moved > STRANGE_GAP * self.moved
+        self.moved, self.steps = moved, self.steps + 1
+        if (gap < SETTLED and restless) or (not gap < SETTLED and self.steps >= STRANGE_STEPS):
+            self._ask()
+
+    def conclude(self, gap: float) -> None:
+        """Raise ValueError when a fit ends without a bound because there is no optimum."""
+        if self.waiting and not gap < SETTLED:
+            self._ask()
+
+    def _ask(self) -> None:
+        self.waiting = False
+        if is_unbounded(self.form, self.column):
+            raise _unattained_error()
+
+
+def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
+    """Raise ValueError where multipliers that prove a bound are at their ends because there is no optimum.
+
+    At an optimum those of logistic terms are inside; far out along a direction without end they go to 0.
+    """
+    kinds = {t.kind for t in column.terms if t.weight > 0}
+    at_end = (beta <= 0) | (beta >= column.caps)
+    if kinds == {"logistic"} and (at_end & (column.counts > 0)).any() and is_unbounded(form, column):
+        raise _unattained_error()
+
+
+def is_unbounded(form: MarginForm, column: Column) -> bool:
+    """Whether v Var(z) - a mean(z) + logistic terms, without a ridge, falls along some direction without end.
+
+    With a variance term, margins can only grow all alike: a least squares problem. Else a linear program says whether
+    ``sum caps max(0, -z) - a mean(z)``, the slope far out, is negative for some w; without a mean term, whether some
+    margins are positive and none is negative. False where the program would be too large.
+    """
+    signed = signed_rows(form, column, LARGEST_PROGRAM)
+    if signed is None:
+        return False
+    m, used = signed.shape[0], column.counts > 0
+    if column.variance > 0:
+        if signed.shape[0] * signed.shape[1] > LARGEST_ROWS:
+            return False
+        rows = signed.toarray()
+        w = np.linalg.lstsq(rows, np.ones(m), rcond=None)[0]
+        return bool(np.abs(rows @ w - 1.0).max() < SURE_MARGIN)
+    pull = column.pull[used]
+    if not pull.any():
+        # A direction that is possible at all takes some margin to 1.
+        return separation_value(signed, np.ones(m), np.full(m, np.inf)) > 0.5
+    # Gains are cut off at margin 1, so that the program is bounded: the sign of its value stays the same.
+    return separation_value(signed, pull, column.caps[:, used].sum(axis=0)) > 1e-7 * float(pull.sum())
+
+
+def _unattained_error() -> ValueError:
+    return ValueError(
+        "without a squared norm in the objective there is no optimum on these training rows: they can be separated, so "
+        "that it falls along a direction without end; give the squared norm a positive weight"
+    )

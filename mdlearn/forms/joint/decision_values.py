@@ -17,11 +17,12 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import Rows, Selection
-from mdlearn.forms.certificates.primal import nearest, representer
+from mdlearn.forms.certificates.representer import nearest_dual_coefficients, representer
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
-from mdlearn.forms.joint.point import CompositeEvaluation, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.symmetric_eigenvalues import largest_eigenvalue
 
 MOMENT_COLUMNS = 1500
 """Columns up to which the second moments of the rows are worth a matrix."""
@@ -40,7 +41,7 @@ Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class DecisionComposite(Composite):
-    """Base class: write `slopes` and `bend`, and set `steepest` and `at_zero`.
+    """Base class of composites of decision values: write `slopes` and `bend`, and set `steepest` and `at_zero`.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class DecisionComposite(Composite):
     ) -> CompositeEvaluation:
         sizes = self._sizes * float(np.sqrt(np.einsum("ik,ik->", A, A)))
         # Sums over columns are rounded in decision values as those over rows are in the gradient.
-        below += self.roundings * float(sizes @ lengths(W))
+        below += self.roundings * float(sizes @ row_lengths(W))
         if self.bias == "free":
             # Far intercepts cancel in decision values, whose rounding then shows in the slopes.
             values = float(np.sqrt(np.einsum("ik,ik->", F, F))) + 2.0 * np.linalg.norm(W[-1]) * np.sqrt(F.shape[0])
@@ -256,13 +257,13 @@ class DecisionComposite(Composite):
         """`steepest` times the largest eigenvalue of the moments, and the ridge."""
         M = self.moments
         if M is not None:
-            return self.steepest * largest(lambda v: M @ v, self.shape[0]) + float(self.ridge.max())
+            return self.steepest * largest_eigenvalue(lambda v: M @ v, self.shape[0]) + float(self.ridge.max())
 
         def times(v: np.ndarray) -> np.ndarray:
             product: np.ndarray = DecisionComposite.adjoint(self, self.counts[:, None] * self.scores(v[:, None]))[:, 0]
             return product
 
-        return self.steepest * largest(times, self.shape[0]) + float(self.ridge.max())
+        return self.steepest * largest_eigenvalue(times, self.shape[0]) + float(self.ridge.max())
 
     def approximation(self, look: CompositeEvaluation, rows: np.ndarray, column: int) -> np.ndarray:
         """The moments times the mean second derivative, or their diagonal."""
@@ -291,7 +292,7 @@ class DecisionComposite(Composite):
         products = self.moments if (self.counts == 1).all() else None
         best, misses, most = A.T, np.full(self.shape[1], np.inf), np.zeros(self.shape[1])
         for start in (A, np.zeros_like(A)):  # for all columns at once, where that will do
-            near = nearest(self.features, self.bias == "regularized", start, W, b, products)
+            near = nearest_dual_coefficients(self.features, self.bias == "regularized", start, W, b, products)
             if near is None:
                 break
             own, most = self._missed(near, W)
@@ -331,26 +332,3 @@ class DecisionComposite(Composite):
                 rest = coef - self.features.expand(near), intercept - float(near.sum())
                 near = near + representer(like, nothing, *rest)
         return min(found, key=lambda one: one[0])[1]
-
-
-def largest(times: Callable[[np.ndarray], np.ndarray], n: int) -> float:
-    """Largest eigenvalue of a positive semidefinite matrix, from above if Lanczos is right about its own error."""
-    v = np.random.default_rng(0).standard_normal(n)
-    V, diagonal, off = [v / np.linalg.norm(v)], list[float](), list[float]()
-    top = error = 0.0
-    for _ in range(min(n, 30)):
-        w = times(V[-1])
-        diagonal.append(float(V[-1] @ w))
-        for _ in range(2):
-            for u in V:
-                w = w - float(u @ w) * u
-        size = float(np.linalg.norm(w))
-        if not np.isfinite(size + diagonal[-1]):
-            raise OverflowError("second derivatives beyond float64")
-        values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
-        top, error = float(values[-1]), size * abs(float(vectors[-1, -1]))
-        if error <= 1e-2 * top:
-            break
-        off.append(size)
-        V.append(w / size)
-    return (top + error) * (1.0 + 1e-10)

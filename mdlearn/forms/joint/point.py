@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class CompositeEvaluation:
-    """Value and gradient of h at a point, with measures of their rounding.
+    """Value and gradient of a composite's h at a point, with measures of their rounding.
 
     Attributes
     ----------
@@ -36,17 +36,17 @@ class CompositeEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class CompositePoint:
-    """Coefficients that an engine hands in, and others whose tangent is less steep than every beta_j (or None)."""
+    """Point of a composite: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
 
     W: np.ndarray
     anchor: np.ndarray | None = None
 
 
-def lengths(W: np.ndarray) -> np.ndarray:
-    """Length of every row."""
+def row_lengths(W: np.ndarray) -> np.ndarray:
+    """Length |W_j| of every row of a composite's coefficients."""
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
-def at_origin(look: CompositeEvaluation) -> float:
-    """Value of the tangent at 0."""
+def tangent_at_zero(look: CompositeEvaluation) -> float:
+    """Value at W = 0 of the tangent that a composite's evaluation gives."""
     return look.value - look.below - float((look.gradient * look.W).sum())

@@ -86,7 +86,7 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
     ValueError, OSError
         As for `mdlearn.load`.
     """
-    with memory.worded(f"loading {_shown(path)}"), _opened(path) as file:
+    with memory.memory_error_in_words(f"loading {_shown(path)}"), _opened(path) as file:
         try:
             header, arrays = _read(file)
             if not isinstance(header["notes"], dict):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.arguments import DEFAULT_TOL, limits_of, seed_of
+from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.driver.limits import Limits
 from mdlearn.errors import ConvergenceWarning
@@ -96,9 +96,9 @@ def fit_path(
     ConvergenceWarning
         Once, when some points did not reach `tol`.
     """
-    limits = limits_of(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
+    limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     own = replace(limits, verbose=limits.verbose if limits.verbose > 1 else 0)
-    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, seed_of(random_state))
+    call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, checked_seed(random_state))
     points, asked = asked_of(call, [{}] if grid is None else grid, params)
     setting = call.read(X, y, sample_weight, class_weight)
     if grid is None:

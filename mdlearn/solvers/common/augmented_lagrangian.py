@@ -14,7 +14,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.numerics.line_search import ROUGH_SLOPE, minimum
+from mdlearn.numerics.line_search import ROUGH_SLOPE, line_minimum
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
@@ -54,7 +54,7 @@ class Envelopes:
     def step_length(
         self, z: np.ndarray, beta: np.ndarray, dz: np.ndarray, start: float, bend: float, close: float
     ) -> float:
-        """Minimiser along a step from margins z with slopes beta, as of `mdlearn.numerics.line_search.minimum`.
+        """Minimiser along a step from margins z with slopes beta, as of `mdlearn.numerics.line_search.line_minimum`.
 
         `start` is the derivative there, `bend` the second derivative of all but the loss.
         """
@@ -64,7 +64,7 @@ class Envelopes:
             rise = float((self.column.sides @ (beta - there)) @ dz)
             return t * bend + rise, bend + float(self.bends(there) @ np.square(dz))
 
-        return minimum(start, along, close)
+        return line_minimum(start, along, close)
 
 
 class AugmentedLagrangian(Envelopes):

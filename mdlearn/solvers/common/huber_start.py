@@ -17,10 +17,10 @@ import numpy as np
 
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.numerics.line_search import ROUGH_SLOPE, highest, minimum
+from mdlearn.numerics.line_search import ROUGH_SLOPE, line_minimum, parabola_maximum
 from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 
@@ -90,7 +90,7 @@ class Smoothed:
         """
         self._round_off(z, width)
         form, column, sigma = self.state.form, self.state.column, self.state.column.spread(z)
-        share = highest(lambda t: dual(form, column, t * self.beta, t * sigma).lower)
+        share = parabola_maximum(lambda t: feasible_dual(form, column, t * self.beta, t * sigma).lower)
         point = Point(share * self.beta, share * sigma, *self.state.coefficients(element))
         return report_of(form, column, point, z)
 
@@ -124,7 +124,7 @@ class Smoothed:
                 rise, bend = rise + more[0], bend + more[1]
             return rise, bend
 
-        length = minimum(start, along, ROUGH_SLOPE)
+        length = line_minimum(start, along, ROUGH_SLOPE)
         if not np.isfinite(length):
             raise NotPositiveDefinite("no way down")
         return element + length * p, z + length * change, -0.5 * start

@@ -13,7 +13,8 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.primal import FACTORED_COLUMNS, primal
+from mdlearn.forms.certificates.primal import primal
+from mdlearn.forms.certificates.representer import FACTORED_COLUMNS
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
@@ -119,7 +120,7 @@ class Proximal(Envelopes):
             f = X.dot(h[: X.shape[1]])
             if self.bias:
                 f += h[-1]
-            v = cholesky.solve(L, f)
+            v = cholesky.cholesky_solve(L, f)
             h[: X.shape[1]] -= X.adjoint(v) / inner
             if self.bias:
                 h[-1] -= last * float(v.sum())

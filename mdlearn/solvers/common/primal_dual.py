@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
@@ -116,7 +116,7 @@ def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> 
     """Estimate objective and bound of a point whose margins z are known."""
     assert point.coef is not None
     objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
-    return Report.estimated(objective, dual(form, column, point.beta, point.sigma)[0], point)
+    return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)
 
 
 def report_without_pass(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn.forms.margin import Column
-from mdlearn.numerics.line_search import minimum
+from mdlearn.numerics.line_search import line_minimum
 
 LINE_SEARCH_SLOPE = 0.01
 """Share of the first derivative along a line that may be left at the point taken."""
@@ -48,7 +48,7 @@ class SmoothTerms:
             rise = float((column.sides @ (first - self.slopes(there))) @ dz)
             return t * bend + rise, bend + float((column.curvatures(there).sum(axis=0) * dz) @ dz)
 
-        t = minimum(slope, along, LINE_SEARCH_SLOPE)
+        t = line_minimum(slope, along, LINE_SEARCH_SLOPE)
         if np.isfinite(t):
             self._remember(t, dz)
         return t

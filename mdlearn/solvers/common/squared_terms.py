@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mdlearn._solvers import hinges
-from mdlearn.forms.losses import table
+from mdlearn.forms.losses import table_of_terms
 from mdlearn.forms.margin import Column
-from mdlearn.numerics.line_search import SLOPE_ROUNDING, minimum
+from mdlearn.numerics.line_search import SLOPE_ROUNDING, line_minimum
 
 
 class SquaredTerms:
@@ -15,7 +15,7 @@ class SquaredTerms:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        self.terms = np.ascontiguousarray(table(column.terms).T[[1, 0, 3]])
+        self.terms = np.ascontiguousarray(table_of_terms(column.terms).T[[1, 0, 3]])
         self.offset = np.empty(0) if column.offset is None else column.offset
         self.steepest = float(self.terms[2].max(initial=0.0)) * float(column.counts.max())
 
@@ -35,4 +35,4 @@ class SquaredTerms:
             rise, curvature = hinges.along(z, dz, self.column.counts, self.offset, self.terms, t)
             return t * bend + rise, bend + curvature
 
-        return minimum(slope, along, SLOPE_ROUNDING)
+        return line_minimum(slope, along, SLOPE_ROUNDING)

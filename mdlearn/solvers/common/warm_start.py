@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.proof import Start
-from mdlearn.numerics.line_search import highest
+from mdlearn.numerics.line_search import parabola_maximum
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.systems.explicit import GramSystem
@@ -107,11 +107,11 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
 
     t, u = 0.5, 0.5
     for _ in range(MULTIPLIER_TURNS):
-        t = highest(partial(value, u=u)) if moves[0].any() else 0.0
-        u = highest(partial(value, t)) if moves[1].any() else 0.0
+        t = parabola_maximum(partial(value, u=u)) if moves[0].any() else 0.0
+        u = parabola_maximum(partial(value, t)) if moves[1].any() else 0.0
     beta, sigma = low + t * moves[0], loose + u * moves[1]
-    best = dual(form, column, beta, sigma)[0]
-    if best <= dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
+    best = feasible_dual(form, column, beta, sigma)[0]
+    if best <= feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros_like(column.y))[0]:
         return None
     return beta, sigma, objective_at(column, z, form.norm(start.coef, start.intercept))[0] - best
 
@@ -146,7 +146,7 @@ def begin(ascent: Ascent) -> Report | None:
         beta[:] = low + t * (high - low)
         return ascent.report()
 
-    report = at(highest(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
+    report = at(parabola_maximum(lambda t: at(t).lower_bound) if (high != low).any() else 0.0)
     if report.lower_bound > least:
         return report
     beta[:], problem.offset = 0.0, 0.0

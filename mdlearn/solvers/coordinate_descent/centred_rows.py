@@ -23,7 +23,7 @@ import numpy as np
 import mdlearn._solvers.centred as kernels
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Reports
@@ -224,7 +224,7 @@ class CentredDual:
         point = Point(self.beta.copy(), self.s.copy(), None, intercept)
         if self.form.bias == "free" and not self.quiet:
             # No bound without sum alpha = 0, and what its repair costs no sweep can tell: both values exactly.
-            lower = dual(self.form, column, self.beta, self.s)[0]
+            lower = feasible_dual(self.form, column, self.beta, self.s)[0]
             return Report.estimated(primal(self.form, column, w, intercept)[0], lower, point)
         gap = p.gap + 0.5 * self.bias.weight * (p.total - intercept) ** 2
         return Report.estimated(objective, objective - gap, point)

@@ -106,10 +106,10 @@ class GramDual:
             # Multipliers have to answer a move of the bias before the next one.
             if self.bias is not None and step == 0:
                 rise = s * self.bias.rise[i]
-                v = cholesky.solve(L, rise)
+                v = cholesky.cholesky_solve(L, rise)
                 self.bias.move(float(v @ g), float(v @ rise))
                 g = self._gradient()[t, i]
-            p = cholesky.solve(L, g)
+            p = cholesky.cholesky_solve(L, g)
             if not np.isfinite(p).all():
                 return
             beta, caps = self.beta[t, i], self.column.caps[t, i]

@@ -83,7 +83,7 @@ class CholeskyOrderedHessian(ColumnHessian):
         """R v = P^-1/2 (1 - (1 + kappa P^1/2 K P^1/2)^-1) P^-1/2 v / kappa."""
         x = v / self.root
         y = np.empty_like(x)
-        y[self.order] = cholesky.solve(self.L, x[self.order])
+        y[self.order] = cholesky.cholesky_solve(self.L, x[self.order])
         return (x - y) / (self.column.kappa * self.root)
 
     def block(self, index: np.ndarray) -> Block:

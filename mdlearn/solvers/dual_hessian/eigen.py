@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdlearn.data.features.gram import gram_matrix_by_blocks
-from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 
 ROUNDING_OF_EIGENVALUES = 1e-10
 """Eigenvalue below 0, relative to the largest, that rounding makes."""
@@ -55,7 +55,7 @@ def eigendecompose_gram(G: np.ndarray, constant: float, counts: np.ndarray) -> G
     A = (G + constant) * root
     A *= root[:, None]
     yield
-    values, vectors = eigen(A)
+    values, vectors = symmetric_eigen(A)
     yield
     if values[0] < -ROUNDING_OF_EIGENVALUES * values[-1]:
         return None

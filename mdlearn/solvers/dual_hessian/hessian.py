@@ -22,7 +22,7 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.rows import steps, zeros_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.interruptible import finished
-from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 
 Block = Generator[None, None, np.ndarray]
 Answer = Generator[None, None, tuple[np.ndarray, np.ndarray]]
@@ -315,7 +315,7 @@ class DeflatedHessian(GramMajorant):
                 yield
             KA += self.constant * A.sum(axis=1)[:, None]
             W = KA * root
-        theta, turn = eigen(A @ KA.T)
+        theta, turn = symmetric_eigen(A @ KA.T)
         self.A, self.KA = (turn.T @ A).T, (turn.T @ KA).T
         self.core = 1.0 / (1.0 / column.kappa + np.maximum(theta, 0.0))
         rest = column.kappa * float(theta[0])

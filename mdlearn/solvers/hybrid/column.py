@@ -58,7 +58,7 @@ class ColumnQuadratic:
 
     def squared_length(self, g: np.ndarray) -> float:
         """g' A^-1 g."""
-        return float(g @ (g if self.L is None else cholesky.solve(self.L, g)))
+        return float(g @ (g if self.L is None else cholesky.cholesky_solve(self.L, g)))
 
     def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
         """M + factor A, written into M."""

@@ -100,7 +100,7 @@ class RowEnvelopes:
             some = AffineRows(p.rows.rows.take(free), p.rows.constant)
             M = some.rows.inner(some.rows) + float(p.rows.constant)
             M.flat[:: M.shape[0] + 1] += 1.0 / s
-            x = yield from cholesky.solution(M, some.dot(g))
+            x = yield from cholesky.cholesky_solution(M, some.dot(g))
             return some.adjoint(x) - g
         # In units of the steepest: the sum over free rows stays when all become steeper.
         unit = float(s.max(initial=0.0)) or 1.0
@@ -108,7 +108,7 @@ class RowEnvelopes:
         weights[free] = s / unit
         yield from self.sum.to(weights, p.quadratic.diagonal / unit)
         M = p.quadratic.shifted(1.0 / unit, copy_lower(self.sum.M, np.empty_like(self.sum.M)))
-        return (yield from cholesky.solution(M, g / -unit))
+        return (yield from cholesky.cholesky_solution(M, g / -unit))
 
     def follow(self, dz: np.ndarray, t: float) -> None:
         """Go along a Newton step with the change dz of the margins, for a length t."""

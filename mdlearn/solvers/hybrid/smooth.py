@@ -250,7 +250,7 @@ class SmoothNewton:
                 yield False
             M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
             M[-1, -1] += lacking
-            return (yield from with_heartbeat(cholesky.solution(M, -slope), False))
+            return (yield from with_heartbeat(cholesky.cholesky_solution(M, -slope), False))
         p, bends, ridge = self.problem, self.bends, self.ridge.copy()
         ridge[-1] += lacking
 
@@ -304,7 +304,7 @@ class SmoothNewton:
         for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
             yield False
         L = yield from with_heartbeat(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))), False)
-        return lambda v: cholesky.solve(L, v)
+        return lambda v: cholesky.cholesky_solve(L, v)
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.without_ridge import Attainment
+from mdlearn.forms.certificates.unboundedness import Attainment
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import randomly_pivoted
+from mdlearn.numerics.pivoted_cholesky import randomly_pivoted_cholesky
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothTerms
 from mdlearn.solvers.common.squared_terms import SquaredTerms
@@ -72,7 +72,7 @@ class NewtonCG(Solver):
         diagonal = features.squares()
         # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
         rng = np.random.default_rng(0)
-        L = yield from randomly_pivoted(tiles.across, diagonal, preconditioner_columns(features.n_rows), rng)
+        L = yield from randomly_pivoted_cholesky(tiles.across, diagonal, preconditioner_columns(features.n_rows), rng)
         if constant:
             L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
         return KernelProducts(tiles, diagonal, L, constant)
@@ -235,7 +235,7 @@ class NewtonCGIterate:
     def report(self) -> Report:
         """The report of the multipliers: their coefficients, with the bound that they prove."""
         form, column = self.form, self.column
-        found = dual(form, column, self.beta, self.sigma)
+        found = feasible_dual(form, column, self.beta, self.sigma)
         near = np.abs(found.alpha - self.x).max() <= SAME_COEFFICIENTS * np.abs(self.x).max()
         coef = found.alpha if near else self.x  # one product fewer for the certificate
         point = Point(self.beta, self.sigma, coef, self.b if self.free else self.constant * float(coef.sum()))

@@ -18,7 +18,7 @@ from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map
-from mdlearn.numerics.line_search import FAR_LENGTH, minimum, secant
+from mdlearn.numerics.line_search import FAR_LENGTH, line_minimum, line_secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import TELLING_STEP
 from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, SINGULAR, conjugate
@@ -112,7 +112,7 @@ def _solved(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarr
         L = yield from cholesky.cholesky_shifted(H)
     except cholesky.NotPositiveDefinite:
         return None
-    return np.ascontiguousarray(cholesky.solve(L, target.T.ravel()).reshape(target.T.shape).T)
+    return np.ascontiguousarray(cholesky.cholesky_solve(L, target.T.ravel()).reshape(target.T.shape).T)
 
 
 def _by_products(
@@ -139,7 +139,7 @@ def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray
         return float(np.einsum("ik,ik->", A, U)) + first + t * bend
 
     start = slope(0.0)
-    return minimum(start, secant(slope, start), FINE_SLOPE)
+    return line_minimum(start, line_secant(slope, start), FINE_SLOPE)
 
 
 def _axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.forms.joint.point import CompositeEvaluation, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.solvers.base import Report
 
@@ -76,7 +76,7 @@ class Finish:
         """Newton step of the rows that are not 0, by preconditioned conjugate gradients; None where there is none."""
         problem = self.problem
         product = problem.product(look)
-        size = lengths(look.W)
+        size = row_lengths(look.W)
         free = (size > 0) | (problem.beta == 0)
         if product is None or not free.any():
             return None

@@ -14,7 +14,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
-from mdlearn.forms.joint.margins import ColumnComposite
+from mdlearn.forms.joint.margin_composite import ColumnComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory

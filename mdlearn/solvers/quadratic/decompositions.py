@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
@@ -95,7 +95,7 @@ class Decompositions:
         point = known.point(form, column)
         assert point.coef is not None
         value = primal(form, column, point.coef, point.intercept)[0]
-        return Report.estimated(value, dual(form, column, point.beta, point.sigma).lower, point)
+        return Report.estimated(value, feasible_dual(form, column, point.beta, point.sigma).lower, point)
 
     def _spectrum(self, column: Column) -> Spectrum | None:
         for other, most, spectrum in self.rows:

@@ -21,7 +21,7 @@ from scipy.linalg import qr, svd
 
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.symmetric_eigenvalues import eigen
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
 from mdlearn.solvers.systems.choice import by_rows
 from mdlearn.solvers.systems.explicit import RowSystem
@@ -179,7 +179,7 @@ def spectrum_of(
     if steepest * float(np.trace(C)) > STIFF_STACK and (m + system.size) * system.size <= STACK_ENTRIES:
         values, vectors, left = yield from _by_rows(system, intercept, scale)
     else:
-        values, vectors = eigen(C)
+        values, vectors = symmetric_eigen(C)
     yield
     mean = vectors.T @ (scale * mean)
     regularized = form.bias == "regularized"

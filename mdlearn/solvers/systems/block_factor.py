@@ -169,10 +169,10 @@ def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, 
     L = yield from cholesky.cholesky_shifted(N)
     if B.shape[1] <= MOST_COLUMNS and _lost(np.square(np.diagonal(L)), diagonal).any():
         return (yield from _by_columns(F, used, d))
-    inner = cholesky.solve(L, d)
+    inner = cholesky.cholesky_solve(L, d)
 
     def once(r: np.ndarray) -> np.ndarray:
-        return r - B.T @ cholesky.solve(L, B @ r)
+        return r - B.T @ cholesky.cholesky_solve(L, B @ r)
 
     def refined(r: np.ndarray) -> np.ndarray:
         # With large weights, the difference has lost digits.
@@ -204,13 +204,13 @@ def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[Non
         h *= d[0] * d[0]
     M[np.diag_indices_from(M)] += 1.0
     L = yield from cholesky.cholesky_shifted(M)
-    border = cholesky.solve(L, h)
+    border = cholesky.cholesky_solve(L, h)
     # A sum of squares: the difference that it equals would lose its digits.
     left = float(border @ border)
     for part in pieces:
         rest = d[part] * (1.0 - _entries(F, used[part]) @ border)
         left += float(rest @ rest)
-    return lambda r: cholesky.solve(L, r), border, left
+    return lambda r: cholesky.cholesky_solve(L, r), border, left
 
 
 def _entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -257,9 +257,9 @@ class BlockSystem(RowSystem):
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor; the border is that of the inverse already."""
         if not self.bias:
-            return cholesky.finite(self.made.inverse(rhs))
+            return cholesky.finite_solution(self.made.inverse(rhs))
         b = (rhs[-1] - float(self.border @ rhs[:-1])) / self.corner
-        return cholesky.finite(np.append(self.made.inverse(rhs[:-1]) - b * self.border, b))
+        return cholesky.finite_solution(np.append(self.made.inverse(rhs[:-1]) - b * self.border, b))
 
     @staticmethod
     def bytes_of(rows: Rows) -> float:

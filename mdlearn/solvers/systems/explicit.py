@@ -172,7 +172,7 @@ class RowSystem:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
-        return cholesky.finite(cholesky.solve(self.L, rhs))
+        return cholesky.finite_solution(cholesky.cholesky_solve(self.L, rhs))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""
@@ -211,7 +211,7 @@ class StackedSystem(RowSystem):
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor; a direction that nothing holds (a free intercept) stays."""
-        return cholesky.finite(solve_normal(self.triangle, self.pivots, rhs))
+        return cholesky.finite_solution(solve_normal(self.triangle, self.pivots, rhs))
 
 
 class GramSystem:
@@ -311,7 +311,7 @@ class GramSystem:
         rest = g.copy()
         rest[used[big]] = 0.0
         out[used[big]] = 0.0
-        out[used] += root * cholesky.solve(self.L, inner - root * self._gram(rest)[used])
+        out[used] += root * cholesky.cholesky_solve(self.L, inner - root * self._gram(rest)[used])
         return out
 
     def _inverse(self, g: np.ndarray) -> np.ndarray:
@@ -325,12 +325,12 @@ class GramSystem:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
         if not self.bias:
-            return cholesky.finite(self._inverse(rhs))
+            return cholesky.finite_solution(self._inverse(rhs))
         first = self._inverse(rhs[:-1])
         # Without a row on a kink and without variance nothing holds the intercept: it stays.
         hold = float(self.border.sum())
         b = (first.sum() - rhs[:-1].sum() + rhs[-1]) / hold if hold > 0 else 0.0
-        return cholesky.finite(np.append(first - b * self.border, b))
+        return cholesky.finite_solution(np.append(first - b * self.border, b))
 
     def split(self, element: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of an element."""

@@ -67,4 +67,8 @@ class GradedSystem(RowSystem):
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Solve with the last factor."""
-        return cholesky.finite(solve_normal(self.triangle, self.pivots, rhs)) if self.sorted else super().solve(rhs)
+        return (
+            cholesky.finite_solution(solve_normal(self.triangle, self.pivots, rhs))
+            if self.sorted
+            else super().solve(rhs)
+        )

@@ -166,9 +166,9 @@ class SignedDual:
                 L = yield from cholesky.cholesky(A)
             except cholesky.NotPositiveDefinite:
                 return
-            p = cholesky.solve(L, gradient[i])
+            p = cholesky.cholesky_solve(L, gradient[i])
             if self.paired:
-                v = cholesky.solve(L, np.ones(i.shape[0]))
+                v = cholesky.cholesky_solve(L, np.ones(i.shape[0]))
                 p -= v * ((float(p.sum()) + float((to - u).sum())) / float(v.sum()))
             if fix == 0:
                 first[i] = p

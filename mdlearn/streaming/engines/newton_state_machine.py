@@ -22,7 +22,7 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
-from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, solve
+from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.kink_subproblem import minimise, near_rows
 from mdlearn.streaming.sums.certificate import Candidate, bound_of, certified, dual_value, objective_of, of_column
@@ -222,7 +222,7 @@ class BlockNewton(StepEngine):
                 H[-1, -1] += INTERCEPT_HOLD * firm or 1.0  # nothing holds the intercept: it moves by little, or stays
         gradient = self.R * w - sums["element"]
         L = yield from cholesky_shifted(H)
-        step = -solve(L, gradient)
+        step = -cholesky_solve(L, gradient)
         decline = -float(gradient @ step)
         # What rounding costs: the losses less what their multipliers say of them at these margins.
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
@@ -246,7 +246,7 @@ class BlockNewton(StepEngine):
         elif settled:
             h = state.h[j] * (CROWDED if crowded else max(BAND_SHRINKAGE, 0.7 * self.held / max(inside, 1.0)))
             # Along the path of optima, where rows that stay within h keep their multipliers.
-            state.P[j] += solve(L, sums["drift"]) * (h - state.h[j])
+            state.P[j] += cholesky_solve(L, sums["drift"]) * (h - state.h[j])
             state.h[j], state.value[j], state.slope[j], state.inside[j] = h, math.nan, math.nan, inside
 
     def _check_attained(self, column: Column, value: float) -> None:

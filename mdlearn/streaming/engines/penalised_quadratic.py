@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from mdlearn.forms.composite import Composite, Product
-from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, lengths
+from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths
 from mdlearn.solvers.proximal_gradient.fista import Accelerated
 
 ROUNDING_OF_VALUES = 1e-14
@@ -53,13 +53,13 @@ class QuadraticModel(Composite):
         """The quadratic and its gradient."""
         D = W - self.W
         HD = self._times(D)
-        sizes = lengths(self.G) + lengths(HD)
+        sizes = row_lengths(self.G) + row_lengths(HD)
         return CompositeEvaluation(W, float((self.G * D).sum()) + 0.5 * float((D * HD).sum()), self.G + HD, sizes)
 
     def measured(self, W: np.ndarray) -> CompositeEvaluation:
         """The look at W with all that its slopes are made of: products are no part of the sizes at a step."""
         terms = np.column_stack([np.abs(H) @ d for H, d in zip(self.H, np.abs(W - self.W).T, strict=True)])
-        return replace(self.at(W), sizes=self.sizes + lengths(self.G) + lengths(terms))
+        return replace(self.at(W), sizes=self.sizes + row_lengths(self.G) + row_lengths(terms))
 
     def settle(self, W: np.ndarray) -> CompositeEvaluation:
         """Return the look at W after rows without a penalty, a free bias, have moved to where their slope vanishes."""

@@ -17,7 +17,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.joint.point import lengths
+from mdlearn.forms.joint.point import row_lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
 from mdlearn.streaming.sums.certificate import Candidate, objective_of, of_column
@@ -119,7 +119,7 @@ class BlockProximal(StepEngine):
         H = np.array([hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)])
         V = yield from minimised(QuadraticModel(H, G, W.T, self.beta))
         state.W[group], state.P[group] = W, V.T - W
-        fall = float((G * (V - W.T)).sum()) + float(self.beta @ lengths(V)) - float(self.beta @ lengths(W.T))
+        fall = float((G * (V - W.T)).sum()) + float(self.beta @ row_lengths(V)) - float(self.beta @ row_lengths(W.T))
         state.length[t], state.value[t], state.fall[t] = 1.0, value, min(fall, 0.0)
 
     def resume(self, t: int, lower: float) -> None:
@@ -154,7 +154,7 @@ class BlockProximal(StepEngine):
             one = self.form.columns[j]
             smooth += objective_of(self.form, j, W[i], mine)
             G[:, i] = self.form.punished * W[i] - mine["element"] - one.column.kappa * mine["first"] * one.centre
-        return smooth + float(self.beta @ lengths(W.T)), smooth, G
+        return smooth + float(self.beta @ row_lengths(W.T)), smooth, G
 
     def _bound(self, t: int, W: np.ndarray, G: np.ndarray, square: np.ndarray) -> Generator[None, None, float]:
         """Lower bound of the objective, less its smooth part at W."""

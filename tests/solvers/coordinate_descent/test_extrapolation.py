@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.forms.certificates.margin import dual
+from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
@@ -47,7 +47,7 @@ def test_state_fits_the_multipliers_and_the_dual_value_rises(bias, terms, monkey
         assert np.allclose(state.coef(), form.features.rows.X.T @ alpha, rtol=0, atol=1e-8 * scale)
         if bias == "free":
             assert abs(alpha.sum()) <= 1e-8 * scale
-        value = dual(form, column, state.beta, state.s)[0]
+        value = feasible_dual(form, column, state.beta, state.s)[0]
         assert value >= last - 1e-10 * abs(value)
         last = value
 
@@ -102,7 +102,7 @@ def test_sweeps_over_what_still_moves_never_lower_the_dual_value(bias, terms, va
         list(state.sweep(state.movable, rng))
         if state.settled:  # the bias is in every update of a full sweep
             assert state.intercept() == pytest.approx(state.problem.total if bias == "regularized" else 0.0)
-            value = dual(form, column, state.beta, state.s)[0]
+            value = feasible_dual(form, column, state.beta, state.s)[0]
             assert value >= last - 1e-10 * abs(value)
         state.settled = state.renew = True
         active = np.flatnonzero(state.keep.ravel())
@@ -114,7 +114,7 @@ def test_sweeps_over_what_still_moves_never_lower_the_dual_value(bias, terms, va
             assert np.allclose(state.coef(), w, rtol=0, atol=1e-9 * np.abs(w).max())
             if bias == "regularized" and last > -np.inf:
                 assert state.problem.total == pytest.approx(alpha.sum(), rel=1e-9, abs=1e-9 * np.abs(alpha).sum())
-            value = dual(form, column, state.beta, state.s)[0]
+            value = feasible_dual(form, column, state.beta, state.s)[0]
             assert value >= last - 1e-10 * abs(value)
             last = value
             check_recurrences(state, answers := answers + state.ahead.answering)

@@ -10,7 +10,7 @@ from mdlearn.data.features.kernel_tiles import make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import Column
-from mdlearn.numerics.pivoted_cholesky import randomly_pivoted
+from mdlearn.numerics.pivoted_cholesky import randomly_pivoted_cholesky
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
 
 
@@ -23,7 +23,7 @@ def problem(seed, m=60, variance=0.0, constant=0.0, rank=15):
     def columns(index):
         return (yield from tiles.across(index))
 
-    L = drain(randomly_pivoted(columns, np.ones(m), rank, rng))[1]
+    L = drain(randomly_pivoted_cholesky(columns, np.ones(m), rank, rng))[1]
     if constant:
         L = np.column_stack([L, np.ones(m)])
     y, c = np.where(rng.random(m) > 0.4, 1.0, -1.0), rng.integers(1, 4, m).astype(float)
@@ -87,6 +87,6 @@ def test_a_matrix_of_few_dimensions_is_factored_as_a_whole():
         yield
         return A @ A[index].T
 
-    L = drain(randomly_pivoted(columns, np.square(A).sum(axis=1), 20, rng))[1]
+    L = drain(randomly_pivoted_cholesky(columns, np.square(A).sum(axis=1), 20, rng))[1]
     assert L.shape[1] == 4
     assert L @ L.T == pytest.approx(A @ A.T, abs=1e-10)

@@ -15,7 +15,7 @@ from mdlearn._solvers import apg as kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.forms.joint import decision_values
-from mdlearn.forms.joint.margins import MarginComposite
+from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.proximal_gradient.published import expected_bend, paper

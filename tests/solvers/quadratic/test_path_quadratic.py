@@ -103,8 +103,8 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    counting(decomposed, "eigen", "of the basis")
-    counting(spectrum, "eigen", "eigh")
+    counting(decomposed, "symmetric_eigen", "of the basis")
+    counting(spectrum, "symmetric_eigen", "eigh")
     counting(spectrum, "svd", "svd")
     counting(direct, "system_of", "system")
     grid = {"C": [1e-4, 1e-3, 1e-2, 0.1], "lambda0": [1.0, 2.0, 5.0]}

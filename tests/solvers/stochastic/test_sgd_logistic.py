@@ -17,7 +17,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.objectives.logistic import averaged
+from mdlearn.objectives.logistic import averaged_logistic_loss
 from mdlearn.solvers.stochastic import task as sgd_task
 
 NEVER = sys.maxsize
@@ -38,7 +38,7 @@ def test_the_expected_step_is_the_full_gradient(loss, bias, weighted):
     X, y = overlapping(7, 3, seed=4)
     counts = np.array([1.0, 0.5, 3.0, 0.25, 1.0, 2.0, 0.1]) if weighted else np.ones(7)
     (alpha, threshold), lam, v, a, eta0 = LOSSES[loss], 0.05, 0.8, 0.3, 0.2
-    terms = averaged(lam, counts.sum(), alpha, threshold)
+    terms = averaged_logistic_loss(lam, counts.sum(), alpha, threshold)
     # In units of the form, divided by m C: the weight of the loss becomes 1, as in the average of the formula.
     task = task_of(X, y, terms.loss, v / terms.unit, a / terms.unit, bias, counts)
     w = np.array([0.7, -0.4, 0.2, 0.3 if bias == "regularized" else 0.0])

@@ -16,7 +16,7 @@ from mdlearn.data.rows.rows import Selection, steps
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES
 from mdlearn.forms.joint.decision_values import EVERY, FLAT_BIAS_SLOPE, Bend, DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
-from mdlearn.forms.loss_kernels import VALUES_PER_CALL, LossPass
+from mdlearn.forms.loss_passes import VALUES_PER_CALL, LossPass
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 
@@ -32,7 +32,7 @@ LOSS_FALLS = "the loss falls by more than the penalty grows; give the penalty a 
 
 
 class MarginComposite(DecisionComposite):
-    """Columns of a MarginForm with squared, logistic and given terms as one problem, with its penalty.
+    """Composite of columns of a MarginForm with squared, logistic and given terms, with its penalty, as one problem.
 
     Parameters
     ----------
@@ -137,13 +137,13 @@ class MarginComposite(DecisionComposite):
         bare = self.scores(V)
 
         def at(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-            V[-1] = np.where(steep, floats(place), start)
+            V[-1] = np.where(steep, floats_of_integers(place), start)
             B = bare + V[-1]
             value = self.slopes(V, B)
             return B, B.sum(axis=0), value
 
         farthest = np.abs(start) + 2.0 * (self.reach + np.abs(bare).max(axis=0))
-        low, high = places(-farthest), places(farthest)
+        low, high = ordered_integers(-farthest), ordered_integers(farthest)
         steep &= (at(low)[1] <= 0) & (at(high)[1] > 0)
         while (low + 1 < high)[steep].any():
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
@@ -157,7 +157,7 @@ class MarginComposite(DecisionComposite):
         nearer = np.where(share <= 0.5, low, high)
         value = at(nearer)[2]
         W[-1], F[:] = V[-1], bare + V[-1]
-        lost = np.minimum(share, 1.0 - share) * change * (floats(high) - floats(low))
+        lost = np.minimum(share, 1.0 - share) * change * (floats_of_integers(high) - floats_of_integers(low))
         return B + share * (C - B), value, float(lost[steep].sum())
 
     def _gathered(self) -> MarginComposite | None:
@@ -250,22 +250,22 @@ class MarginComposite(DecisionComposite):
         assert look.scores is not None
         columns = self.columns
         first = columns[0]
-        if not look.scores.any() and all(_alike_at_zero(c, first) for c in columns[1:]):
+        if not look.scores.any() and all(_columns_alike_at_zero(c, first) for c in columns[1:]):
             beta = first.slopes(np.zeros(look.scores.shape[0]))
             return np.broadcast_to(beta, (len(columns), *beta.shape))
         Z = (self.signs * look.scores).T
         return np.array([c.slopes(z) for z, c in zip(Z, columns)])
 
 
-def _alike_at_zero(one: Column, other: Column) -> bool:
-    """Whether two columns, such as classes against the rest, differ in their signs alone, which w = 0 does not see."""
+def _columns_alike_at_zero(one: Column, other: Column) -> bool:
+    """Whether two columns of a MarginForm differ in their signs alone, which w = 0 does not see."""
     shared = one.terms is other.terms and one.counts is other.counts
     return shared and one.offset is None and other.offset is None
 
 
 @dataclass(frozen=True, eq=False)
 class LeastCurvature:
-    """H_j = A - u_j u_j' of every column j, with one factor of A = kappa M + ridge (Sherman and Morrison).
+    """Least curvature of every column of a MarginComposite: H_j = A - u_j u_j' with a factor of A = kappa M + ridge.
 
     Attributes
     ----------
@@ -303,7 +303,7 @@ class LeastCurvature:
 
 
 class ColumnComposite(MarginComposite):
-    """One column without penalty: an engine hands in what the certificate of a column takes, roundings and all."""
+    """Composite of one column of a MarginForm, without penalty: its points are what a column's certificate takes."""
 
     roundings = 0.0
 
@@ -330,12 +330,12 @@ class ColumnComposite(MarginComposite):
         return Point(column.slopes(z), column.spread(z), np.ascontiguousarray(W[:d, 0]), b)
 
 
-def places(values: np.ndarray) -> np.ndarray:
-    """Integers in the order of the floats, next to each other where these are."""
+def ordered_integers(values: np.ndarray) -> np.ndarray:
+    """Integers in the order of the floats, next to each other where these are: what intercepts are bisected by."""
     bits = np.ascontiguousarray(values).view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
-def floats(places: np.ndarray) -> np.ndarray:
-    """The floats at such places."""
+def floats_of_integers(places: np.ndarray) -> np.ndarray:
+    """Floats that ordered integers stand for, of intercepts that are bisected."""
     return np.where(places < 0, np.iinfo(np.int64).min - places, places).view(np.float64)

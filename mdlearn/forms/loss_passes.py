@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn._solvers import apg
 from mdlearn.data.rows.rows import steps
-from mdlearn.forms.losses import Term, table
+from mdlearn.forms.losses import Term, table_of_terms
 from mdlearn.forms.margin import Column
 
 VALUES_PER_CALL = 1 << 17
@@ -25,7 +25,7 @@ COMPILED_KINDS = frozenset({"squared", "logistic"})
 
 
 class LossPass:
-    """Passes that turn decision values F (m, k) into derivatives in place, with the rows' signs and counts (m, k).
+    """Pass that turns decision values (m, k) into derivatives of losses in place, with signs and counts (m, k).
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class LossPass:
         self.numbers = np.zeros((max(len(own) for own in declared), len(columns), 5))
         # Classes against the rest have one tuple of terms, which thousands of them need not read anew.
         which = {id(c.terms): j for j, c in enumerate(columns)}
-        own_numbers = {key: _numbers(declared[j]) for key, j in which.items()}
-        steepest = {key: _steepest(declared[j]) + _given_steepest(self.given[j]) for key, j in which.items()}
+        own_numbers = {key: _numbers_of_compiled_pass(declared[j]) for key, j in which.items()}
+        steepest = {key: _steepest_declared(declared[j]) + _steepest_given(self.given[j]) for key, j in which.items()}
         for j, c in enumerate(columns):
             self.numbers[: len(declared[j]), j] = own_numbers[id(c.terms)]
         self.steepest = np.array([steepest[id(c.terms)] for c in columns])
-        reaches = [_reach(t) for j in which.values() for t in declared[j]]
+        reaches = [_reach_of_slopes(t) for j in which.values() for t in declared[j]]
         reaches += [t.reach for j in which.values() for t in self.given[j]]
         self.reach = max(reaches, default=1.0)
         self.floors = np.array([sum(t.weight * t.floor for t in own) for own in self.given], dtype=np.float64)
@@ -97,8 +97,8 @@ class LossPass:
                         A[:, j] += sum(np.minimum(term.curvatures(z, each), INFINITE_DERIVATIVE) for term in own)
 
 
-def _given_steepest(terms: Sequence[Any]) -> float:
-    """Largest second derivative; both sides of one loss have none at the same margin."""
+def _steepest_given(terms: Sequence[Any]) -> float:
+    """Largest second derivative of given terms; both sides of one loss have none at the same margin."""
     sides: dict[object, dict[int, float]] = {}
     for term in terms:
         own = sides.setdefault(term.loss, {1: 0.0, -1: 0.0})
@@ -106,17 +106,19 @@ def _given_steepest(terms: Sequence[Any]) -> float:
     return sum(max(own.values()) for own in sides.values())
 
 
-def _reach(term: Term) -> float:
+def _reach_of_slopes(term: Term) -> float:
+    """Margin up to which the slope of a declared loss term changes."""
     return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
 
 
-def _numbers(terms: list[Term]) -> np.ndarray:
-    """Terms as the compiled pass reads them, (T, 5)."""
-    side, threshold, _, rise, height, sharpness = table(terms).T
+def _numbers_of_compiled_pass(terms: list[Term]) -> np.ndarray:
+    """Loss terms as numbers that the compiled pass reads, (T, 5)."""
+    side, threshold, _, rise, height, sharpness = table_of_terms(terms).T
     return np.transpose((height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)))
 
 
-def _steepest(terms: Sequence[Term]) -> float:
+def _steepest_declared(terms: Sequence[Term]) -> float:
+    """Largest second derivative of declared loss terms."""
     logistic = sum(t.steepest for t in terms if t.kind == "logistic")
     squared = [t for t in terms if t.kind == "squared"]
     # Piecewise constant: largest next to some threshold.
