@@ -18,9 +18,9 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximated, check_asked
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_parameters
 from mdlearn.data.validation import Data, check_data, check_regression
+from mdlearn.driver.checked_engine import CheckedEngine, takes
 from mdlearn.driver.driver import Driver, Outcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.driver.validation import CheckedEngine, takes
 from mdlearn.form_making import PathCache, Turns
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import Limits, Run, Shortfall
 from mdlearn.driver.threads import one_by_one, side_by_side
-from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Blanks, Certificate, Solution, Start, State, combine, settled
 from mdlearn.numerics.blas_threads import GUARD

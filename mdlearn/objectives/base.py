@@ -28,7 +28,7 @@ from mdlearn.objectives.declaration import (
     filled_parameters,
     one_of,
 )
-from mdlearn.streaming.sums.margins import StreamedForm, refusal
+from mdlearn.streaming.sums.streamed_form import StreamedForm, refusal
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 

@@ -33,7 +33,7 @@ from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
 from mdlearn.solvers.common.warm_start import first_margins
 from mdlearn.solvers.systems.choice import by_rows, system_of
-from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem
 
 PUBLISHED_STEP = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""

@@ -19,7 +19,7 @@ from mdlearn.solvers.base import Solver
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.first_passes import StreamedProblem
 from mdlearn.streaming.sums.certificate import Candidate, Certify, certified, objective_of, of_column
-from mdlearn.streaming.sums.passes import MultiplierSource
+from mdlearn.streaming.sums.pass_sums import MultiplierSource
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""

@@ -17,7 +17,7 @@ from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import check_blocks
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.margins import StreamedForm
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 
 @dataclass(frozen=True, eq=False)

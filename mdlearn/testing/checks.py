@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.driver.validation import takes
+from mdlearn.driver.checked_engine import takes
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.auto import choose

@@ -135,7 +135,7 @@ def test_levels_end_with_the_time():
 
 
 def test_smoothing_hands_in_its_point(monkeypatch):
-    from mdlearn.driver.validation import CheckedEngine
+    from mdlearn.driver.checked_engine import CheckedEngine
     from mdlearn.solvers.common.huber_start import Smoothed
 
     X, y = rows(2, 20_000, 4)

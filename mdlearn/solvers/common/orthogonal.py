@@ -22,7 +22,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import OPERATIONS_PER_PIECE
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import report_of
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 PANEL_COLUMNS = 64
 STIFF_STACK = 1e10

@@ -12,7 +12,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.systems.choice import typical_multiplier
-from mdlearn.solvers.systems.explicit import GramSystem, PortionSystem, RowSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem, PortionSystem, RowSystem
 
 BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""

@@ -22,7 +22,7 @@ from mdlearn.forms.proof import Start
 from mdlearn.numerics.line_search import highest
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.systems.explicit import GramSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem
 
 CLEARLY = 0.05
 """Distance from a threshold, in units of a typical one, that no row on a kink has."""

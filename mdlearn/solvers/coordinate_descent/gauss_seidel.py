@@ -18,7 +18,7 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
 from mdlearn.solvers.common.warm_start import first_element
 from mdlearn.solvers.systems.choice import by_rows
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 BLOCK_COEFFICIENTS = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""

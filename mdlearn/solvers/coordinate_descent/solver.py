@@ -30,7 +30,7 @@ from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDu
 from mdlearn.solvers.coordinate_descent.gauss_seidel import descend, lossless
 from mdlearn.solvers.coordinate_descent.gram import GramDual
 from mdlearn.solvers.dual_hessian.variance_reduced import Shared, key_of, reduce_gram
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.working_set.initialise import by_working_sets, lazy, starting_sets
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10

@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.highs_thread import SMALLEST_COLUMN, STATUS_SOLVED, highs, waiting_for
 from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 UNDECIDED_PER_COLUMN, UNDECIDED_LEAST = 2.5, 50
 """Multipliers of the first program, of margins nearest to a kink: so many for each column, and some more."""

@@ -17,8 +17,8 @@ from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.solvers.base import Report, Reports
-from mdlearn.solvers.proximal_gradient.averaged import descend
-from mdlearn.solvers.proximal_gradient.newton_steps import Finish
+from mdlearn.solvers.proximal_gradient.averaged_newton import descend
+from mdlearn.solvers.proximal_gradient.newton_finish import Finish
 from mdlearn.solvers.proximal_gradient.row_axes import Axes, narrowed
 
 ANCHOR_SHARES = (0.9, 0.98, 0.995)

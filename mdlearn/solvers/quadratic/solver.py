@@ -16,7 +16,7 @@ from mdlearn.solvers.common.primal_dual import PrimalDual, make_report, report_w
 from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.quadratic.spectrum import quadratic, steepness
 from mdlearn.solvers.systems.choice import by_rows, system_of
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 MOST_REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""

@@ -24,7 +24,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.symmetric_eigenvalues import eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
 from mdlearn.solvers.systems.choice import by_rows
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 

@@ -22,7 +22,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, Rows, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.systems.explicit import Map, RowSystem
+from mdlearn.solvers.systems.row_and_gram import Map, RowSystem
 from mdlearn.solvers.systems.weighted_gram import Work
 
 COMPILED_BLOCK_ROWS = 64

@@ -10,7 +10,7 @@ from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factored
-from mdlearn.solvers.systems.explicit import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, StackedSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 EXPLICIT_COLUMNS = 300

@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.systems.explicit import UNRIDGED_SHIFT, RowSystem, solve_normal, triangle_of
+from mdlearn.solvers.systems.row_and_gram import UNRIDGED_SHIFT, RowSystem, solve_normal, triangle_of
 from mdlearn.solvers.systems.weighted_gram import Work
 
 LEAST_SHIFT, SHIFT_GROWTH = 1e-15, 10.0

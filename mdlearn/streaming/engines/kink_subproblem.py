@@ -13,10 +13,10 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.common.primal_dual import RowSubset
 from mdlearn.solvers.interior_point.central_path import CentralPath
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.weighted_gram import RunningSum
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import Near
+from mdlearn.streaming.sums.pass_sums import Near
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13

@@ -26,8 +26,8 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, sol
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.kink_subproblem import minimise, near_rows
 from mdlearn.streaming.sums.certificate import Candidate, bound_of, certified, dual_value, objective_of, of_column
-from mdlearn.streaming.sums.margins import KINK_REACH, StreamedForm
-from mdlearn.streaming.sums.passes import MOVED, Along, Evaluate, Exact, Gather, MultiplierSource, Near
+from mdlearn.streaming.sums.pass_sums import MOVED, Along, Evaluate, Exact, Gather, MultiplierSource, Near
+from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
 
 STEP, LINE, GATHER, DONE = 0, 1, 2, 3
 """What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""

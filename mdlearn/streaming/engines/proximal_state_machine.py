@@ -21,8 +21,8 @@ from mdlearn.forms.joint.point import lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
 from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
 from mdlearn.streaming.sums.certificate import Candidate, objective_of, of_column
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import Evaluate
+from mdlearn.streaming.sums.pass_sums import Evaluate
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ARMIJO, ROUNDING_OF_VALUES, SHORTEST_STEP = 1e-4, 1e-14, 1e-10
 STALL_STEPS = 4

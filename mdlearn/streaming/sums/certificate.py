@@ -13,8 +13,8 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks, Sums
 from mdlearn.data.row_blocks.summary import Block, Summary
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import MOVED, MultiplierSource, add_multipliers, add_values, no_multipliers, zeros
+from mdlearn.streaming.sums.pass_sums import MOVED, MultiplierSource, add_multipliers, add_values, no_multipliers, zeros
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
-from mdlearn.solvers.proximal_gradient.averaged import Preconditioner
+from mdlearn.solvers.proximal_gradient.averaged_newton import Preconditioner
 
 BIASES = ["none", "regularized", "free"]
 

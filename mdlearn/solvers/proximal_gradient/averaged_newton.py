@@ -21,7 +21,7 @@ from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, minimum, secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import TELLING_STEP
-from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, SINGULAR, conjugate
+from mdlearn.solvers.proximal_gradient.newton_finish import FINEST, FORCING, SINGULAR, conjugate
 
 FINE_SLOPE = 1e-3
 """Share of the first slope that may be left along a step: evaluations are cheap, and the last step is the answer."""

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.row_blocks.source import Sums
 from mdlearn.data.row_blocks.summary import Block
 from mdlearn.data.rows.scratch import Piece
-from mdlearn.streaming.sums.margins import StreamedColumn, StreamedForm, losses, total_loss
+from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, losses, total_loss
 
 MOVED = "moved "
 """Begins the names of sums at multipliers that are no slopes at the point of the pass."""
