@@ -157,7 +157,7 @@ class BlockState:
 
 
 class StepEngine(BlockEngine):
-    """Steps of all columns from the sums of passes.
+    """Base of block engines that take steps from the sums of passes, for all columns.
 
     Parameters
     ----------
