@@ -18,9 +18,9 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.validation import Data, check_data, check_regression
-from mdlearn.driver.driver import Driver, Outcome, Prepared, Starts
+from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
+from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.driver.validation import CheckedEngine, takes
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -135,7 +135,7 @@ def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
     """Raise ValueError that lists the engines which can where this one cannot take the form."""
     refusal = runner.refusal(form)
     if refusal is not None:
-        able = [name for name, cls in registry().solvers.items() if takes(cls, form)]
+        able = [name for name, cls in registry().solvers.items() if engine_takes_form(cls, form)]
         instead = f"use one of {', '.join(able)}" if able else "no other engine can"
         raise ValueError(f"solver {runner.solver.name!r} cannot take this problem: {refusal}; {instead}")
 
@@ -150,7 +150,7 @@ class Fitted:
     params : dict
         All hyper-parameters, those of the kernel included.
     kernel : Kernel
-    outcome : Outcome
+    outcome : DriverOutcome
     solutions : list of Solution
         As the objective arranges them.
     mapping : FeatureMap or None
@@ -164,7 +164,7 @@ class Fitted:
     task: Objective
     params: dict[str, Any]
     kernel: Kernel
-    outcome: Outcome
+    outcome: DriverOutcome
     solutions: list[Solution]
     mapping: FeatureMap | None
     ran: tuple[str, str]

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.incumbent import Incumbent
-from mdlearn.driver.limits import Limits, Run, Shortfall
-from mdlearn.driver.threads import one_by_one, side_by_side
-from mdlearn.driver.validation import CheckedEngine
+from mdlearn.driver.limits import LimitedRun, Limits, Shortfall
+from mdlearn.driver.threads import run_in_threads, run_one_by_one
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
@@ -47,15 +47,15 @@ NO_MORE_REPORTS = object()
 
 @dataclass
 class Prepared:
-    """Preparations of engines for forms over the same features, by piece and engine; `left` such forms will come."""
+    """Preparations that a driver keeps for forms over the same features, by piece and engine; `left` such will come."""
 
     left: int = 1
     found: dict[tuple[int, str], Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """Everything a run of an engine leaves behind; `stopped` says why it ended early, if it did."""
+class DriverOutcome:
+    """Outcome of a driver's run of an engine; `stopped` says why it ended early, if it did."""
 
     solutions: list[Solution]
     certificate: Certificate
@@ -65,8 +65,8 @@ class Outcome:
     shortfall: Shortfall | None
 
 
-class Later(Protocol):
-    """The problems of a fit, numbered from 0, where all but the first have forms of their own, made in their turn."""
+class LaterProblems(Protocol):
+    """Problems of a driver, numbered from 0, where all but the first have forms of their own, made in their turn."""
 
     def __len__(self) -> int:
         """Return the number of problems, the first included."""
@@ -83,7 +83,7 @@ class Later(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """A problem's solution, with what the sum over problems needs."""
+    """Solution of one of a driver's problems, with what the sum over problems needs."""
 
     solution: Solution
     at_zero: float
@@ -94,7 +94,7 @@ Work = Generator[State | None, None, _Solved]
 """What solves one problem."""
 
 
-class Driver(Run):
+class Driver(LimitedRun):
     """Runs one engine over the problems of one form, or of several."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Driver(Run):
         super().__init__(solver.name, limits)
         self.reason = ""  # why some problem ended early
 
-    def run(self, first: Form, later: Later | None = None) -> Outcome:
+    def run(self, first: Form, later: LaterProblems | None = None) -> DriverOutcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
 
         `later` makes further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
@@ -131,7 +131,7 @@ class Driver(Run):
                 shared = self._prepare(first)
                 works = [self._problem(first, problem, j, shared) for j, problem in enumerate(problems)]
             else:
-                works = [self._alone(_made(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
+                works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
             solved = self._with_rest(self._all(works, at_once), works, later)
             solutions = [one.solution for one in solved]
             scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
@@ -143,7 +143,7 @@ class Driver(Run):
         scales = [(one.at_zero, one.hard) for one in solved]
         self.history = fit_history(self.history, [one.certificate for one in solutions], scales)
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
-        return Outcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
+        return DriverOutcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
     def _at_once(self, form: Form, count: int) -> int:
         """Number of problems to solve at the same time: by default 1, for large ones up to as many as BLAS has threads.
@@ -213,9 +213,9 @@ class Driver(Run):
 
         Those whose turn does not come before the end are None.
         """
-        run = one_by_one(works, self.late)
+        run = run_one_by_one(works, self.late)
         if at_once > 1:
-            run = side_by_side(works, at_once, (self.limits.n_threads or at_once) // at_once, self.late)
+            run = run_in_threads(works, at_once, (self.limits.n_threads or at_once) // at_once, self.late)
         with closing(run):
             while True:
                 try:
@@ -230,7 +230,7 @@ class Driver(Run):
                     self.record(state)
                 self.late()
 
-    def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: Later | None) -> list[_Solved]:
+    def _with_rest(self, solved: list[_Solved | None], works: list[Work], later: LaterProblems | None) -> list[_Solved]:
         """Answer for the problems whose turn did not come: tens of thousands may be left, of which nothing is made."""
         found: list[_Solved] = []
         blanks: ZeroSolutions | None = None
@@ -370,7 +370,7 @@ class Driver(Run):
             yield from islice(engine.reports(form, problem, shared, options, seeded), most)
 
 
-def _made(form: Form) -> Generator[None, Any, Form]:
-    """A maker's work when the form is there already."""
+def _ready_form(form: Form) -> Generator[None, Any, Form]:
+    """Return a form that is there already, as the generator that a driver expects of a later one."""
     return form
     yield  # what makes this a generator

@@ -202,7 +202,7 @@ class Incumbent:
         before = self.solution
         if before is None:
             self.solution = found
-        elif _better(found, before):
+        elif _better_incumbent(found, before):
             self.solution = self.problem.joined(found, before, self.tol)
         else:
             self.solution = self.problem.joined(before, found, self.tol)
@@ -212,8 +212,8 @@ class Incumbent:
         self.objective, self.lower_bound, self.gap = told.objective, told.lower_bound, told.gap
 
 
-def _better(one: Solution, other: Solution) -> bool:
-    """Whether the first has the smaller objective; of equal ones, the smaller gap."""
+def _better_incumbent(one: Solution, other: Solution) -> bool:
+    """Whether the first solution has the smaller objective; of equal ones, the smaller gap."""
     a, b = one.certificate, other.certificate
     level = LEVEL * abs(b.objective) if math.isfinite(b.objective) else 0.0
     return a.objective < b.objective - level or (a.objective <= b.objective + level and a.gap < b.gap)

@@ -17,7 +17,7 @@ OUT_OF_TIME = "time_limit reached"
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
+    """Limits of a fit: `tol` is the relative gap (`tol_given`: the user's), `deadline` a `time.perf_counter` value.
 
     `n_threads` is what columns and BLAS may use together; None: columns one by one, BLAS by the size of the work.
     """
@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Why a gap was not reached, and what to do.
+    """Reason for which a fit ended before it reached its gap, and what to do.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Shortfall:
         return f"{self.title} {reached} ({self.reason}); {self.advice}"
 
 
-class Run:
+class LimitedRun:
     """Limits, history, progress and callback of a fit, over rows in memory or in blocks.
 
     Parameters

@@ -17,7 +17,7 @@ SMALLEST_GAP = 1e-16
 
 
 class Progress:
-    """Shows iteration and gap; `verbose` 0 is silent, 1 a bar or about two lines a second, 2 a line per report.
+    """Show iteration and gap; `verbose` 0 is silent, 1 a bar or about two lines a second, 2 a line per report.
 
     The bar shows how far log10 of the gap has come on its way from the first report to `tol`, as the mean over all
     problems.
@@ -103,17 +103,17 @@ class Progress:
     def _open(self) -> None:
         if not self.opened:
             self.opened = True
-            kind = _bar() if self.verbose == 1 else None
+            kind = _progress_bar_class() if self.verbose == 1 else None
             if kind is not None:
                 self.bar = kind(
                     desc=self.title, total=100.0, bar_format=BAR_FORMAT, miniters=0, file=sys.stderr, leave=False
                 )
 
 
-def _bar() -> Any:
-    """The class of the bar: for a terminal, for a notebook that can show one, or None."""
+def _progress_bar_class() -> Any:
+    """Class of the progress bar: for a terminal, for a notebook that can show one, or None."""
     try:
-        if sys.stderr.isatty() and _columns() > 0:
+        if sys.stderr.isatty() and _terminal_columns() > 0:
             from tqdm import tqdm
         elif "ipykernel" in sys.modules and find_spec("ipywidgets") is not None:
             from tqdm.notebook import tqdm
@@ -125,8 +125,8 @@ def _bar() -> Any:
     return type("Bar", (tqdm,), {"monitor_interval": 0})
 
 
-def _columns() -> int:
-    """Columns of the terminal; where it tells of none, a bar would have no room."""
+def _terminal_columns() -> int:
+    """Width of the terminal in columns; where it tells of none, a bar would have no room."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError, AttributeError):

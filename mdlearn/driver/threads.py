@@ -19,13 +19,13 @@ SLICE = 0.01
 ITEM, END, ERROR = "item", "end", "error"
 
 
-def never() -> bool:
-    """All generators are wanted, whatever comes."""
+def never_enough() -> bool:
+    """Default of `enough`: all generators are run, whatever comes."""
     return False
 
 
-def one_by_one(
-    works: Sequence[Generator[Item, None, Result]], enough: Callable[[], bool] = never
+def run_one_by_one(
+    works: Sequence[Generator[Item, None, Result]], enough: Callable[[], bool] = never_enough
 ) -> Generator[Item, None, list[Result | None]]:
     """Run generators one after the other; pass their items on and return their results.
 
@@ -39,8 +39,8 @@ def one_by_one(
     return results
 
 
-def side_by_side(
-    works: Sequence[Generator[Item, None, Result]], at_once: int, share: int, enough: Callable[[], bool] = never
+def run_in_threads(
+    works: Sequence[Generator[Item, None, Result]], at_once: int, share: int, enough: Callable[[], bool] = never_enough
 ) -> Generator[Item, None, list[Result | None]]:
     """Run generators in threads, `at_once` of them begun and unfinished at a time, each in one thread at a time.
 
@@ -54,7 +54,7 @@ def side_by_side(
     threads = [
         # In a copy of the context, so that the caller's np.errstate holds there too.
         threading.Thread(
-            target=copy_context().run, args=(_serve, works, share, tasks, done), name="mdlearn", daemon=True
+            target=copy_context().run, args=(_serve_in_thread, works, share, tasks, done), name="mdlearn", daemon=True
         )
         for _ in range(at_once)
     ]
@@ -96,27 +96,27 @@ def side_by_side(
             work.close()
 
 
-def _serve(
+def _serve_in_thread(
     works: Sequence[Generator[Any, None, Any]],
     share: int,
     tasks: SimpleQueue[int | None],
     done: SimpleQueue[tuple[int, str, Any]],
 ) -> None:
-    """Work in a thread: take a generator, advance it, hand back what came, until the task is None."""
+    """Serve in a thread: take a generator, advance it, hand back what came, until the task is None."""
     k = tasks.get()
     if k is not None:  # a thread that comes too late leaves BLAS alone
         try:
             with blas_threads(share):
                 while k is not None:
-                    done.put((k, *_advance(works[k])))
+                    done.put((k, *_advance_generator(works[k])))
                     k = tasks.get()
         except BaseException as error:
             done.put((-1, ERROR, error))
     tasks.put(None)  # for the next thread
 
 
-def _advance(work: Generator[Any, None, Any]) -> tuple[str, Any]:
-    """Run a generator until it has an item, ends or has had its slice."""
+def _advance_generator(work: Generator[Any, None, Any]) -> tuple[str, Any]:
+    """Run a generator in its thread until it has an item, ends or has had its slice."""
     end = time.perf_counter() + SLICE
     try:
         item = next(work)

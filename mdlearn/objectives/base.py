@@ -28,7 +28,7 @@ from mdlearn.objectives.declaration import (
     filled_parameters,
     one_of,
 )
-from mdlearn.streaming.sums.margins import StreamedForm, refusal
+from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_refusal
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
@@ -347,7 +347,7 @@ class Objective:
             For losses and penalties that sums will not do for.
         """
         terms = checked_terms(self, params, summary.total)
-        check_takes_blocks(self, refusal(terms))
+        check_takes_blocks(self, streamed_form_refusal(terms))
         form = StreamedForm.of(terms, summary, bias)
         for one in form.columns:
             self.check_column(params, one.column, bias)

@@ -36,7 +36,7 @@ from mdlearn.selection.paths.fits import walked
 from mdlearn.selection.paths.grid import grouped, same
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Judged, Study, some_rows
-from mdlearn.solvers.quadratic.spectrum import quadratic, steepness
+from mdlearn.solvers.quadratic.spectrum import is_quadratic, quadratic_steepness
 from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000
@@ -122,7 +122,7 @@ def closed(form: Any) -> bool:
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
         return False
     return all(
-        quadratic(column) and column.offset is None and column.kappa + float(steepness(column).sum()) > 0
+        is_quadratic(column) and column.offset is None and column.kappa + float(quadratic_steepness(column).sum()) > 0
         for column in form.columns
     )
 

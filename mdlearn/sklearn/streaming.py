@@ -27,7 +27,7 @@ from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
 from mdlearn.sklearn.params import FLOATS
-from mdlearn.solvers.stochastic.portions import Descent, advance, begin
+from mdlearn.solvers.stochastic.portions import Descent, advance_portion, begin_portions
 from mdlearn.stages import Call
 
 STREAMED = ("asgd", "sgd")
@@ -130,7 +130,7 @@ class Streaming:
         for j, column in enumerate(form.columns):
             rng = np.random.default_rng([call.seed, j, old.calls])
             start = old.descents[j] if old.descents else self._start(call, form, j, old, steps, rng)
-            descents.append(advance(start, form, column, steps, rng))
+            descents.append(advance_portion(start, form, column, steps, rng))
         self._portions = replace(old, seen=seen, calls=old.calls + 1, descents=tuple(descents))
         names = getattr(self, "feature_names_in_", None)
         self.model_ = model_without_rows(
@@ -155,7 +155,7 @@ class Streaming:
         engine: Any = call.engine
         options, column = engine.check_options(call.options), form.columns[j]
         whole = max(steps, math.ceil(column.total / old.unit - 1e-9))
-        start = begin(options, form, column, whole, engine.start_of_average(whole, options), rng)
+        start = begin_portions(options, form, column, whole, engine.start_of_average(whole, options), rng)
         model: Model | None = getattr(self, "model_", None)
         if model is None:
             return start

@@ -24,8 +24,8 @@ from mdlearn.solvers.newton.solver import Newton
 from mdlearn.solvers.newton_cg.solver import NewtonCG
 from mdlearn.solvers.proximal_gradient.solver import APG
 from mdlearn.solvers.quadratic.solver import Direct
-from mdlearn.solvers.systems.choice import blockwise
-from mdlearn.solvers.systems.weighted_gram import outer_operations
+from mdlearn.solvers.systems.choice import prefers_blocks
+from mdlearn.solvers.systems.weighted_gram import weighted_gram_operations
 
 WIDE_COLUMNS = 5000
 """Columns (or rows) beyond which the interior point's matrices cost more than coordinate descent's epochs."""
@@ -109,7 +109,7 @@ def _auto_newton(form: MarginForm) -> bool:
 def _step_operations(form: MarginForm) -> float:
     """Operations of a second-order step over explicit rows, for ``solver="auto"``; 0 where that is of another kind."""
     features = form.features
-    if not isinstance(features, LinearFeatures) or blockwise(form):
+    if not isinstance(features, LinearFeatures) or prefers_blocks(form):
         return 0.0
     m, d = features.n_rows, features.width
     return float(m) * d * min(m, d)
@@ -148,19 +148,19 @@ def _auto_narrow_rows(form: MarginForm) -> bool:
 def _newton_is_cheaper_than_sweeps(form: MarginForm) -> bool:
     """Whether second-order steps over CSR rows cost less than what ``solver="auto"`` takes else: sweeps or products."""
     features = form.features
-    if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or blockwise(form):
+    if not isinstance(features, LinearFeatures) or not isinstance(features.rows, CsrRows) or prefers_blocks(form):
         return False
     rows, (m, d) = features.rows, features.rows.shape
     if d > min(m, WIDE_COLUMNS):
         return False
     # Where means outweigh a column's spread, centring makes the rows of the first matrix dense.
     first = float(m) * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
-    step = outer_operations(rows) + d**3 / 3.0 + first / NEWTON_STEPS_OF_A_FIT
+    step = weighted_gram_operations(rows) + d**3 / 3.0 + first / NEWTON_STEPS_OF_A_FIT
     return step <= min(STEP_OPERATIONS, SWEEPS * ENTRY * rows.X.nnz / NEWTON_STEPS_OF_A_FIT)
 
 
 def _auto_blocks(form: MarginForm, most: int = NARROW_COLUMNS) -> bool:
-    return blockwise(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
+    return prefers_blocks(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
 
 
 def _auto_hard_margin(form: MarginForm) -> bool:

@@ -31,9 +31,9 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.common.warm_start import first_margins
-from mdlearn.solvers.systems.choice import by_rows, system_of
-from mdlearn.solvers.systems.explicit import GramSystem, RowSystem
+from mdlearn.solvers.common.warm_start import warm_start_margins
+from mdlearn.solvers.systems.choice import choose_system, prefers_rows
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem
 
 PUBLISHED_STEP = 1e-5
 """Published end: |u - u_old| at which iterations stop ..."""
@@ -95,7 +95,7 @@ class SMW(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for three matrices of size d (rows) or two of size m (Gram)."""
         m, d = form.features.n_rows, form.features.width + 1
-        if by_rows(form):
+        if prefers_rows(form):
             terms = max(len(column.terms) for column in form.columns)
             size = at_once * (24.0 * d * d + (64.0 + 64.0 * terms) * m)
             memory.require(size, f"a system of {d} columns", "use solver='cd'", at_once)
@@ -111,7 +111,7 @@ class SMW(Solver):
                 f"solver option alpha needs to be below 2/nu = {limit:.6g}, where nu is twice the largest weight of a "
                 f"squared hinge; got {options['alpha']!r}; leave it out for 1.9/nu"
             )
-        if by_rows(form):
+        if prefers_rows(form):
             return None
         return (yield from form.features.gram())
 
@@ -126,7 +126,7 @@ class SMW(Solver):
         nothing = np.zeros(column.y.shape[0])  # sigma: there is no variance
         k, turn, shortest, stalled, over = 0, 1, math.inf, 0, False
         try:
-            yield from walk.start(None if published else first_margins(form, column))
+            yield from walk.start(None if published else warm_start_margins(form, column))
             while not over:
                 yield from walk.advance()
                 k += 1
@@ -187,7 +187,7 @@ class FixedPoint:
         nu = 2.0 * np.array([t.weight for t in column.terms])
         self.terms = np.vstack([column.sides * column.thresholds, column.sides, nu])
         self.curvature = float(nu.sum()) * column.counts
-        self.system: RowSystem | GramSystem = system_of(form, column, G, float(self.curvature.max()))
+        self.system: RowSystem | GramSystem = choose_system(form, column, G, float(self.curvature.max()))
         self.z = np.empty((nu.shape[0], column.y.shape[0]))
         self.u = np.zeros_like(self.z)
 

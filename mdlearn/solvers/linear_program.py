@@ -22,7 +22,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
-from mdlearn.solvers.common.highs_thread import INFEASIBLE, SMALLEST_COLUMN, STATUS_SOLVED, highs, waiting_for
+from mdlearn.solvers.common.highs_thread import INFEASIBLE, SMALLEST_COLUMN, STATUS_SOLVED, highs, run_highs_in_thread
 from mdlearn.solvers.common.primal_dual import report_of
 
 METHODS = ("highs-ipm", "highs-ds")
@@ -63,7 +63,7 @@ class LinearProgram(Solver):
         """Yield one report: a vertex of the program."""
         program = yield from DualLinearProgram.of(form, column)
         for method in METHODS:
-            found = yield from waiting_for(partial(program.call, method))
+            found = yield from run_highs_in_thread(partial(program.call, method))
             # Multipliers of 0 are feasible where there is no mean: then HiGHS has lost its digits.
             if found.status == INFEASIBLE and column.pull.any():
                 raise ValueError(

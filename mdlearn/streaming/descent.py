@@ -18,15 +18,15 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.first_passes import StreamedProblem
-from mdlearn.streaming.sums.certificate import Candidate, Certify, certified, objective_of, of_column
-from mdlearn.streaming.sums.passes import MultiplierSource
+from mdlearn.streaming.sums.certificate import Candidate, Certify, certified, column_sums, objective_of_sums
+from mdlearn.streaming.sums.pass_sums import MultiplierSource
 
 WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 """Half widths of rounded kinks, in units of the largest: which multipliers make the best bound is not known before."""
 
 
 class StreamedDescent(BlockEngine):
-    """The steps on all columns.
+    """Stochastic descent over row blocks, on all columns.
 
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
     those of pairs of its rows. A row is met once in an epoch, in random order within its block.
@@ -101,7 +101,7 @@ class StreamedDescent(BlockEngine):
         """Note the objective where the epoch before ended."""
         if self.open_W is not None and found:
             for j, w in enumerate(self.open_W):
-                value = objective_of(self.form, j, w, of_column(found, j))
+                value = objective_of_sums(self.form, j, w, column_sums(found, j))
                 if value < self.best[j]:
                     self.best[j], self.best_W[j] = value, w
             self.open_W = None

@@ -17,12 +17,12 @@ from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import check_takes_blocks
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.margins import StreamedForm
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedProblem:
-    """Problem over row blocks as it is known before the first step.
+    """Problem over row blocks as the first passes find it, before any step.
 
     Attributes
     ----------
@@ -44,8 +44,10 @@ class StreamedProblem:
     form: StreamedForm
 
 
-def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any, passes: Passes) -> StreamedProblem:
-    """Count, find the features where there are other ones than the columns, and write the form.
+def make_first_passes(
+    call: Call, task: Objective, given: dict[str, Any], class_weight: Any, passes: Passes
+) -> StreamedProblem:
+    """Make the first passes: count, find the features if these are not the columns, and write the form.
 
     Parameters
     ----------
@@ -66,11 +68,11 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
     check_takes_blocks(task, task.needs_all_rows(filled))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
-        data = _sample(passes, summary, call.seed)
+        data = _sample_in_first_pass(passes, summary, call.seed)
         filled = task.complete(filled, data)
         place = passes.finish(task.place(data, filled, np.random.default_rng([call.seed, 0, 1])))
     elif call.kernel != "linear":
-        kernel = _kernel(call, given, passes, summary)
+        kernel = _kernel_from_first_passes(call, given, passes, summary)
         place = kernel.explicit
     if place is not None:
         memory.require(8.0 * summary.classes.shape[0] * place.width, f"sums of {place.width} features", "ask for fewer")
@@ -82,21 +84,21 @@ def begin(call: Call, task: Objective, given: dict[str, Any], class_weight: Any,
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
 
 
-def _sample(passes: Passes, summary: Summary, seed: int) -> Data:
+def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:
     """Draw a sample of the rows, or take all where they are few."""
     data: Data = passes.needed(passes.blocks.fold(DrawSample.of(seed, summary), summary))["sample"].data(summary)
     return data
 
 
-def _kernel(call: Call, given: dict[str, Any], passes: Passes, summary: Summary) -> Kernel:
-    """The approximate kernel, with points of a sample; gamma="scale" is that of all rows."""
+def _kernel_from_first_passes(call: Call, given: dict[str, Any], passes: Passes, summary: Summary) -> Kernel:
+    """Find the approximate kernel in first passes, with points of a sample; gamma="scale" is that of all rows."""
     own = {name: value for name, value in given.items() if name not in ARGUMENTS}
     named = call.kernel if isinstance(call.kernel, str) else ""
     if "gamma" in PARAMETERS.get(named, ()) and own.get("gamma", "scale") == "scale":
         mean = float(summary.moments.sum()) / (summary.total * summary.width)
         spread = passes.needed(passes.blocks.fold(EntrySpread(mean), summary))["spread"]
         own["gamma"] = kernel_gamma_of_variance(float(spread) / (summary.total * summary.width), mean, summary.width)
-    data = _sample(passes, summary, call.seed)
+    data = _sample_in_first_pass(passes, summary, call.seed)
     kernel = make_kernel(call.maker, own, data.X, data.counts)
     how, n = (given.get(name) for name in ARGUMENTS)
     made: Kernel = passes.finish(approximate_kernel(kernel, str(how), n, data.X, data.counts, call.seed))

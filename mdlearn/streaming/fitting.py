@@ -24,7 +24,7 @@ from mdlearn.streaming.descent import StreamedDescent
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
-from mdlearn.streaming.first_passes import StreamedProblem, begin
+from mdlearn.streaming.first_passes import StreamedProblem, make_first_passes
 from mdlearn.streaming.passes import Passes
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})
@@ -35,7 +35,7 @@ TREE_MATRICES = 12
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     """Return X, y and weights of a fit as row blocks; None where they are rows."""
-    if y is None and _in_blocks(X):
+    if y is None and _is_source_of_blocks(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
         return X if isinstance(X, RowBlocks) else RowBlocks(X)
@@ -43,7 +43,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
     return None if kind.__module__.partition(".")[0] in BUILT_IN_PACKAGES else registry().blocks_of(X, y, sample_weight)
 
 
-def _in_blocks(X: Any) -> bool:
+def _is_source_of_blocks(X: Any) -> bool:
     """Whether what is given without y is a source of blocks; a nested list is one of rows."""
     if isinstance(X, RowBlocks) or callable(X):
         return True
@@ -56,24 +56,24 @@ def _in_blocks(X: Any) -> bool:
 def fit_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[Shortfall]]:
-    """The model of a call over row blocks, and what it fell short of."""
+    """Fit the model of a call to row blocks; say what it fell short of."""
     task, given = call.task(params)
-    _refuse(call, task, given)
+    _refuse_fit_to_blocks(call, task, given)
     stochastic = call.engine if call.engine is not None and call.engine.takes_blocks else None
     solver = "newton" if stochastic is None else stochastic.name
-    passes = Passes(solver, call.limits, blocks, _head(call, task, given, class_weight, blocks))
+    passes = Passes(solver, call.limits, blocks, _checkpoint_head_of_fit(call, task, given, class_weight, blocks))
     n_threads = call.limits.n_threads
     with blas_threads(n_threads or 1):  # how many rows there are is known afterwards
-        begun = begin(call, task, given, class_weight, passes)
+        begun = make_first_passes(call, task, given, class_weight, passes)
     summary = begun.summary
     with blas_threads(n_threads or threads_for(product_work(summary.n_rows, summary.n_features))):
-        return _solved(stochastic, begun, passes)
+        return _fit_by_passes(stochastic, begun, passes)
 
 
-def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
-    """The passes of the engine, and the model of what they find: coefficients, for nothing is known of single rows."""
+def _fit_by_passes(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
+    """Fit by the passes of an engine: a model of coefficients, for nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
-    engine = _engine(stochastic, begun, passes)
+    engine = _engine_of_fit(stochastic, begun, passes)
     parts, W = passes.run(engine, summary)
     title, worst = f"solver {passes.solver!r} over row blocks", max(parts, key=lambda one: one.gap)
     published, exact = stochastic is not None and not passes.stopped, summary.dtype == np.float64
@@ -99,8 +99,8 @@ def _solved(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -
     return model, [] if shortfall is None else [shortfall]
 
 
-def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
-    """The engine, where an earlier run has left it.
+def _engine_of_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
+    """Engine of a fit to row blocks, in the state where an earlier run has left it.
 
     One problem for all classes where the call asks for that under a penalty, else one for each column.
     """
@@ -123,8 +123,8 @@ def _engine(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -
     return BlockNewton(form, tol, steps, passes.blocks.held)
 
 
-def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
-    """ValueError for what takes all rows at once."""
+def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
+    """Raise ValueError for a fit to row blocks that takes all rows at once."""
     if call.kernel != "linear" and given.get("approximation") is None:
         raise ValueError(
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
@@ -143,7 +143,7 @@ def _refuse(call: Call, task: Objective, given: Mapping[str, Any]) -> None:
         raise ValueError(f"row blocks need solver='newton' (or 'auto'), {names}; got {call.engine.name!r}")
 
 
-def _head(
+def _checkpoint_head_of_fit(
     call: Call, task: Objective, given: Mapping[str, Any], class_weight: Any, blocks: RowBlocks
 ) -> dict[str, Any]:
     """Arguments of the fit that a checkpoint belongs to, by name."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Summary
-from mdlearn.driver.limits import OUT_OF_TIME, Limits, Run
+from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
@@ -28,7 +28,7 @@ HEAD = "head"
 
 
 class Checkpoint:
-    """A file with arrays, and with what they belong to.
+    """Checkpoint of the passes of a fit: a file with arrays, and with what they belong to.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Checkpoint:
 
     def __init__(self, path: Any, head: dict[str, Any]) -> None:
         self.path = Path(path)
-        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_as_text))
+        self.head: dict[str, Any] = json.loads(json.dumps(head, default=_checkpoint_text))
         self.found: dict[str, np.ndarray] = {}
         if self.path.exists():
             self.found = self._read()
@@ -74,14 +74,14 @@ class Checkpoint:
         return found
 
 
-def _as_text(value: Any) -> str:
-    """A value as text: an array by all its bytes, which `repr` leaves out."""
+def _checkpoint_text(value: Any) -> str:
+    """A value of a checkpoint as text: an array by all its bytes, which `repr` leaves out."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return repr(value)
 
 
-class Passes(Run):
+class Passes(LimitedRun):
     """Passes of one fit, each begun only where it can end in time with those that certify the answer after it.
 
     Parameters

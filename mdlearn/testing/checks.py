@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.api import fit
-from mdlearn.driver.validation import takes
+from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.manager import registry
 from mdlearn.solvers.auto import choose_solver
@@ -117,7 +117,7 @@ def check_engines_agree(objective: Any) -> None:
                 continue
             # The others promise no optimum, or not in reasonable time.
             exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
-            able = [name for name, cls in exact.items() if takes(cls, form) and cls().reaches(form)]
+            able = [name for name, cls in exact.items() if engine_takes_form(cls, form) and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
             require(choose_solver(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
             models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]

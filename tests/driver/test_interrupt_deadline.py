@@ -135,12 +135,12 @@ def test_levels_end_with_the_time():
 
 
 def test_smoothing_hands_in_its_point(monkeypatch):
-    from mdlearn.driver.validation import CheckedEngine
-    from mdlearn.solvers.common.huber_start import Smoothed
+    from mdlearn.driver.checked_engine import CheckedEngine
+    from mdlearn.solvers.common.huber_start import HuberProblem
 
     X, y = rows(2, 20_000, 4)
     seen, ended = [], []
-    offer, reports = Smoothed._offer, CheckedEngine.reports
+    offer, reports = HuberProblem._offer, CheckedEngine.reports
 
     def counted(self, *given):
         seen.append(1)
@@ -159,7 +159,7 @@ def test_smoothing_hands_in_its_point(monkeypatch):
         self.stopped = "time_limit reached"
         return True
 
-    monkeypatch.setattr(Smoothed, "_offer", counted)
+    monkeypatch.setattr(HuberProblem, "_offer", counted)
     monkeypatch.setattr(CheckedEngine, "reports", cut)
     whole = mdlearn.fit("svm", X, y, C=1.0, time_limit=None, solver="cd")
     model = mdlearn.fit("svm", X, y, C=1.0, solver="interior")

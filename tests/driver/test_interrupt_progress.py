@@ -125,7 +125,7 @@ def lengths(monkeypatch, tol, problems, gaps, complete=False):
     """Lengths of the bar after reports (problem, gap)."""
     from mdlearn.driver import progress
 
-    monkeypatch.setattr(progress, "_bar", lambda: FakeBar)
+    monkeypatch.setattr(progress, "_progress_bar_class", lambda: FakeBar)
     shown = progress.Progress(1, "cd", 0.0, tol)
     shown.problems = problems
     for j, gap in gaps:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.driver.validation import CheckedEngine
+from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report

@@ -21,7 +21,7 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.driver.threads import one_by_one, side_by_side
+from mdlearn.driver.threads import run_in_threads, run_one_by_one
 from mdlearn.numerics import memory
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
 from mdlearn.solvers.interior_point.solver import Interior
@@ -221,7 +221,7 @@ def numbers(start, n):
 @pytest.mark.parametrize("at_once", [None, 1, 2, 9])
 def test_items_and_results(at_once):
     works, items = [numbers(100 * k, 5) for k in range(7)], []
-    pieces = one_by_one(works) if at_once is None else side_by_side(works, at_once, 1)
+    pieces = run_one_by_one(works) if at_once is None else run_in_threads(works, at_once, 1)
     while True:
         try:
             items.append(next(pieces))
@@ -245,7 +245,7 @@ def test_leaving_early_closes_everything():
         finally:
             closed.append(k)
 
-    pieces = side_by_side([work(k) for k in range(5)], 2, 1)
+    pieces = run_in_threads([work(k) for k in range(5)], 2, 1)
     next(pieces)
     assert len(at_work()) == 2
     pieces.close()

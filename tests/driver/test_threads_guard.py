@@ -26,7 +26,7 @@ from threading_cases import (
 
 import mdlearn
 from mdlearn.driver import threads
-from mdlearn.driver.threads import side_by_side
+from mdlearn.driver.threads import run_in_threads
 from mdlearn.numerics.blas_threads import GUARD, blas_threads
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures(left_as_found.__name__)]
@@ -269,6 +269,6 @@ def test_slices_end_with_an_item():
             order.append(f"made {k}")
             yield k
 
-    for k in side_by_side([work()], 1, 1):
+    for k in run_in_threads([work()], 1, 1):
         order.append(f"seen {k}")
     assert order == [f"{what} {k}" for k in range(3) for what in ("made", "seen")]

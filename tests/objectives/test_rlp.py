@@ -171,7 +171,7 @@ def test_a_call_gets_more_and_more_time_while_somebody_waits():
         given.append(seconds)
         return late if len(given) < 3 else done
 
-    work = highs_thread.waiting_for(call)
+    work = highs_thread.run_highs_in_thread(call)
     with pytest.raises(StopIteration) as caught:
         while True:
             next(work)
@@ -189,7 +189,7 @@ def test_a_call_that_nobody_waits_for_is_not_begun_again():
         threading.Timer(0.2, ended.set).start()
         return types.SimpleNamespace(status=highs_thread.LATE)
 
-    work = highs_thread.waiting_for(call)
+    work = highs_thread.run_highs_in_thread(call)
     next(work)  # control comes back while the call runs
     assert begun.wait(30)
     next(work)
@@ -206,7 +206,7 @@ def test_an_error_in_the_thread_is_raised_where_it_can_be_caught():
         raise ZeroDivisionError("inside")
 
     with pytest.raises(ZeroDivisionError, match="inside"):
-        list(highs_thread.waiting_for(call))
+        list(highs_thread.run_highs_in_thread(call))
 
 
 def test_a_time_limit_ends_the_fit_not_the_proof(monkeypatch):
@@ -252,13 +252,13 @@ def test_repeated_rows_on_which_the_crossover_goes_round_in_circles():
 
 LEFT_ALONE = """
 import sys, time
-from mdlearn.solvers.common.highs_thread import waiting_for
+from mdlearn.solvers.common.highs_thread import run_highs_in_thread
 
 def call(seconds):
     time.sleep({seconds})
     print("ended", flush=True)
 
-work = waiting_for(call)
+work = run_highs_in_thread(call)
 next(work)
 work.close()
 """

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 import mdlearn
 import mdlearn.sklearn as ms
 from mdlearn._solvers.sgd import Problem, Walk, walk_dense
-from mdlearn.solvers.stochastic.portions import visits
+from mdlearn.solvers.stochastic.portions import portion_row_order
 
 X, y = make_classification(2000, 12, n_informative=6, flip_y=0.1, random_state=0)
 X = scale(X)
@@ -218,9 +218,9 @@ def test_errors_of_calls():
 
 def test_every_row_is_met_as_often_as_it_counts():
     rng = np.random.default_rng(0)
-    assert sorted(visits(np.full(50, 0.3), 50, rng)) == list(range(50))
+    assert sorted(portion_row_order(np.full(50, 0.3), 50, rng)) == list(range(50))
     counts = np.array([1.0, 0.0, 2.0, 0.25, 4.75])
-    met = np.bincount(visits(counts, 16, rng), minlength=5)
+    met = np.bincount(portion_row_order(counts, 16, rng), minlength=5)
     assert met.sum() == 16 and (np.abs(met - counts * 2) < 1).all()
 
 

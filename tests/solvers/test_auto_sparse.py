@@ -9,7 +9,7 @@ from two_hinges import TwoHinges
 
 import mdlearn
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.solvers.systems.weighted_gram import outer_operations
+from mdlearn.solvers.systems.weighted_gram import weighted_gram_operations
 
 
 def rows(m, d, entries, seed=0):
@@ -63,7 +63,7 @@ def test_counted_operations(density):
     X = sparse.random(50, 40, density=density, format="csr", random_state=2)
     lengths = np.diff(X.indptr)
     expected = sum(n * n / 2 for n in lengths) if density < 0.2 else 50 * 40 * 40
-    assert outer_operations(CsrRows(X)) == expected
+    assert weighted_gram_operations(CsrRows(X)) == expected
 
 
 @pytest.mark.parametrize("objective", ["l2lr", "mlr"])

@@ -13,7 +13,7 @@ import mdlearn
 from mdlearn.data.row_blocks.summary import Sums
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Terms
-from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
+from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
 
 
 def rows(m=600, d=6, k=2, seed=0):
@@ -167,8 +167,8 @@ def test_bounds_of_models(k, rank):
     A = rng.standard_normal((k, 8, rank))
     H, W = A @ A.transpose(0, 2, 1), rng.standard_normal((8, k))
     G = np.column_stack([h @ g for h, g in zip(H, rng.standard_normal((k, 8)))])
-    model = QuadraticModel(H, G, W, np.append(np.full(7, 2.0), 0.0) if rank == 8 else np.full(8, 2.0))
-    lower, V = finished(lower_bound(model)), finished(minimised(model))
+    model = PenalisedQuadratic(H, G, W, np.append(np.full(7, 2.0), 0.0) if rank == 8 else np.full(8, 2.0))
+    lower, V = finished(penalised_bound(model)), finished(minimise_penalised(model))
     least = model.objective(model.at(V))
     assert lower <= least + 1e-9 * abs(least) and least - lower <= 1e-9 * max(abs(least), 1.0)
     for _ in range(200):

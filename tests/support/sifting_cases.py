@@ -10,7 +10,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 SHAPES = ("hinge", "weights", "band", "regression", "variance")
 

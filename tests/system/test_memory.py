@@ -18,9 +18,9 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
+from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.driver import Driver
 from mdlearn.driver.limits import Limits
-from mdlearn.driver.validation import CheckedEngine
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.plugins.manager import registry

@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Reports
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 
 MOST_ROUNDS = 12
 PATIENT_ROUNDS, HOPELESS_GAP = 2, 1.0
@@ -52,7 +52,7 @@ class ActiveSet:
             if not (np.abs(element).max(initial=0.0) < RUNAWAY_COEFFICIENTS and np.isfinite(beta).all()):
                 return
             z = state.margins(element)
-            report = make_report(state, element, np.clip(beta, 0.0, caps), z)
+            report = primal_dual_report(state, element, np.clip(beta, 0.0, caps), z)
             gap = column.relative_gap(report.objective, report.lower_bound)
             if gap < self.best:
                 self.best = gap

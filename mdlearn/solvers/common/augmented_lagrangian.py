@@ -17,7 +17,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.line_search import ROUGH_SLOPE, line_minimum
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 
 SPAN, WIDTH_SHRINKAGE = 0.3, 0.3
 """Margin that the first slopes span, in units of a typical kink, and how much narrower the next ones are."""
@@ -31,8 +31,8 @@ ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-7, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
 
 
-class Envelopes:
-    """The loss of a column with every hinge replaced by its envelope around the multipliers `centre`."""
+class AugmentedLagrangianLoss:
+    """Loss in an augmented Lagrangian: every hinge is replaced by its envelope around the multipliers `centre`."""
 
     def __init__(self, column: Column, centre: np.ndarray, width: float) -> None:
         self.column, self.centre, self.width = column, centre, width
@@ -67,7 +67,7 @@ class Envelopes:
         return line_minimum(start, along, close)
 
 
-class AugmentedLagrangian(Envelopes):
+class AugmentedLagrangian(AugmentedLagrangianLoss):
     """One column: an element with its margins, and the multipliers that the envelopes are around."""
 
     def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:
@@ -80,7 +80,7 @@ class AugmentedLagrangian(Envelopes):
     def run(self) -> Steps:
         """Yield reports; end when the gap falls no more, or before the first where the guess is none."""
         state, finish = self.state, ActiveSet(self.state)
-        begun = make_report(state, self.element, self.centre, self.z)
+        begun = primal_dual_report(state, self.element, self.centre, self.z)
         if not state.column.relative_gap(begun.objective, begun.lower_bound) <= FAR_GUESS_GAP:
             return
         best, stalled, next_finish = np.inf, 0, ACTIVE_SET_GAP
@@ -91,7 +91,7 @@ class AugmentedLagrangian(Envelopes):
                 return
             self.z = state.margins(self.element)
             beta = self.multipliers(self.z)
-            report = make_report(state, self.element, beta, self.z)
+            report = primal_dual_report(state, self.element, beta, self.z)
             yield report
             gap = state.column.relative_gap(report.objective, report.lower_bound)
             stalled = 0 if gap < 0.5 * best else stalled + 1

@@ -21,8 +21,8 @@ LOOKED_AT = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Folded:
-    """A form without its column of ones.
+class FoldedConstantColumn:
+    """Form without its constant column, a column of ones.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Folded:
         return replace(start, coef=coef, intercept=intercept)
 
 
-def folded(form: MarginForm) -> Folded | None:
-    """The form without a column of ones; None where there is none."""
+def fold_constant_column(form: MarginForm) -> FoldedConstantColumn | None:
+    """Take a constant column of ones out of a form; None where there is none."""
     features = form.features
     if form.bias != "none" or not isinstance(features, LinearFeatures) or features.ridge is not None:
         return None
@@ -62,17 +62,17 @@ def folded(form: MarginForm) -> Folded | None:
     if not isinstance(rows, CsrRows):
         return None
     X, m = rows.X, rows.shape[0]
-    for place, value in sorted(_candidates(X)):
+    for place, value in sorted(_constant_column_candidates(X)):
         at = np.flatnonzero(X.indices == place)
-        if at.shape[0] != m or (X.data[at] != value).any() or not _one_each(at, X.indptr):
+        if at.shape[0] != m or (X.data[at] != value).any() or not _column_has_one_entry_per_row(at, X.indptr):
             continue
         inner = replace(form, features=LinearFeatures(CsrRowsWithoutColumn(X, int(place))), bias="regularized")
-        return Folded(inner, int(place), float(value))
+        return FoldedConstantColumn(inner, int(place), float(value))
     return None
 
 
-def _candidates(X: Any) -> set[tuple[int, float]]:
-    """Columns that are 1 (or -1) in all of some rows."""
+def _constant_column_candidates(X: Any) -> set[tuple[int, float]]:
+    """Columns that are 1 (or -1) in all of some rows: all others are no constant column."""
     found: set[tuple[int, float]] | None = None
     for row in np.unique(np.linspace(0, X.shape[0] - 1, LOOKED_AT).astype(int)):
         span = slice(X.indptr[row], X.indptr[row + 1])
@@ -84,6 +84,6 @@ def _candidates(X: Any) -> set[tuple[int, float]]:
     return found or set()
 
 
-def _one_each(at: np.ndarray, indptr: np.ndarray) -> bool:
-    """Whether entry number i lies in row i."""
+def _column_has_one_entry_per_row(at: np.ndarray, indptr: np.ndarray) -> bool:
+    """Whether entry number i of a column lies in row i."""
     return bool((at >= indptr[:-1]).all() and (at < indptr[1:]).all())

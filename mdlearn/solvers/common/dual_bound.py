@@ -24,7 +24,7 @@ STEP_LENGTHS = tuple(2.0**-k for k in range(7, -1, -1))
 
 @dataclass(frozen=True, eq=False)
 class BoundMultipliers:
-    """Multipliers with what the dual value needs of them.
+    """Multipliers of a dual bound, with what its value needs of them.
 
     Attributes
     ----------

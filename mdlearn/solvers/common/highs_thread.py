@@ -34,7 +34,7 @@ SMALLEST_COLUMN = 1e-300
 
 
 def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
-    """Minimise cost . x subject to A x = rhs within bounds, for so many seconds at most."""
+    """Minimise cost . x by HiGHS, subject to A x = rhs within bounds, for so many seconds at most."""
     from scipy.optimize import linprog
 
     most = 1000 + LONGEST_WALK * sum(A.shape)
@@ -46,8 +46,8 @@ def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.nda
     return found
 
 
-def waiting_for(call: Callable[[float], Any]) -> Generator[None, None, Any]:
-    """Run call(seconds) in a thread, with longer and longer limits; give control back meanwhile."""
+def run_highs_in_thread(call: Callable[[float], Any]) -> Generator[None, None, Any]:
+    """Run call(seconds), one of HiGHS, in a thread, with longer and longer limits; give control back meanwhile."""
     found: list[Any] = []
     wanted, over = threading.Event(), threading.Event()
     wanted.set()

@@ -37,15 +37,15 @@ MOST_NEWTON_STEPS = 24
 
 @dataclass(frozen=True, eq=False)
 class HuberStart:
-    """An element with its margins, and the band within which rows may still change sides."""
+    """Start by Huber's rounding: an element with its margins, and the band within which rows may still change sides."""
 
     element: np.ndarray
     z: np.ndarray
     width: float
 
 
-class Smoothed:
-    """The problem of `state` with rounded hinges; its terms all have power 1 and finite weights."""
+class HuberProblem:
+    """Problem of `state` with hinges rounded as Huber does; its terms all have power 1 and finite weights."""
 
     def __init__(self, state: PrimalDual) -> None:
         self.state = state

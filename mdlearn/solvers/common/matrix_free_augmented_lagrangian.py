@@ -20,7 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.line_search import SLOPE_ROUNDING
 from mdlearn.solvers.base import Report, Reports
-from mdlearn.solvers.common.augmented_lagrangian import Envelopes
+from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangianLoss
 from mdlearn.solvers.common.primal_dual import report_of
 
 DIRECT = 3000
@@ -45,8 +45,8 @@ STALL_STEPS = 6
 """Proximal steps without a smaller gap after which rounding is taken to be reached."""
 
 
-class Proximal(Envelopes):
-    """One column: the element (w, and b where there is a bias), its margins, and the multipliers of the envelope."""
+class MatrixFreeAugmentedLagrangian(AugmentedLagrangianLoss):
+    """Matrix-free multiplier method of a column: element (w, b if there is a bias), margins and multipliers."""
 
     def __init__(self, form: MarginForm, column: Column, beta: np.ndarray, coef: np.ndarray, intercept: float) -> None:
         assert isinstance(form.features, LinearFeatures)

@@ -22,7 +22,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import OPERATIONS_PER_PIECE
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.primal_dual import report_of
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 PANEL_COLUMNS = 64
 STIFF_STACK = 1e10
@@ -32,8 +32,8 @@ STACK_ENTRIES = 3e8
 CORRECTIONS = 3
 
 
-def worthwhile(system: RowSystem) -> bool:
-    """Whether the ridge of a problem without loss is so small, and the stack not too large; asked after `setup`."""
+def orthogonal_is_worthwhile(system: RowSystem) -> bool:
+    """Whether an orthogonal factorisation pays: no loss, a tiny ridge, a stack not too large; asked after `setup`."""
     column, m = system.column, system.features.n_rows
     if column.terms or system.no_ridge or column.kappa == 0 or (m + system.size) * system.size > STACK_ENTRIES:
         return False
@@ -42,8 +42,8 @@ def worthwhile(system: RowSystem) -> bool:
     return float((squares / system.metric).sum()) > STIFF_STACK
 
 
-def solve_stacked(system: RowSystem) -> Steps:
-    """Yield the optimum, then corrections of it."""
+def solve_by_orthogonal_factors(system: RowSystem) -> Steps:
+    """Yield the optimum of a quadratic from the orthogonal factorisation of its stack, then corrections of it."""
     form, column, n = system.form, system.column, system.size
     m = form.features.n_rows
     memory.require(16.0 * (m + n) * n, f"a factorisation of {m + n} x {n} numbers", "raise C or use a smaller basis")
@@ -53,7 +53,7 @@ def solve_stacked(system: RowSystem) -> Steps:
         stack[span] = (column.y[span, None] * system.rows(span) - centre) * root[span, None]
         yield None
     stack[m + np.arange(n), np.arange(n)] = np.sqrt(system.ridge)
-    reflections = yield from Reflections.of(stack)
+    reflections = yield from OrthogonalFactors.of(stack)
     g = column.mean * centre
     w, s, rest = np.zeros(n), np.zeros(m), g
     for _ in range(1 + CORRECTIONS):
@@ -66,22 +66,22 @@ def solve_stacked(system: RowSystem) -> Steps:
             return
         point = Point(np.zeros((0, m)), -root * s, *system.split(w))
         yield report_of(form, column, point, column.y * system.decision(w))
-        rest = g - system.ridge * w - _adjoint(system, root * s, centre)
+        rest = g - system.ridge * w - _centred_adjoint(system, root * s, centre)
 
 
-def _adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Sum of v_i (r_i - mean)."""
+def _centred_adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Sum of v_i (r_i - mean): the transpose of the centred rows, which are the stack's upper part."""
     return system.adjoint(system.column.y * v) - float(v.sum()) * centre
 
 
-class Reflections:
-    """Q and R of a tall matrix: Householder reflections, panel by panel; below its diagonal, R holds what is left."""
+class OrthogonalFactors:
+    """Orthogonal Q and triangle R of a tall matrix: reflections by panels; below its diagonal, R holds what is left."""
 
     def __init__(self, rows: int, panels: list[tuple[np.ndarray, np.ndarray]], R: np.ndarray) -> None:
         self.rows, self.panels, self.R = rows, panels, R
 
     @classmethod
-    def of(cls, A: np.ndarray) -> Generator[None, None, Reflections]:
+    def of(cls, A: np.ndarray) -> Generator[None, None, OrthogonalFactors]:
         """Factor a Fortran-ordered matrix, which is overwritten; yield between pieces."""
         rows, n = A.shape
         panels = []

@@ -12,7 +12,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.systems.choice import typical_multiplier
-from mdlearn.solvers.systems.explicit import GramSystem, PortionSystem, RowSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, SubsetSystem
 
 BALANCED = 1e-13
 """Share of its terms that the sum of multipliers is where it counts as 0."""
@@ -25,7 +25,7 @@ STIFF_STEPS = 1e6
 class PrimalDual:
     """A column together with the system that solves its quadratic part."""
 
-    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | PortionSystem) -> None:
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | SubsetSystem) -> None:
         self.form = form
         self.column = column
         self.system = system
@@ -74,8 +74,8 @@ class PrimalDual:
         return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
 
 
-class RowSubset(PrimalDual):
-    """A column over some of the rows: the gradient of all that is not theirs, at any element, is Q element - fixed.
+class PrimalDualOnRows(PrimalDual):
+    """A `PrimalDual` over some rows of a column: the gradient of all that is not theirs is Q element - fixed.
 
     Parameters
     ----------
@@ -85,18 +85,18 @@ class RowSubset(PrimalDual):
         Sum of r_i times what the mean term and multipliers that stay give every row.
     """
 
-    def __init__(self, form: MarginForm, column: Column, system: RowSystem | PortionSystem, fixed: np.ndarray) -> None:
+    def __init__(self, form: MarginForm, column: Column, system: RowSystem | SubsetSystem, fixed: np.ndarray) -> None:
         super().__init__(form, column, system)
         self.fixed = fixed
 
     @classmethod
-    def of(cls, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray) -> RowSubset:
+    def of(cls, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray) -> PrimalDualOnRows:
         """Chosen rows of a state over explicit ones, in ascending order."""
         column = state.column
         offset = None if column.offset is None else column.offset[rows]
         assert isinstance(state.system, RowSystem)
         chosen = replace(column, y=column.y[rows], counts=column.counts[rows], offset=offset)
-        found = cls(state.form, chosen, PortionSystem(state.system, rows, column.y.shape[0]), fixed)
+        found = cls(state.form, chosen, SubsetSystem(state.system, rows, column.y.shape[0]), fixed)
         found.typical_multiplier, found.typical_kink = state.typical_multiplier, state.typical_kink
         return found
 
@@ -106,23 +106,23 @@ class RowSubset(PrimalDual):
         return self.system.quadratic(element) - self.fixed - pushed
 
 
-def make_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
-    """Evaluate an element with margins z and multipliers; one pass over the rows beyond z."""
+def primal_dual_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray, z: np.ndarray) -> Report:
+    """Report primal and dual values of an element with margins z and multipliers; one pass over the rows beyond z."""
     coef, intercept = state.coefficients(element)
     return report_of(state.form, state.column, Point(beta, state.column.spread(z), coef, intercept), z)
 
 
 def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
-    """Estimate objective and bound of a point whose margins z are known."""
+    """Report the primal and dual values of a point whose margins z are known."""
     assert point.coef is not None
     objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
     return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)
 
 
-def report_without_pass(
+def primal_dual_report_without_pass(
     state: PrimalDual, element: np.ndarray, z: np.ndarray, beta: np.ndarray, sigma: np.ndarray, stand_for: np.ndarray
 ) -> Report:
-    """Estimate objective and bound where it is known for which element multipliers within their boxes stand.
+    """Report primal and dual values where it is known for which element multipliers within their boxes stand.
 
     Explicit rows under a ridge alone; elsewhere the bound takes a pass, as it does after stiff steps and where
     multipliers miss the condition of a free bias.

@@ -13,8 +13,8 @@ TELLING_STEP = 0.3
 """Step length from which a step says how far margins will still move."""
 
 
-class SmoothTerms:
-    """The loss of a column whose terms all have a continuous slope.
+class SmoothLosses:
+    """Smooth losses of a column: all terms have a continuous slope.
 
     The second derivative of a logistic term is nearly 0 for margins far from its threshold, and a Newton step that
     believes it takes them much too far. So the model takes the average of the second derivative over the distance that

@@ -22,7 +22,7 @@ from mdlearn.forms.proof import Start
 from mdlearn.numerics.line_search import parabola_maximum
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.systems.explicit import GramSystem
+from mdlearn.solvers.systems.row_and_gram import GramSystem
 
 CLEARLY = 0.05
 """Distance from a threshold, in units of a typical one, that no row on a kink has."""
@@ -30,8 +30,8 @@ MULTIPLIER_TURNS = 2
 """Turns between multipliers of loss and of variance, each at the best place between two guesses."""
 
 
-def first_element(state: PrimalDual) -> np.ndarray:
-    """The start as an element of the system; zeros where there is none, or where w = 0 has the smaller objective."""
+def warm_start_element(state: PrimalDual) -> np.ndarray:
+    """Element of the system at a warm start; zeros without one, or where w = 0 has the smaller objective."""
     system, column = state.system, state.column
     zero = np.zeros(system.size)
     start = column.start
@@ -41,33 +41,33 @@ def first_element(state: PrimalDual) -> np.ndarray:
     if inner is None:
         return zero
     element = np.append(inner, start.intercept) if system.bias else inner.copy()
-    better = _better(state.form, column, state.margins(element), *state.coefficients(element))
+    better = _start_beats_zero(state.form, column, state.margins(element), *state.coefficients(element))
     return element if better else zero
 
 
-def first_margins(form: MarginForm, column: Column) -> np.ndarray | None:
-    """y f at the start; None where w = 0 has the smaller objective, or where there is no start."""
+def warm_start_margins(form: MarginForm, column: Column) -> np.ndarray | None:
+    """Margins y f at a warm start; None where w = 0 has the smaller objective, or where there is no start."""
     if column.start is None:
         return None
-    z = margins(form, column, column.start)
-    return z if _better(form, column, z, column.start.coef, column.start.intercept) else None
+    z = margins_of_start(form, column, column.start)
+    return z if _start_beats_zero(form, column, z, column.start.coef, column.start.intercept) else None
 
 
-def _better(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
-    """Whether coefficients with margins z are worth more than w = 0, which meets no constraint."""
+def _start_beats_zero(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
+    """Whether a start's coefficients with margins z are worth more than w = 0, which meets no constraint."""
     value = objective_at(column, z, form.norm(coef, intercept))[0]
     return value < math.inf if column.hard else value <= column.at_zero
 
 
-def margins(form: MarginForm, column: Column, start: Start) -> np.ndarray:
-    """z = y f of a start; a pass over the rows."""
+def margins_of_start(form: MarginForm, column: Column, start: Start) -> np.ndarray:
+    """Margins y f of a warm start; a pass over the rows."""
     return np.asarray(column.y * (form.features.decision(start.coef) + start.intercept))
 
 
-def guesses(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def start_multipliers(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Multipliers (T, m) of a start with margins z: as they were, and as margins tell them; within their boxes."""
     caps = column.caps
-    beta = _multipliers(column, start)
+    beta = _loss_multipliers_of_start(column, start)
     kept = np.clip(beta, 0.0, caps)
     short = column.sides[:, None] * (column.kinks - z)
     typical = max(1.0, float(np.abs(column.kinks).mean())) if column.kinks.size else 1.0
@@ -80,20 +80,20 @@ def guesses(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np
     return kept, told
 
 
-def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """Multipliers of loss (T, m) and variance (m,) of the best dual value, and how far the start is from that.
+def warm_start_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Warm multipliers of loss (T, m) and variance (m,) of the best dual value, and how far the start is from that.
 
     None where zeros have the best value, or where there is no start.
     """
     start = column.start
     if start is None:
         return None
-    z = margins(form, column, start)
-    low, high = guesses(column, start, z)
+    z = margins_of_start(form, column, start)
+    low, high = start_multipliers(column, start, z)
     tight = loose = column.spread(z)
     if start.alpha is not None and column.kappa > 0:
         # What the start's own variance made of them: w is then the start's.
-        own = column.y * start.alpha - column.sides @ _multipliers(column, start) - column.pull
+        own = column.y * start.alpha - column.sides @ _loss_multipliers_of_start(column, start) - column.pull
         loose = own - column.counts * (float(own.sum()) / column.total)
     moves = high - low, tight - loose
     alphas = column.y * (column.sides @ low + loose + column.pull), column.y * (column.sides @ moves[0])
@@ -116,13 +116,13 @@ def first_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray, np.
     return beta, sigma, objective_at(column, z, form.norm(start.coef, start.intercept))[0] - best
 
 
-def _multipliers(column: Column, start: Start) -> np.ndarray:
-    """Those of the loss; zeros where the loss had other terms (one without weight may have none)."""
+def _loss_multipliers_of_start(column: Column, start: Start) -> np.ndarray:
+    """Multipliers of the loss at a start; zeros where the loss had other terms (one without weight may have none)."""
     return start.beta if start.beta.shape == column.caps.shape else np.zeros(column.caps.shape)
 
 
-class Ascent(Protocol):
-    """State that coordinate ascent keeps of a column: multipliers, changed in place, and their exact value."""
+class WarmStartedAscent(Protocol):
+    """Interface of an ascent that takes a warm start: multipliers, changed in place, and their exact value."""
 
     form: MarginForm
     column: Column
@@ -133,14 +133,14 @@ class Ascent(Protocol):
         """Recompute margins exactly and evaluate."""
 
 
-def begin(ascent: Ascent) -> Report | None:
-    """Move an ascent to the best multipliers and report them; None where zeros are better, or without a start."""
+def warm_start_ascent(ascent: WarmStartedAscent) -> Report | None:
+    """Move an ascent to the best multipliers of a warm start, if any, and report them; None where zeros are better."""
     column, start, problem = ascent.column, ascent.column.start, ascent.problem
     if start is None:
         return None
     least, beta = ascent.report().lower_bound, ascent.beta
     problem.offset = start.intercept if ascent.form.bias == "free" else 0.0
-    low, high = guesses(column, start, margins(ascent.form, column, start))
+    low, high = start_multipliers(column, start, margins_of_start(ascent.form, column, start))
 
     def at(t: float) -> Report:
         beta[:] = low + t * (high - low)
@@ -154,8 +154,8 @@ def begin(ascent: Ascent) -> Report | None:
     return None
 
 
-def first_guess(state: PrimalDual) -> tuple[np.ndarray, np.ndarray] | None:
-    """An element and multipliers (T, m) for Newton steps over few rows; None where these cannot begin well.
+def warm_start_newton(state: PrimalDual) -> tuple[np.ndarray, np.ndarray] | None:
+    """Warm element and multipliers (T, m) for Newton steps over few rows; None where these cannot begin well.
 
     That is: without a start, where w = 0 is better, with constraints, whose multipliers no box holds, and with a
     variance term over a Gram matrix, where every step takes all rows.
@@ -164,5 +164,5 @@ def first_guess(state: PrimalDual) -> tuple[np.ndarray, np.ndarray] | None:
     dear = isinstance(state.system, GramSystem) and column.kappa > 0
     if column.start is None or column.hard or dear:
         return None
-    element = first_element(state)
-    return (element, guesses(column, column.start, state.margins(element))[1]) if element.any() else None
+    element = warm_start_element(state)
+    return (element, start_multipliers(column, column.start, state.margins(element))[1]) if element.any() else None

@@ -27,7 +27,7 @@ from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import primal
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.base import Report, Reports
-from mdlearn.solvers.common.warm_start import first_multipliers
+from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.coordinate_descent.sparse_row_access import sparse_row_access
 from mdlearn.solvers.coordinate_descent.subspace_acceleration import SubspaceExtrapolation
 
@@ -204,7 +204,7 @@ class CentredDual:
 
     def begin(self) -> bool:
         """Take the column's start, if it is better than zeros; say whether it was."""
-        found = first_multipliers(self.form, self.column)
+        found = warm_start_multipliers(self.form, self.column)
         if found is None:
             return False
         assert self.column.start is not None

@@ -21,7 +21,7 @@ from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.primal_dual import PrimalDual, report_of
 from mdlearn.solvers.coordinate_descent.gram import compiled_problem
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 VISIT = 256
 """What a visit costs beside its products, in entries: rows in random order are seldom in the cache."""

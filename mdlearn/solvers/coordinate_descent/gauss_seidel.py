@@ -15,10 +15,10 @@ from scipy.linalg import solve_triangular
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Steps
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
-from mdlearn.solvers.common.warm_start import first_element
-from mdlearn.solvers.systems.choice import by_rows
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
+from mdlearn.solvers.common.warm_start import warm_start_element
+from mdlearn.solvers.systems.choice import prefers_rows
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 BLOCK_COEFFICIENTS = 256
 """Coefficients visited by one triangular solve, which is what consecutive steps are."""
@@ -29,7 +29,7 @@ ROUNDING_OF_SLOPES = 1e-16
 
 def suits_gauss_seidel(form: MarginForm) -> bool:
     """Whether Gauss-Seidel sweeps take a form: it has no loss, and explicit columns of which a matrix can be made."""
-    return by_rows(form) and form.ridge > 0 and not any(column.terms for column in form.columns)
+    return prefers_rows(form) and form.ridge > 0 and not any(column.terms for column in form.columns)
 
 
 def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
@@ -39,14 +39,14 @@ def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Genera
     state = PrimalDual(form, column, system)
     nothing = np.zeros((0, column.y.shape[0]))
     A, g = system.Q, system.adjoint(state.multipliers(nothing))
-    w = first_element(state)
+    w = warm_start_element(state)
     done = 0
     while True:
         r, before = g - A @ w, w.copy()  # afresh, against drift
         for _ in range(min(max(done, 1), SWEEPS_PER_REPORT)):
             yield from _gauss_seidel_sweep(A, w, r, rng.permutation(w.shape[0]))
             done += 1
-        yield make_report(state, w.copy(), nothing, state.margins(w))
+        yield primal_dual_report(state, w.copy(), nothing, state.margins(w))
         if np.abs(w - before).max() <= ROUNDING_OF_SLOPES * np.abs(w).max():
             return
 

@@ -21,16 +21,16 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Solver, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
-from mdlearn.solvers.common.constant_column import Folded, folded
-from mdlearn.solvers.common.matrix_free_augmented_lagrangian import Proximal
+from mdlearn.solvers.common.constant_column import FoldedConstantColumn, fold_constant_column
+from mdlearn.solvers.common.matrix_free_augmented_lagrangian import MatrixFreeAugmentedLagrangian
 from mdlearn.solvers.common.primal_dual import PrimalDual
-from mdlearn.solvers.common.warm_start import begin
+from mdlearn.solvers.common.warm_start import warm_start_ascent
 from mdlearn.solvers.coordinate_descent.centred_rows import CentredDual
 from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDual
 from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
 from mdlearn.solvers.coordinate_descent.gram import GramDual
 from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_key, variance_reduced_gram
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.working_set.initialise import initialise_working_sets, starts_without_gram, suits_working_sets
 
 SWEEPS_BEFORE_NEWTON, SWEEPS_PER_ROUND = 5, 10
@@ -142,7 +142,7 @@ class CoordinateDescent(Solver):
         if _on_centred_rows(form):
             assert isinstance(form.features, LinearFeatures)
             yield from form.features.rows.written()
-            return folded(form)
+            return fold_constant_column(form)
         if not _descends_on_gram(form):
             return None
         constant, first = float(form.bias == "regularized"), form.columns[0]
@@ -196,7 +196,7 @@ class CoordinateDescent(Solver):
                 dual.begin(work.beta(), work.b)
         else:
             dual = yield from RowDual.start(form, column)
-        known = None if shared is not None and work is not None else begin(dual)
+        known = None if shared is not None and work is not None else warm_start_ascent(dual)
         if known is not None:
             yield known
         movable = np.flatnonzero(column.caps.ravel() > 0)
@@ -232,7 +232,9 @@ class CoordinateDescent(Solver):
         return free or best > ROUNDED_GAP
 
 
-def _descend_on_sparse_rows(form: MarginForm, column: Column, other: Folded | None, rng: np.random.Generator) -> Steps:
+def _descend_on_sparse_rows(
+    form: MarginForm, column: Column, other: FoldedConstantColumn | None, rng: np.random.Generator
+) -> Steps:
     """Sweep over sparse rows by the multipliers of a loss: a problem without one gets one that weighs nothing."""
     known = len(column.terms)
     if not known:
@@ -250,7 +252,7 @@ def _descend_on_sparse_rows(form: MarginForm, column: Column, other: Folded | No
 
     for report in first.run(rng):
         yield handed_in(report, first.visited)
-    second = Proximal(form, column, first.beta, first.coef(), first.intercept())
+    second = MatrixFreeAugmentedLagrangian(form, column, first.beta, first.coef(), first.intercept())
     for report in second.run():
         yield handed_in(report, first.visited + second.passes * column.y.shape[0])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.common.warm_start import first_multipliers
+from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
 from mdlearn.solvers.working_set.initialise import starting_column_on_rows
 
@@ -28,7 +28,7 @@ def grow_to_all_rows(
     m = columns.n_rows
     if column.start is not None:
         whole = DecompositionRounds(form, column, columns, constant, rng)
-        found = first_multipliers(form, column)
+        found = warm_start_multipliers(form, column)
         if found is not None:
             yield from _set_growing_part(whole, whole.signs * found[0][0])
             return whole

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import numpy as np
 
 from mdlearn.data.rows.rows import DenseRows
-from mdlearn.solvers.common.warm_start import guesses
+from mdlearn.solvers.common.warm_start import start_multipliers
 from mdlearn.solvers.hybrid.column import LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
@@ -118,7 +118,7 @@ def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
     column, start = problem.column, problem.column.start
     assert start is not None
     w = _starting_coefficients(problem)
-    _, guess = guesses(column, start, problem.margins(w))
+    _, guess = start_multipliers(column, start, problem.margins(w))
     if problem.soft:
         return SemismoothNewton(problem, w, guess[0], 0.0, _starting_row_weights(problem))
     between = int(np.count_nonzero((guess[0] > 0) & (guess[0] < problem.caps)))

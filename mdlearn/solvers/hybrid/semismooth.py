@@ -21,7 +21,7 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, LossColumn, LossColumnPart
-from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
 
 NO_MATRIX = np.empty((0, 0))
 STEEPNESS_GROWTH = 5.0
@@ -77,10 +77,10 @@ class RowEnvelopes:
         self.close = SQUARED_LINE if problem.soft else HINGE_LINE
 
     @kept
-    def sum(self) -> RunningSum:
+    def sum(self) -> RunningWeightedGram:
         """The matrix of the free rows, kept from step to step."""
         p = self.problem
-        return RunningSum(p.stored, p.rows.constant, np.zeros(p.width), None)
+        return RunningWeightedGram(p.stored, p.rows.constant, np.zeros(p.width), None)
 
     def evaluate(self) -> None:
         """Multipliers at the present margins."""

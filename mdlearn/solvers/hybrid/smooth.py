@@ -19,7 +19,7 @@ from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
-from mdlearn.solvers.systems.weighted_gram import RunningSum, copy_lower, outer_operations
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 64.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
@@ -93,15 +93,15 @@ class SmoothNewton:
         self.evaluate()
 
     @kept
-    def sum(self) -> RunningSum:
+    def sum(self) -> RunningWeightedGram:
         """The matrix of second derivatives."""
-        return RunningSum(self.problem.stored, self.problem.rows.constant, self.ridge, None)
+        return RunningWeightedGram(self.problem.stored, self.problem.rows.constant, self.ridge, None)
 
     def _operations(self) -> float:
         """Operations on entries that the matrix of second derivatives takes, without its factor."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
         outer = OPERATION_ON_MATRIX * float(m) * d * d
-        return min(outer, SCATTERED * outer_operations(rows)) if isinstance(rows, CsrRows) else outer
+        return min(outer, SCATTERED * weighted_gram_operations(rows)) if isinstance(rows, CsrRows) else outer
 
     def _cheap(self, factor: float) -> bool:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""

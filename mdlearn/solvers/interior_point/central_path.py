@@ -9,7 +9,7 @@ import numpy as np
 from mdlearn._solvers import interior as kernel
 from mdlearn.data.rows.rows import steps
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
 from mdlearn.solvers.systems.choice import STIFF_LOSS
 
 ROWS_PER_CALL = 1 << 18
@@ -135,7 +135,7 @@ class CentralPath:
 
     def report(self) -> Report:
         """Report the present place."""
-        return make_report(self.state, self.element, self.beta, self.z)
+        return primal_dual_report(self.state, self.element, self.beta, self.z)
 
     def _direction(
         self, path: kernel.Path, rw: np.ndarray, d: np.ndarray, centring: float, refinements: int

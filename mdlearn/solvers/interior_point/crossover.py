@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from mdlearn.solvers.base import Steps
-from mdlearn.solvers.common.highs_thread import SMALLEST_COLUMN, STATUS_SOLVED, highs, waiting_for
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.common.highs_thread import SMALLEST_COLUMN, STATUS_SOLVED, highs, run_highs_in_thread
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 UNDECIDED_PER_COLUMN, UNDECIDED_LEAST = 2.5, 50
 """Multipliers of the first program, of margins nearest to a kink: so many for each column, and some more."""
@@ -50,14 +50,14 @@ def crossover(state: PrimalDual, z: np.ndarray) -> Steps:
         if not (np.isfinite(rhs).all() and np.isfinite(rows).all()):
             return
         program = -sides[t] * kinks[t, i], (rows / sizes).T, rhs, bounds
-        found = yield from waiting_for(partial(highs, "highs-ds", *program))
+        found = yield from run_highs_in_thread(partial(highs, "highs-ds", *program))
         if found.status != STATUS_SOLVED:
             return
         beta[t, i] = np.clip(unit * found.x, 0.0, caps[t, i])
         element = -found.eqlin.marginals / sizes
         element[-1] -= float(centre @ element)
         z = state.margins(element)
-        yield make_report(state, element, beta, z)
+        yield primal_dual_report(state, element, beta, z)
         slopes = state.slopes(z)
         wrong = used & ~undecided & np.where(beta > 0, slopes > ON_A_KINK, slopes < -ON_A_KINK)
         if not wrong.any():

@@ -1,8 +1,8 @@
 """The central path over the rows that may still change sides; the others stay at the bound where they are.
 
-A few Newton steps on rounded hinges (`Smoothed`) tell which rows those are. After every few steps on them all rows are
-looked at, and those that a margin has carried over its kink join. So most steps cost what a few thousand rows cost, and
-nothing is lost: the last look finds no row on the wrong side.
+A few Newton steps on rounded hinges (`HuberProblem`) tell which rows those are. After every few steps on them all rows
+are looked at, and those that a margin has carried over its kink join. So most steps cost what a few thousand rows cost,
+and nothing is lost: the last look finds no row on the wrong side.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Offer, Report
-from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
-from mdlearn.solvers.common.primal_dual import PrimalDual, RowSubset, make_report
+from mdlearn.solvers.common.huber_start import HuberProblem, HuberStart
+from mdlearn.solvers.common.primal_dual import PrimalDual, PrimalDualOnRows, primal_dual_report
 from mdlearn.solvers.interior_point.central_path import CentralPath
 
 FEWEST_BAND_ROWS, PER_COLUMN = 2000, 2.5
@@ -34,8 +34,8 @@ MOST_WORKING_SHARE = 0.5
 """Share of all rows in work from which the detour no longer pays."""
 
 
-def sifted(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:
-    """A path that starts near the optimum; None where there are too few rows, or terms without a box."""
+def sifted_path(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:
+    """Path over sifted rows, from near the optimum; None where there are too few rows, or terms without a box."""
     column, features = state.column, state.form.features
     enough = max(FEWEST_BAND_ROWS, int(PER_COLUMN * features.width))
     boxed = bool(np.isfinite(column.caps).all()) and not column.softness.any()
@@ -44,28 +44,29 @@ def sifted(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None
     if state.form.ridge == 0 or state.system.most_restricted < PAYS * enough:
         return None
     try:
-        element = yield from _guess(state)
-        start = yield from Smoothed(state).minimise(element, enough)
+        element = yield from _sifting_guess(state)
+        start = yield from HuberProblem(state).minimise(element, enough)
     except NotPositiveDefinite:
         return None
     if start is None:
         return None
-    rows = _near(state, start, enough)
-    return SiftedPath(state, start, rows) if rows.shape[0] <= _most(state) else None
+    rows = _rows_to_sift(state, start, enough)
+    return SiftedPath(state, start, rows) if rows.shape[0] <= _most_sifted_rows(state) else None
 
 
-def _near(state: PrimalDual, start: HuberStart, enough: int) -> np.ndarray:
-    """Rows within some widths of a kink, at least `enough`."""
+def _rows_to_sift(state: PrimalDual, start: HuberStart, enough: int) -> np.ndarray:
+    """Rows to sift: those within some widths of a kink, at least `enough`."""
     away = state.distances(start.z)
     return np.flatnonzero(away <= max(WIDER * start.width, float(np.partition(away, enough)[enough])))
 
 
-def _most(state: PrimalDual) -> float:
+def _most_sifted_rows(state: PrimalDual) -> float:
+    """Number of rows in work beyond which sifting does not pay."""
     return min(MOST_WORKING_SHARE * state.column.y.shape[0], float(state.system.most_restricted))
 
 
-def _guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
-    """Least squares towards the kinks, over some of the rows."""
+def _sifting_guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
+    """Least squares towards the kinks, over some of the rows: where sifting begins."""
     column = state.column
     every = max(1, column.y.shape[0] // SAMPLE_ROWS)
     caps = np.zeros_like(column.caps)
@@ -76,7 +77,7 @@ def _guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
 
 
 class SiftedPath:
-    """Steps over some rows, with the same calls as a `CentralPath` over all of them."""
+    """Interior point steps over some rows, with the same calls as a `CentralPath` over all of them."""
 
     away = np.inf
 
@@ -92,13 +93,13 @@ class SiftedPath:
         held = self.beta.copy()
         held[:, rows] = 0.0
         fixed = state.system.adjoint(state.multipliers(held))
-        path = CentralPath(RowSubset.of(state, rows, fixed))
+        path = CentralPath(PrimalDualOnRows.of(state, rows, fixed))
         path.place(self.element, self.z[rows], mu)
         return path
 
     def report(self) -> Report:
         """Report the present place over all rows."""
-        return make_report(self.state, self.element, self.beta, self.z)
+        return primal_dual_report(self.state, self.element, self.beta, self.z)
 
     def free(self) -> np.ndarray:
         """Rows in work that look as if they sat on a kink."""
@@ -130,7 +131,7 @@ class SiftedPath:
             return
         wrong[self.rows] = True
         rows = np.flatnonzero(wrong)
-        if rows.shape[0] > _most(self.state):
+        if rows.shape[0] > _most_sifted_rows(self.state):
             self.alive = False
             return
         path = self._over(rows, self.path.complementarity() / self.path.count)

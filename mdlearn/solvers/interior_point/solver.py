@@ -18,13 +18,13 @@ from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report
-from mdlearn.solvers.common.warm_start import first_guess
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report
+from mdlearn.solvers.common.warm_start import warm_start_newton
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.crossover import crossover
 from mdlearn.solvers.interior_point.linear_path import LinearPath
-from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted
-from mdlearn.solvers.systems.choice import system_of
+from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
+from mdlearn.solvers.systems.choice import choose_system
 from mdlearn.solvers.systems.graded import GradedSystem
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
@@ -64,34 +64,34 @@ class Interior(Factoring):
     ) -> Steps:
         """Yield a report per interior point step, then those of the active-set finish."""
         steepest = float(column.caps.max(initial=0.0))
-        system = GradedSystem(form, column) if form.ridge == 0 else system_of(form, column, shared, steepest)
+        system = GradedSystem(form, column) if form.ridge == 0 else choose_system(form, column, shared, steepest)
         yield from system.setup()
         state = PrimalDual(form, column, system)
         if not column.caps.any():
-            yield from _without_loss(state)
+            yield from _interior_without_loss(state)
             return
         if not column.hard and column.mean == 0 and column.at_zero == 0:
             # Targets within their tube: no loss is below 0, and slacks would fall towards 0 for ever.
             element = np.zeros(state.system.size)
-            yield make_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
+            yield primal_dual_report(state, element, np.zeros_like(column.caps), np.zeros_like(column.y))
             return
         finish = ActiveSet(state)
         if form.ridge == 0:
             path = LinearPath(state)
-            yield from _follow(state, path, finish)
+            yield from _follow_central_path(state, path, finish)
             yield from crossover(state, path.z)
             return
-        begun = first_guess(state)
+        begun = warm_start_newton(state)
         if begun is not None:
             yield from AugmentedLagrangian(state, *begun).run()
-        short = yield from sifted(state)
+        short = yield from sifted_path(state)
         if short is not None:
-            yield from _follow(state, short, finish)
-        yield from _follow(state, CentralPath(state), finish)
+            yield from _follow_central_path(state, short, finish)
+        yield from _follow_central_path(state, CentralPath(state), finish)
 
 
-def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
-    """Yield a report per step until the path ends or stands still, then what the active set makes of its end."""
+def _follow_central_path(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
+    """Yield a report per interior point step until the path ends or stands still, then those of the active set."""
     best = mark = least = np.inf
     highest, stalled, next_finish = -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
     while path.alive and stalled < STALL_STEPS:
@@ -119,15 +119,15 @@ def _follow(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet
     yield from finish.attempt(path.element, path.beta, path.free())
 
 
-def _without_loss(state: PrimalDual) -> Steps:
-    """C = 0: one linear system, refined twice."""
+def _interior_without_loss(state: PrimalDual) -> Steps:
+    """Solve for C = 0, where interior points are not needed: one linear system, refined twice."""
     m = state.column.y.shape[0]
     yield from state.system.factor(np.zeros(m))
     beta = np.zeros_like(state.column.caps)
     try:
         element = state.system.solve(state.system.adjoint(state.column.y * state.column.pull))
         for _ in range(3):
-            yield make_report(state, element, beta, state.margins(element))
+            yield primal_dual_report(state, element, beta, state.margins(element))
             element = element - state.system.solve(state.residual(element, beta))
     except NotPositiveDefinite:  # a solution overflowed: the last one, or none, is the answer
         return

@@ -23,11 +23,11 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Report, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.primal_dual import PrimalDual, report_without_pass
-from mdlearn.solvers.common.smooth_losses import SmoothTerms
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report_without_pass
+from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
-from mdlearn.solvers.common.warm_start import first_element
-from mdlearn.solvers.systems.choice import by_rows, common_start, system_of
+from mdlearn.solvers.common.warm_start import warm_start_element
+from mdlearn.solvers.systems.choice import choose_system, common_first_factor, prefers_rows
 
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached."""
@@ -66,19 +66,19 @@ class Newton(Factoring):
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix, or what columns over rows of blocks begin with."""
         shared = yield from super().prepare(form, options)
-        return (yield from common_start(form)) if shared is None else shared
+        return (yield from common_first_factor(form)) if shared is None else shared
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Yield a report per Newton step; for squared terms, then those of the active-set finish."""
         squared = all(t.kind == "squared" for t in column.terms)
-        loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
-        system = system_of(form, column, shared, loss.steepest)
+        loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
+        system = choose_system(form, column, shared, loss.steepest)
         yield from system.setup()
         state = PrimalDual(form, column, system)
         attainment, finish = Attainment(form, column), squared and form.ridge > 0
-        walk = NewtonIterate(state, loss, first_element(state), own=finish)
+        walk = NewtonIterate(state, loss, warm_start_element(state), own=finish)
         held, stalled, moved = None, 0, np.inf
         best, lowest = np.inf, np.inf
         while True:
@@ -98,7 +98,7 @@ class Newton(Factoring):
                 D = INTERCEPT_HOLD * np.multiply.outer(np.array([t.steepest for t in column.terms]), column.counts)
             try:
                 yield from system.factor(D.sum(axis=0))
-                moved = walk.step(D, anew=gap < REMADE_MARGINS_GAP or stalled > 0 or not by_rows(form))
+                moved = walk.step(D, anew=gap < REMADE_MARGINS_GAP or stalled > 0 or not prefers_rows(form))
             except NotPositiveDefinite:
                 break
             if not np.isfinite(moved):
@@ -122,7 +122,7 @@ class NewtonIterate:
         The element that these stand for: the sum of their rows.
     """
 
-    def __init__(self, state: PrimalDual, loss: SquaredTerms | SmoothTerms, element: np.ndarray, own: bool) -> None:
+    def __init__(self, state: PrimalDual, loss: SquaredTerms | SmoothLosses, element: np.ndarray, own: bool) -> None:
         self.state, self.loss, self.element, self.own = state, loss, element, own
         self.z = state.margins(element) if element.any() else np.zeros_like(state.column.y)
         self._settle()
@@ -130,7 +130,7 @@ class NewtonIterate:
 
     def report(self) -> Report:
         """Objective and bound of the present point, from what the last step knows: no pass over the rows."""
-        return report_without_pass(self.state, self.element, self.z, self.beta, self.sigma, self.stand_for)
+        return primal_dual_report_without_pass(self.state, self.element, self.z, self.beta, self.sigma, self.stand_for)
 
     def step(self, D: np.ndarray, anew: bool) -> float:
         """Take the step of the last factor, with the model D; margins are made `anew`, or by what the step adds.

@@ -20,7 +20,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import randomly_pivoted_cholesky
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
-from mdlearn.solvers.common.smooth_losses import SmoothTerms
+from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
 
@@ -87,7 +87,7 @@ class NewtonCG(Solver):
     ) -> Steps:
         """Offer an iterate per step."""
         squared = all(t.kind == "squared" for t in column.terms)
-        loss: SquaredTerms | SmoothTerms = SquaredTerms(column) if squared else SmoothTerms(column)
+        loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)
         yield from current.begin()
         system, model, share = None, np.empty(0), ROUGH_STEP
@@ -144,7 +144,7 @@ class NewtonCGIterate:
     """
 
     def __init__(
-        self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothTerms, kernel: KernelProducts
+        self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothLosses, kernel: KernelProducts
     ) -> None:
         self.form, self.column, self.loss, self.constant = form, column, loss, kernel.constant
         self.free, self.tiles, self.single = form.bias == "free", kernel.tiles, True

@@ -17,9 +17,9 @@ from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.solvers.base import Report, Reports
-from mdlearn.solvers.proximal_gradient.averaged import descend
-from mdlearn.solvers.proximal_gradient.newton_steps import Finish
-from mdlearn.solvers.proximal_gradient.row_axes import Axes, narrowed
+from mdlearn.solvers.proximal_gradient.averaged_newton import averaged_newton_steps
+from mdlearn.solvers.proximal_gradient.newton_finish import NewtonFinish
+from mdlearn.solvers.proximal_gradient.row_axes import RowAxes, along_row_axes
 
 ANCHOR_SHARES = (0.9, 0.98, 0.995)
 """Shares of the penalty with which the anchor is looked for; close to where no optimum is left, only large ones do."""
@@ -40,8 +40,8 @@ STALL_STEPS = 500
 
 
 @dataclass(eq=False)
-class Step:
-    """Where FISTA is: last coefficients, the point between, and the weight t of its momentum."""
+class FistaState:
+    """State of FISTA: last coefficients, the point between, and the weight t of its momentum."""
 
     W: np.ndarray
     Q: np.ndarray
@@ -49,7 +49,7 @@ class Step:
     L: float = 1.0
 
 
-class Accelerated:
+class Fista:
     """FISTA with gradient restart and a Newton finish.
 
     Attributes
@@ -62,17 +62,17 @@ class Accelerated:
 
     def __init__(self, problem: Composite) -> None:
         self.whole = self.problem = problem
-        self.axes: Axes | None = None
+        self.axes: RowAxes | None = None
         self.anchor: CompositeEvaluation | None = None
         self.last: CompositeEvaluation | None = None
-        self.state = Step(np.zeros(problem.shape), np.zeros(problem.shape))
+        self.state = FistaState(np.zeros(problem.shape), np.zeros(problem.shape))
 
     def steps(self) -> Reports:
         """Yield a report per step; end when rounding allows no better point."""
-        self.problem, self.axes = yield from narrowed(self.whole)
+        self.problem, self.axes = yield from along_row_axes(self.whole)
         if self.axes is not None:
             yield from self.whole.prepare()  # for certificates
-            self.state = Step(np.zeros(self.problem.shape), np.zeros(self.problem.shape))
+            self.state = FistaState(np.zeros(self.problem.shape), np.zeros(self.problem.shape))
         yield from self.begin()
         best, gap, since = math.inf, math.inf, 0
         for report in self._descend():
@@ -111,7 +111,7 @@ class Accelerated:
         """Solve with a share of the penalty until the tangent is half-way less steep; there may be no optimum."""
         problem, left, least = self.problem, LONGEST_LOOSE, LESS_STEEP
         depth = FALLEN * abs(problem.at_zero) or math.inf
-        lighter = Accelerated(problem.lighter(share))
+        lighter = Fista(problem.lighter(share))
         lighter.state = self.state
         self.state.Q, self.state.t = self.state.W, 1.0
         for report in lighter._descend():
@@ -129,9 +129,9 @@ class Accelerated:
 
     def _descend(self) -> Reports:
         """Steps of FISTA, with Newton steps where the rows that are 0 stay the same for a while."""
-        problem, state, finish = self.problem, self.state, Finish(self.problem)
+        problem, state, finish = self.problem, self.state, NewtonFinish(self.problem)
         if isinstance(problem, DecisionComposite) and problem.averages:
-            state.W = state.Q = yield from descend(problem, state.W, self.report)
+            state.W = state.Q = yield from averaged_newton_steps(problem, state.W, self.report)
         steady, next_try = 0, STEADY_SUPPORT_STEPS
         while True:
             look = problem.settle(state.Q)

@@ -9,20 +9,20 @@ import numpy as np
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
 from mdlearn.solvers.base import Steps
-from mdlearn.solvers.proximal_gradient.fista import Accelerated
+from mdlearn.solvers.proximal_gradient.fista import Fista
 
 ROUNDING_OF_VALUES = 1e-10
 """Difference of two values, in units of the larger one and that at W = 0, that counts as rounding."""
 
 
-def paper(problem: Composite, l0: float, sigma: float) -> Steps:
-    """Yield a report per iteration.
+def published_steps(problem: Composite, l0: float, sigma: float) -> Steps:
+    """Yield a report per iteration of the published algorithm.
 
     Near the optimum the test of the line search is below rounding, and l would grow without end: from the Lipschitz
     constant on, where the test holds in exact arithmetic, it is taken to hold but for rounding. A given loss can bend
     more than that far out; then l grows on.
     """
-    bounds = Accelerated(problem)
+    bounds = Fista(problem)
     yield from bounds.begin()
     cap = problem.lipschitz()
     W = before = np.zeros(problem.shape)
@@ -46,8 +46,8 @@ def paper(problem: Composite, l0: float, sigma: float) -> Steps:
         yield bounds.report(found)
 
 
-def batches(problem: DecisionComposite, size: int, epochs: int, rng: np.random.Generator) -> Steps:
-    """Yield a report per epoch: the average of the steps since half of all epochs, before that the last step.
+def published_stochastic_steps(problem: DecisionComposite, size: int, epochs: int, rng: np.random.Generator) -> Steps:
+    """Yield a report per epoch of batches: average of the steps since half of all epochs, before that the last step.
 
     Rows are drawn without replacement within an epoch. The mean margin in the variance is that of all rows, so a
     batch's gradient has the exact one as its mean. Steps are 1 / l_t with l_t = l (1 + t / t0)^(1/2), t0 the steps of
@@ -55,9 +55,9 @@ def batches(problem: DecisionComposite, size: int, epochs: int, rng: np.random.G
     """
     m = problem.rows.shape[0]
     size = min(size, m)
-    bounds = Accelerated(problem)
+    bounds = Fista(problem)
     yield from bounds.begin()
-    l = expected_bend(problem, bounds.state.L, size)
+    l = batch_smoothness(problem, bounds.state.L, size)
     W = np.zeros(problem.shape)
     total, kept, t = np.zeros(problem.shape), 0, 0
     per_epoch = -(-m // size)
@@ -75,7 +75,7 @@ def batches(problem: DecisionComposite, size: int, epochs: int, rng: np.random.G
         yield bounds.report(problem.at(total / kept if kept else W))
 
 
-def expected_bend(problem: DecisionComposite, L: float, size: int) -> float:
+def batch_smoothness(problem: DecisionComposite, L: float, size: int) -> float:
     """Smoothness of the mean of a random batch: between L for all rows and the largest row's for one."""
     m = problem.rows.shape[0]
     if m == 1:

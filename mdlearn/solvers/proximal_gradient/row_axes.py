@@ -14,14 +14,14 @@ import numpy as np
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
-from mdlearn.solvers.common.orthogonal import Reflections
+from mdlearn.solvers.common.orthogonal import OrthogonalFactors
 
 FACTORED_OPERATIONS = 4e9
 """Operations of the factorisation up to which it is worth its price: some tenths of a second."""
 
 
-class Axes:
-    """Coefficients of a problem, and the same along other axes; intercepts stay.
+class RowAxes:
+    """Axes that the rows span: coefficients of a problem, and the same along these; intercepts stay.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Axes:
         return np.vstack([self.Q @ V[: self.Q.shape[1]], V[self.Q.shape[1] :]])
 
 
-def narrowed(problem: Composite) -> Generator[None, None, tuple[Composite, Axes | None]]:
-    """The problem along the axes that its rows span, where there are fewer rows than columns; else as it is."""
+def along_row_axes(problem: Composite) -> Generator[None, None, tuple[Composite, RowAxes | None]]:
+    """Write a problem along the axes that its rows span, where there are fewer rows than columns; else as it is."""
     if not isinstance(problem, DecisionComposite):
         return problem, None
     m, d = problem.rows.shape
@@ -59,10 +59,10 @@ def narrowed(problem: Composite) -> Generator[None, None, tuple[Composite, Axes 
     for span in problem.rows.spans():
         columns[:, span] = problem.rows.block(span).T
         yield
-    reflections = yield from Reflections.of(columns)
+    reflections = yield from OrthogonalFactors.of(columns)
     Q = reflections.apply(np.eye(m))
     yield
     other = problem.over(DenseRows(np.ascontiguousarray(np.triu(reflections.R).T)))
     if problem.first is not None:
-        other.first = Axes(Q).along(problem.first)
-    return other, Axes(Q)
+        other.first = RowAxes(Q).along(problem.first)
+    return other, RowAxes(Q)

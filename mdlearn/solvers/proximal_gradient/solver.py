@@ -19,8 +19,8 @@ from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
 from mdlearn.solvers.base import Solver, Steps
-from mdlearn.solvers.proximal_gradient.fista import Accelerated
-from mdlearn.solvers.proximal_gradient.published import batches, paper
+from mdlearn.solvers.proximal_gradient.fista import Fista
+from mdlearn.solvers.proximal_gradient.published import published_steps, published_stochastic_steps
 
 LARGEST_FLOAT = float(np.finfo(float).max)
 
@@ -80,10 +80,10 @@ class APG(Solver):
         problem = part if isinstance(part, Composite) else ColumnComposite(form, part)
         yield None
         if options["paper"]:
-            yield from paper(problem, options["l0"], options["sigma"])
+            yield from published_steps(problem, options["l0"], options["sigma"])
         elif options["batch"] is not None:
             if not isinstance(problem, DecisionComposite):
                 raise ValueError("solver option batch needs an objective that is a sum over rows; leave it out")
-            yield from batches(problem, options["batch"], options["epochs"], rng)
+            yield from published_stochastic_steps(problem, options["batch"], options["epochs"], rng)
         else:
-            yield from Accelerated(problem).steps()
+            yield from Fista(problem).steps()

@@ -15,7 +15,7 @@ from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.orthogonal import STIFF_STACK
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum, KernelSpectrum
-from mdlearn.solvers.quadratic.spectrum import Spectrum, spectrum_of, steepness, unsuited
+from mdlearn.solvers.quadratic.spectrum import Spectrum, largest_steepness, spectrum_of, unsuited_to_spectrum
 from mdlearn.solvers.systems.choice import Shared
 from mdlearn.solvers.systems.scatter import Scatters
 
@@ -25,7 +25,7 @@ DECOMPOSED_ROWS = 3000
 
 @dataclass(frozen=True, eq=False)
 class Decompositions:
-    """Never written to; a path hands it on, extended by what the next form needs.
+    """Decompositions that a path of quadratics hands on, extended by what the next form needs; never written to.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Decompositions:
         if found.kernel is not None and all(found.kernel.serves(form, column) for column in form.columns):
             return found
         for column in form.columns:
-            if unsuited(form, column) is None and found._spectrum(column) is None:
-                others = tuple(one for one in found.rows if not _alike(one[0], column))
+            if unsuited_to_spectrum(form, column) is None and found._spectrum(column) is None:
+                others = tuple(one for one in found.rows if not _same_signs_and_counts(one[0], column))
                 spectrum = yield from spectrum_of(form, [column], shared if isinstance(shared, Scatters) else None)
                 # By squares up to some weight, beyond it by the rows themselves.
-                stiff = steepest(column) * float(spectrum.values.sum()) > STIFF_STACK
+                stiff = largest_steepness(column) * float(spectrum.values.sum()) > STIFF_STACK
                 most = np.inf if stiff else STIFF_STACK / max(float(spectrum.values.sum()), 1e-300)
                 found = replace(found, rows=(*others, (column, most, spectrum)))
         return found
@@ -88,7 +88,7 @@ class Decompositions:
         known: KernelSpectrum | BasisSpectrum | Spectrum | None = None
         if self.kernel is not None and self.kernel.serves(form, column):
             known = self.kernel
-        elif not isinstance(self.shared, np.ndarray) and unsuited(form, column) is None:
+        elif not isinstance(self.shared, np.ndarray) and unsuited_to_spectrum(form, column) is None:
             known = self._spectrum(column)
         if known is None:
             return None
@@ -99,15 +99,11 @@ class Decompositions:
 
     def _spectrum(self, column: Column) -> Spectrum | None:
         for other, most, spectrum in self.rows:
-            if _alike(other, column) and steepest(column) <= most:
+            if _same_signs_and_counts(other, column) and largest_steepness(column) <= most:
                 return spectrum
         return None
 
 
-def steepest(column: Column) -> float:
-    """kappa and the second derivative of the loss, per unit of count."""
-    return column.kappa + float(steepness(column).sum(axis=0).max(initial=0.0) / column.counts.max())
-
-
-def _alike(a: Column, b: Column) -> bool:
+def _same_signs_and_counts(a: Column, b: Column) -> bool:
+    """Whether one decomposition serves two columns."""
     return np.array_equal(a.y, b.y) and np.array_equal(a.counts, b.counts)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.solvers.dual_hessian.eigen import EigenGram
-from mdlearn.solvers.quadratic.spectrum import along_margins
+from mdlearn.solvers.quadratic.spectrum import quadratic_loss_coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class KernelSpectrum:
 
     def serves(self, form: MarginForm, column: Column) -> bool:
         """Whether a column has the counts of the decomposition, and margins that something holds."""
-        s = column.kappa + along_margins(column)[0]
+        s = column.kappa + quadratic_loss_coefficients(column)[0]
         return column.offset is None and s > 0 and np.array_equal(column.counts, self.known.counts)
 
     def point(self, form: MarginForm, column: Column) -> Point:
         """Return the optimum with its multipliers, for the certificate: O(m^2)."""
         y, m, kappa = column.y, column.total, column.kappa
-        D, pull = along_margins(column)
+        D, pull = quadratic_loss_coefficients(column)
         s, rho = kappa + D, column.mean / m + pull
         first = self._inverse(column.counts * y, s)
         shares, border = float(y @ first) / (s * m), 0.0

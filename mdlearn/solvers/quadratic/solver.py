@@ -11,12 +11,12 @@ from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.solvers.base import Steps
 from mdlearn.solvers.common.factoring import Factoring
-from mdlearn.solvers.common.orthogonal import solve_stacked, worthwhile
-from mdlearn.solvers.common.primal_dual import PrimalDual, make_report, report_without_pass
+from mdlearn.solvers.common.orthogonal import orthogonal_is_worthwhile, solve_by_orthogonal_factors
+from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report, primal_dual_report_without_pass
 from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.spectrum import quadratic, steepness
-from mdlearn.solvers.systems.choice import by_rows, system_of
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.quadratic.spectrum import is_quadratic, quadratic_steepness
+from mdlearn.solvers.systems.choice import choose_system, prefers_rows
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 MOST_REFINEMENTS = 4
 """Most corrections of the solution by its own residual."""
@@ -28,13 +28,13 @@ BLURRED_GAP = 1e-7
 """Gap above which slopes at rounded margins are taken to lack digits."""
 
 
-def own_multipliers(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Multipliers whose representer is the solution itself, for representer coefficients (and a bias behind them).
+def multipliers_of_direct_solution(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Multipliers whose representer is the direct solution, for representer coefficients (and a bias behind them).
 
     Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
     than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
     """
-    beta, D = column.slopes(z), steepness(column)
+    beta, D = column.slopes(z), quadratic_steepness(column)
     extra = column.y * alpha[: z.shape[0]] - column.spread(z) - column.pull - column.sides @ beta
     used = D.sum(axis=0) > 0
     ordered = sorted((t.side, t.threshold, t.weight, i) for i, t in enumerate(column.terms) if t.weight > 0)
@@ -59,7 +59,7 @@ class Direct(Factoring):
     def refusal(self, form: MarginForm) -> str | None:
         """Anything but a quadratic objective has kinks."""
         general = super().refusal(form)
-        if general is None and not all(map(quadratic, form.columns)):
+        if general is None and not all(map(is_quadratic, form.columns)):
             return "its one linear system knows no kinks (squared loss only)"
         return general
 
@@ -82,13 +82,13 @@ class Direct(Factoring):
             if report is not None:  # where rounding makes it a poor one, a factorisation follows
                 yield report
             shared = shared.shared
-        D = steepness(column).sum(axis=0)
-        system = system_of(form, column, shared, float(D.max()))
+        D = quadratic_steepness(column).sum(axis=0)
+        system = choose_system(form, column, shared, float(D.max()))
         yield from system.setup()
         yield from self._solved(PrimalDual(form, column, system), D)
         # Where rounding leaves a gap, the rows themselves are factored instead of sums of their squares.
-        if isinstance(system, RowSystem) and worthwhile(system):
-            yield from solve_stacked(system)
+        if isinstance(system, RowSystem) and orthogonal_is_worthwhile(system):
+            yield from solve_by_orthogonal_factors(system)
 
     def _solved(self, state: PrimalDual, D: np.ndarray) -> Steps:
         """Yield the solution of the system of sums of squares, then its corrections while they lower the residual."""
@@ -96,7 +96,7 @@ class Direct(Factoring):
         try:
             yield from system.factor(D)
         except NotPositiveDefinite:
-            if not by_rows(form):
+            if not prefers_rows(form):
                 raise ValueError(
                     "the kernel matrix is not positive semidefinite (a factorisation met a negative pivot); give a "
                     "positive semidefinite kernel"
@@ -123,8 +123,8 @@ class Direct(Factoring):
             beta = column.slopes(z)
             residual = state.residual(element, beta)
             stand_for = element - residual / system.metric
-            report = report_without_pass(state, element, z, beta, column.spread(z), stand_for)
-            if not by_rows(form) and not column.relative_gap(report.objective, report.lower_bound) <= BLURRED_GAP:
-                own = make_report(state, element, own_multipliers(column, element, z), z)
+            report = primal_dual_report_without_pass(state, element, z, beta, column.spread(z), stand_for)
+            if not prefers_rows(form) and not column.relative_gap(report.objective, report.lower_bound) <= BLURRED_GAP:
+                own = primal_dual_report(state, element, multipliers_of_direct_solution(column, element, z), z)
                 report = max(report, own, key=lambda one: one.lower_bound)
             yield report

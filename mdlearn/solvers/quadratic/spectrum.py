@@ -23,34 +23,39 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 from mdlearn.solvers.common.orthogonal import STACK_ENTRIES, STIFF_STACK
-from mdlearn.solvers.systems.choice import by_rows
-from mdlearn.solvers.systems.explicit import RowSystem
+from mdlearn.solvers.systems.choice import prefers_rows
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 
-def quadratic(column: Column) -> bool:
-    """Whether the declared loss is a sum of squared losses: squared terms in pairs of opposite sides."""
+def is_quadratic(column: Column) -> bool:
+    """Whether a spectrum serves a loss: a sum of squared losses, squared terms in pairs of opposite sides."""
     terms = [t for t in column.terms if t.weight > 0]
     low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
     high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
     return low == high and all(t.kind == "squared" for t in terms)
 
 
-def steepness(column: Column) -> np.ndarray:
+def quadratic_steepness(column: Column) -> np.ndarray:
     """Second derivative of each term's squared loss, shape (T, m); the terms of side -1 come with those of side +1."""
     weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
     return np.multiply.outer(weights, column.counts).reshape(-1, column.counts.shape[0])
 
 
-def along_margins(column: Column) -> tuple[float, float]:
-    """(D, pull) of a quadratic column, per unit of count: its loss is D/2 z^2 - pull z and a constant."""
+def largest_steepness(column: Column) -> float:
+    """Sum of kappa and the second derivative of the loss, per unit of count, by which a spectrum loses digits."""
+    return column.kappa + float(quadratic_steepness(column).sum(axis=0).max(initial=0.0) / column.counts.max())
+
+
+def quadratic_loss_coefficients(column: Column) -> tuple[float, float]:
+    """Coefficients (D, pull) of a quadratic column, per unit of count: its loss is D/2 z^2 - pull z and a constant."""
     falling = [t for t in column.terms if t.side > 0]
     return sum(2.0 * t.weight for t in falling), sum(2.0 * t.weight * t.threshold for t in falling)
 
 
 @dataclass(frozen=True)
-class Intercept:
-    """Row of C and entry of v of an intercept that nothing else holds.
+class SpectrumIntercept:
+    """Intercept of a spectrum that nothing else holds: its row of C and entry of v.
 
     Attributes
     ----------
@@ -69,7 +74,7 @@ class Intercept:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """C of one column, decomposed: for all problems of the same rows, signs, counts and bias.
+    """Spectrum of the matrix C of one column: for all problems of the same rows, signs, counts and bias.
 
     Attributes
     ----------
@@ -80,7 +85,7 @@ class Spectrum:
         v in the basis of the vectors.
     scale : ndarray of shape (n,)
         Ridge^(-1/2).
-    intercept : Intercept or None
+    intercept : SpectrumIntercept or None
         None: there is none, or it is the last column.
     total : float
         m, the sum of the counts.
@@ -94,7 +99,7 @@ class Spectrum:
     vectors: np.ndarray
     mean: np.ndarray
     scale: np.ndarray
-    intercept: Intercept | None
+    intercept: SpectrumIntercept | None
     total: float
     regularized: bool
     left: np.ndarray | None = None
@@ -105,7 +110,7 @@ class Spectrum:
 
     def _solved(self, column: Column) -> tuple[np.ndarray, float]:
         """w in the basis of the vectors, and the free part of the intercept."""
-        D, pull = along_margins(column)
+        D, pull = quadratic_loss_coefficients(column)
         s, rho = column.kappa + D, column.mean + self.total * pull
         t = self.mean / (1.0 + s * self.values)
         held = float(t @ self.mean)
@@ -137,11 +142,11 @@ class Spectrum:
         return Point(column.slopes(z), sigma, coef, intercept)
 
 
-def unsuited(form: MarginForm, column: Column) -> str | None:
+def unsuited_to_spectrum(form: MarginForm, column: Column) -> str | None:
     """Why a problem cannot be solved by a spectrum, or None."""
-    if form.ridge == 0 or column.offset is not None or not by_rows(form) or not quadratic(column):
+    if form.ridge == 0 or column.offset is not None or not prefers_rows(form) or not is_quadratic(column):
         return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
-    if form.bias == "free" and column.kappa + float(steepness(column).sum()) == 0:
+    if form.bias == "free" and column.kappa + float(quadratic_steepness(column).sum()) == 0:
         return "nothing holds the intercept"
     return None
 
@@ -149,7 +154,7 @@ def unsuited(form: MarginForm, column: Column) -> str | None:
 def spectrum_of(
     form: MarginForm, columns: list[Column], scatters: Scatters | None = None
 ) -> Generator[None, None, Spectrum]:
-    """Decompose once for several columns that differ in variance, mean and loss alone; `scatters`: sums kept before.
+    """Find the spectrum of several columns that differ in variance, mean and loss alone; `scatters`: sums kept before.
 
     Raises
     ------
@@ -158,7 +163,7 @@ def spectrum_of(
     """
     first = columns[0]
     for column in columns:
-        reason = unsuited(form, column)
+        reason = unsuited_to_spectrum(form, column)
         if reason is None and not (np.array_equal(column.y, first.y) and np.array_equal(column.counts, first.counts)):
             reason = "its columns need the same signs and counts"
         if reason is not None:
@@ -168,16 +173,16 @@ def spectrum_of(
     intercept, mean, scale = None, system.centre, 1.0 / np.sqrt(system.metric)
     if form.bias == "free":
         towards = C[-1, :-1] / C[-1, -1]
-        intercept = Intercept(float(C[-1, -1]), towards, float(mean[-1]))
+        intercept = SpectrumIntercept(float(C[-1, -1]), towards, float(mean[-1]))
         C = C[:-1, :-1] - np.multiply.outer(towards, C[-1, :-1])
         mean, scale = mean[:-1] - intercept.mean * towards, scale[:-1]
     C *= np.multiply.outer(scale, scale)
     yield
-    steepest = max(column.kappa + float(steepness(column).sum(axis=0).max() / first.counts.max()) for column in columns)
+    steepest = max(map(largest_steepness, columns))
     m = form.features.n_rows
     left = None
     if steepest * float(np.trace(C)) > STIFF_STACK and (m + system.size) * system.size <= STACK_ENTRIES:
-        values, vectors, left = yield from _by_rows(system, intercept, scale)
+        values, vectors, left = yield from _spectrum_by_rows(system, intercept, scale)
     else:
         values, vectors = symmetric_eigen(C)
     yield
@@ -186,8 +191,8 @@ def spectrum_of(
     return Spectrum(np.maximum(values, 0.0), vectors, mean, scale, intercept, first.total, regularized, left)
 
 
-def _by_rows(
-    system: RowSystem, intercept: Intercept | None, scale: np.ndarray
+def _spectrum_by_rows(
+    system: RowSystem, intercept: SpectrumIntercept | None, scale: np.ndarray
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Eigenvalues and vectors of C from the singular values of its rows, with their left vectors."""
     column, m, n = system.column, system.features.n_rows, scale.shape[0]

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn._solvers.sgd import Walk
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.interruptible import finished
-from mdlearn.solvers.stochastic.task import StochasticTask, Stream, Track, calibrate
+from mdlearn.solvers.stochastic.task import RowPairStream, StochasticTask, StochasticTrack, calibrate_step
 
 DIVERGED_NORM = 1e200
 """Squared norm beyond which steps have diverged: objective and bound would overflow."""
@@ -18,7 +18,7 @@ DIVERGED_NORM = 1e200
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where the steps on one column have led.
+    """Place where stochastic descent over portions of rows has led, on one column.
 
     Attributes
     ----------
@@ -45,23 +45,23 @@ class Descent:
         return self.w if self.t <= self.t0 else self.total / (self.t - self.t0)
 
 
-def begin(
+def begin_portions(
     options: dict[str, Any], form: MarginForm, column: Column, steps: int, t0: int, rng: np.random.Generator
 ) -> Descent:
-    """Where a stream begins: at w = 0, with a first step size chosen on the first portion unless it is given.
+    """Begin a descent over portions at w = 0, with a first step size chosen on the first portion unless it is given.
 
     `steps` is what a pass over the whole stream takes, as far as that is known; the average starts after step `t0`.
     """
     task, n = StochasticTask(form, column), form.features.n_rows
     eta0 = options["eta0"]
     if eta0 is None:
-        eta0 = finished(calibrate(task, Stream(column.counts, rng), n, max(n, steps) * options["epochs"]))
+        eta0 = finished(calibrate_step(task, RowPairStream(column.counts, rng), n, max(n, steps) * options["epochs"]))
     zeros = np.zeros(form.features.width + 1)
     return Descent(zeros, zeros, eta0, t0, untried=options["eta0"] is None)
 
 
-def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: np.random.Generator) -> Descent:
-    """Take steps over a portion of rows.
+def advance_portion(state: Descent, form: MarginForm, column: Column, steps: int, rng: np.random.Generator) -> Descent:
+    """Take stochastic steps over a portion of rows.
 
     A step size whose sample missed the rows that matter most diverges on the first portion: then the portion is gone
     over with one that no row of it makes diverge.
@@ -72,12 +72,12 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
         When the steps diverge.
     """
     task = StochasticTask(form, column)
-    order, pairs = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
-    found = _walked(state, task, form.features.n_rows, order, pairs)
+    order, pairs = portion_row_order(column.counts, steps, rng), RowPairStream(column.counts, rng)(steps)
+    found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
     if found is None and state.untried:
         state = replace(state, eta0=task.safe_step())
-        order, pairs = visits(column.counts, steps, rng), Stream(column.counts, rng)(steps)
-        found = _walked(state, task, form.features.n_rows, order, pairs)
+        order, pairs = portion_row_order(column.counts, steps, rng), RowPairStream(column.counts, rng)(steps)
+        found = _steps_over_portion(state, task, form.features.n_rows, order, pairs)
     if found is None:
         raise ValueError(
             f"the steps diverge with eta0={state.eta0:.3g}; give a smaller solver option eta0, or scale the features"
@@ -85,14 +85,14 @@ def advance(state: Descent, form: MarginForm, column: Column, steps: int, rng: n
     return found
 
 
-def _walked(
+def _steps_over_portion(
     state: Descent, task: StochasticTask, n_rows: int, i: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
 ) -> Descent | None:
-    """Where steps on rows `i`, each with the second row of a pair, lead; None where they diverge."""
+    """Take the steps over a portion, on rows `i`, each with the second row of a pair; None where they diverge."""
     steps, j = i.shape[0], pairs[1]
     own = np.zeros(n_rows)  # coefficients of rows, which nobody asks for here
     u, total = np.append(state.w, own), np.append(state.total, own)
-    track = Track(Walk(state.eta0, state.t0, u, total, state.t), u, total)
+    track = StochasticTrack(Walk(state.eta0, state.t0, u, total, state.t), u, total)
     for start in range(0, steps, task.piece):
         task.run(track, i[start : start + task.piece], j[start : start + task.piece])
     d, walk = state.w.shape[0], track.walk
@@ -102,8 +102,8 @@ def _walked(
     return None if diverged else replace(state, w=w, total=summed, t=int(walk.t), untried=False)
 
 
-def visits(counts: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows in the order of the steps: each as often as its share of the counts says, up to one, in random order.
+def portion_row_order(counts: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows of a portion in the random order of steps: each as often as its share of the counts says, up to one.
 
     So a pass over rows of equal counts meets every row once, which independent draws would not.
     """

@@ -22,7 +22,7 @@ from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.common.primal_dual import report_of
 from mdlearn.solvers.stochastic import portions
 from mdlearn.solvers.stochastic.portions import DIVERGED_NORM, Descent
-from mdlearn.solvers.stochastic.task import StochasticTask, Stream, calibrate
+from mdlearn.solvers.stochastic.task import RowPairStream, StochasticTask, calibrate_step
 
 LARGEST_FLOAT = float(np.finfo(float).max)
 
@@ -81,11 +81,11 @@ class SGD(Solver):
         self, form: MarginForm, column: Column, options: dict[str, Any], n_rows: int, rng: np.random.Generator
     ) -> Descent:
         """Begin at w = 0, with a first step size chosen on the first block unless it is given."""
-        return portions.begin(options, form, column, n_rows, self.start_of_average(n_rows, options), rng)
+        return portions.begin_portions(options, form, column, n_rows, self.start_of_average(n_rows, options), rng)
 
     def over_block(self, state: Descent, form: MarginForm, column: Column, rng: np.random.Generator) -> Descent:
         """Take as many steps as the block has rows."""
-        return portions.advance(state, form, column, form.features.n_rows, rng)
+        return portions.advance_portion(state, form, column, form.features.n_rows, rng)
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator
@@ -93,13 +93,13 @@ class SGD(Solver):
         """Yield a report per epoch of as many steps as there are rows; the published end is the last epoch."""
         yield from form.features.rows.written()
         task = StochasticTask(form, column)
-        draw = Stream(column.counts, rng)
+        draw = RowPairStream(column.counts, rng)
         n = int(np.count_nonzero(column.counts))
         t0 = self.start_of_average(n, options)
         epochs, eta0 = options["epochs"], options["eta0"]
         may_restart = eta0 is None
         if eta0 is None:
-            eta0 = yield from calibrate(task, draw, n, n * epochs)
+            eta0 = yield from calibrate_step(task, draw, n, n * epochs)
         track, bound, epoch = task.start(eta0, t0), DualBound(form, column), 0
         while epoch < epochs:
             for start in range(0, n, task.piece):

@@ -25,8 +25,8 @@ ENTRIES_PER_CALL = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
-    """A walk with its vectors.
+class StochasticTrack:
+    """Iterates of a stochastic task: a compiled walk with its vectors.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Track:
 
 
 class StochasticTask:
-    """A column divided by m C, with the rows that the kernel runs over."""
+    """Task of stochastic engines: a column divided by m C, with the rows that the kernel runs over."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         assert isinstance(form.features, LinearFeatures)
@@ -82,13 +82,13 @@ class StochasticTask:
             self._walk, entries = partial(walk_dense, self.rows.X), self.rows.shape[1]
         self.piece = max(1, int(ENTRIES_PER_CALL / (2.0 * entries + 16.0)))
 
-    def start(self, eta0: float, t0: int) -> Track:
+    def start(self, eta0: float, t0: int) -> StochasticTrack:
         """Return a track at w = 0."""
         size = self.rows.shape[1] + 1 + self.rows.shape[0]
         u, total = np.zeros(size), np.zeros(size)
-        return Track(Walk(eta0, t0, u, total), u, total)
+        return StochasticTrack(Walk(eta0, t0, u, total), u, total)
 
-    def run(self, track: Track, i: np.ndarray, j: np.ndarray) -> None:
+    def run(self, track: StochasticTrack, i: np.ndarray, j: np.ndarray) -> None:
         """Take one step per pair of rows."""
         self._walk(self.problem, track.walk, i, j)
 
@@ -121,7 +121,7 @@ class StochasticTask:
         return 1.0 / steepest if steepest > 0 else 1.0
 
 
-class Stream:
+class RowPairStream:
     """Pairs of rows drawn independently, with replacement, the counts as probabilities.
 
     Rows are places on a line of length sum(counts): integer counts draw the very rows that repetition would.
@@ -144,8 +144,8 @@ class Stream:
         return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
 
-def calibrate(task: StochasticTask, draw: Stream, n: int, steps: int) -> Generator[None, None, float]:
-    """Choose eta0 by factors of 2 from 1: the least objective on a sample after one short pass over it.
+def calibrate_step(task: StochasticTask, draw: RowPairStream, n: int, steps: int) -> Generator[None, None, float]:
+    """Choose the step size eta0 by factors of 2 from 1: the least objective on a sample after one short pass over it.
 
     The objective is taken at the average of the pass's second half, since that of the last iterate is mostly noise.
     Such an average prefers longer steps than a run that averages longer, so the choice shrinks by the fourth root of

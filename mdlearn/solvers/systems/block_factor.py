@@ -22,7 +22,7 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.rows import COPY_BYTES, Rows, steps
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.systems.explicit import Map, RowSystem
+from mdlearn.solvers.systems.row_and_gram import Map, RowSystem
 from mdlearn.solvers.systems.weighted_gram import Work
 
 COMPILED_BLOCK_ROWS = 64
@@ -39,7 +39,7 @@ Part = tuple[Map, np.ndarray, float]
 
 
 class BlockFactor:
-    """A factorisation; made by `factored`.
+    """Factor of rows of blocks, made by `factor_blocks`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class BlockFactor:
     def __init__(self, rows: BlockRows, weights: np.ndarray) -> None:
         self.weights = weights
         self.border, self.left = np.zeros((rows.layout.n_blocks, rows.width)), 0.0
-        self.packed: Packed | None = None
+        self.packed: PackedBlocks | None = None
         self.single: dict[int, Map] = {}
 
     def inverse(self, rhs: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ class BlockFactor:
         return out.ravel()
 
 
-class Packed:
+class PackedBlocks:
     """The blocks with few rows: their scaled rows B one after the other, and the factors of I + BB'."""
 
     def __init__(self, B: np.ndarray, starts: np.ndarray) -> None:
@@ -93,7 +93,7 @@ class Packed:
         at = np.arange(block.shape[0]) - self.starts[block]
         pivots = np.square(self.N[self.places[block] + at * (n[block] + 1)])
         diagonal = 1.0 + np.einsum("ij,ij->i", self.B, self.B)
-        return np.unique(block[_lost(pivots, diagonal)])
+        return np.unique(block[_block_factor_lost_digits(pivots, diagonal)])
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """(I + BB')^-1 v."""
@@ -121,54 +121,54 @@ class Packed:
         return x
 
 
-def factored(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFactor]:
-    """Factor rows of one block each with weights D >= 0."""
+def factor_blocks(rows: BlockRows, D: np.ndarray) -> Generator[None, None, BlockFactor]:
+    """Factor Q + R' D R of rows that lie in one block each, with weights D >= 0."""
     made, layout = BlockFactor(rows, D), rows.layout
     root = np.sqrt(D[layout.owner])
     used = np.flatnonzero(root)
     ends = np.searchsorted(used, layout.starts)
     n = np.diff(ends)
     few = n <= min(COMPILED_BLOCK_ROWS, rows.width - 1)
-    packed = yield from _packed(rows.F, root, used, few, n)
+    packed = yield from _pack_small_blocks(rows.F, root, used, few, n)
     lost: np.ndarray | list[int] = [] if packed is None or rows.width > MOST_COLUMNS else packed.lost()
     if len(lost) > 0:
         few[lost] = False
-        packed = yield from _packed(rows.F, root, used, few, n)
+        packed = yield from _pack_small_blocks(rows.F, root, used, few, n)
     if packed is not None:
         made.packed, d = packed, root[used[np.repeat(few, n)]]
         inner = packed.solve(d)
         made.border, made.left = packed.collected(inner), float(d @ inner)
     for k in np.flatnonzero(~few).tolist():
         some = used[ends[k] : ends[k + 1]]
-        work = _by_rows if some.shape[0] < rows.width and k not in lost else _by_columns
+        work = _factor_block_by_rows if some.shape[0] < rows.width and k not in lost else _factor_block_by_columns
         made.single[k], made.border[k], left = yield from work(rows.F, some, root[some])
         made.left += left
     return made
 
 
-def _packed(
+def _pack_small_blocks(
     F: np.ndarray, root: np.ndarray, used: np.ndarray, few: np.ndarray, n: np.ndarray
-) -> Generator[None, None, Packed | None]:
+) -> Generator[None, None, PackedBlocks | None]:
     """Factors of the `few` blocks among those with n of the `used` entries each; None where these have no rows."""
     mine = used if few.all() else used[np.repeat(few, n)]
     if mine.shape[0] == 0:
         return None
     B = F[mine].astype(np.float64, copy=False)
     B *= root[mine, None]
-    packed = Packed(B, np.append(0, np.cumsum(np.where(few, n, 0))))
+    packed = PackedBlocks(B, np.append(0, np.cumsum(np.where(few, n, 0))))
     yield from packed.factor()
     return packed
 
 
-def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
-    """Through I + BB', for few rows."""
+def _factor_block_by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
+    """Factor a block through I + BB', for few rows."""
     B = F[used].astype(np.float64, copy=False) * d[:, None]
     N = yield from gram_matrix_by_blocks(B.shape[0], B.shape[1], lambda rows, columns: B[rows] @ B[columns].T)
     N[np.diag_indices_from(N)] += 1.0
     diagonal = np.diagonal(N).copy()
     L = yield from cholesky.cholesky_shifted(N)
-    if B.shape[1] <= MOST_COLUMNS and _lost(np.square(np.diagonal(L)), diagonal).any():
-        return (yield from _by_columns(F, used, d))
+    if B.shape[1] <= MOST_COLUMNS and _block_factor_lost_digits(np.square(np.diagonal(L)), diagonal).any():
+        return (yield from _factor_block_by_columns(F, used, d))
     inner = cholesky.cholesky_solve(L, d)
 
     def once(r: np.ndarray) -> np.ndarray:
@@ -182,19 +182,19 @@ def _by_rows(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, 
     return refined, B.T @ inner, float(d @ inner)
 
 
-def _lost(pivots: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Where a matrix of rows has lost what small columns say."""
+def _block_factor_lost_digits(pivots: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Where the factor of a block's rows has lost what small columns say."""
     lost: np.ndarray = ~((pivots > LOST_PIVOT * diagonal) & (diagonal < LOST_DIAGONAL))
     return lost
 
 
-def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
-    """Through I + B'B, for few columns."""
+def _factor_block_by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[None, None, Part]:
+    """Factor a block through I + B'B, for few columns."""
     width, alike = F.shape[1], bool((d == d[0]).all())
     M, h, product = np.zeros((width, width)), np.zeros(width), np.empty((width, width))
     pieces = list(steps(used.shape[0], max(64, 2 * BLOCK_OPERATIONS // (width * width))))
     for part in pieces:
-        B = _entries(F, used[part])
+        B = _block_entries(F, used[part])
         B = B if alike else B * d[part, None]
         M += np.matmul(B.T, B, out=product)
         h += B.sum(axis=0) if alike else B.T @ d[part]
@@ -208,19 +208,19 @@ def _by_columns(F: np.ndarray, used: np.ndarray, d: np.ndarray) -> Generator[Non
     # A sum of squares: the difference that it equals would lose its digits.
     left = float(border @ border)
     for part in pieces:
-        rest = d[part] * (1.0 - _entries(F, used[part]) @ border)
+        rest = d[part] * (1.0 - _block_entries(F, used[part]) @ border)
         left += float(rest @ rest)
     return lambda r: cholesky.cholesky_solve(L, r), border, left
 
 
-def _entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Entries `which` of F in float64; a view where they follow each other and F is float64."""
+def _block_entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Entries `which` of the blocks F in float64; a view where they follow each other and F is float64."""
     whole = which[-1] - which[0] + 1 == which.shape[0]
     return np.asarray(F[which[0] : which[-1] + 1] if whole else F[which], dtype=np.float64)
 
 
 class BlockSystem(RowSystem):
-    """Explicit rows of blocks, each row in one."""
+    """Linear system of explicit rows of blocks, each row in one."""
 
     def __init__(self, form: MarginForm, column: Column, common: BlockFactor | None = None) -> None:
         super().__init__(form, column)
@@ -248,7 +248,7 @@ class BlockSystem(RowSystem):
         if common is not None and np.array_equal(common.weights, D):
             self.made = common
         else:
-            self.made = yield from factored(self.blocks, D)
+            self.made = yield from factor_blocks(self.blocks, D)
         if self.bias:
             corner = self.ridge[-1] + self.made.left
             # Nothing holds a free intercept without a row on a kink: it stays.

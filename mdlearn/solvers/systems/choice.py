@@ -9,8 +9,8 @@ import numpy as np
 from mdlearn.data.features.clustered_rows import BlockRows
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factored
-from mdlearn.solvers.systems.explicit import GramSystem, RowSystem, StackedSystem
+from mdlearn.solvers.systems.block_factor import BlockFactor, BlockSystem, factor_blocks
+from mdlearn.solvers.systems.row_and_gram import GramSystem, RowSystem, StackedSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 EXPLICIT_COLUMNS = 300
@@ -21,8 +21,8 @@ STACKED_LIMIT = 2e7
 """Rows times columns squared up to which such systems are solved by QR."""
 
 
-def blockwise(form: MarginForm) -> bool:
-    """Whether the rows stand in one block of columns each, and nothing connects blocks but the bias."""
+def prefers_blocks(form: MarginForm) -> bool:
+    """Whether to choose a system of blocks: each row stands in one, and nothing connects blocks but the bias."""
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
         return False
@@ -31,43 +31,43 @@ def blockwise(form: MarginForm) -> bool:
     return alone and all(column.kappa == 0 for column in form.columns)
 
 
-def by_rows(form: MarginForm) -> bool:
-    """Whether matrices of the size of the columns are made, rather than of the rows."""
+def prefers_rows(form: MarginForm) -> bool:
+    """Whether to choose matrices of the size of the columns, rather than of the rows."""
     features = form.features
-    few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or blockwise(form)
+    few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or prefers_blocks(form)
     # Without a ridge, w need not be a combination of rows.
     return isinstance(features, LinearFeatures) and (few or form.ridge == 0)
 
 
 def typical_multiplier(form: MarginForm) -> float:
-    """Multiplier with which one average row would reach margin 1 on its own."""
+    """Multiplier with which one average row would reach margin 1, a scale to choose systems by."""
     average = float(form.features.squares().mean()) + (form.bias != "none")
     return 1.0 / average if average > 0 else 1.0
 
 
-def common_start(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
-    """Factor of the first Newton step over rows of blocks, where several columns of squared terms have the same."""
-    if not blockwise(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
+def common_first_factor(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
+    """Factor a first Newton step over rows of blocks once, if columns of squared terms choose the same system."""
+    if not prefers_blocks(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
         return None
     D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]
     if not all(np.array_equal(D[0], other) for other in D[1:]):
         return None
     assert isinstance(form.features, LinearFeatures) and isinstance(form.features.rows, BlockRows)
-    return (yield from factored(form.features.rows, D[0]))
+    return (yield from factor_blocks(form.features.rows, D[0]))
 
 
 Shared = np.ndarray | BlockFactor | Scatters | None
 """What columns have in common: a Gram matrix, the factor of their first step over rows of blocks, or sums over rows."""
 
 
-def system_of(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
-    """The system to use, with the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
+def choose_system(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
+    """Choose the linear system, with the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
     if isinstance(shared, np.ndarray):
         return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width
     if form.ridge > 0 and m * d * d <= STACKED_LIMIT and slope > STIFF_LOSS * typical_multiplier(form):
         return StackedSystem(form, column)
-    if blockwise(form):
+    if prefers_blocks(form):
         assert shared is None or isinstance(shared, BlockFactor)
         return BlockSystem(form, column, shared)
     assert shared is None or isinstance(shared, Scatters)

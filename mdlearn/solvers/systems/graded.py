@@ -8,7 +8,7 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics import cholesky
-from mdlearn.solvers.systems.explicit import UNRIDGED_SHIFT, RowSystem, solve_normal, triangle_of
+from mdlearn.solvers.systems.row_and_gram import UNRIDGED_SHIFT, RowSystem, solve_normal, stacked_triangle
 from mdlearn.solvers.systems.weighted_gram import Work
 
 LEAST_SHIFT, SHIFT_GROWTH = 1e-15, 10.0
@@ -23,7 +23,7 @@ ORTHOGONAL_COLUMNS = 400
 
 
 class GradedSystem(RowSystem):
-    """Explicit rows without a ridge: R' D R while it can be factored, then a triangle of R without squares.
+    """Row system of graded weights, no ridge: R' D R while it can be factored, then a triangle of R without squares.
 
     Near the end of a path fewer rows than columns sit on a kink. What holds the other directions is 1e20 times lighter
     and lost in the sum of all; the triangle of a QR factorisation with sorted rows keeps it (Cox and Higham 1998).
@@ -49,7 +49,7 @@ class GradedSystem(RowSystem):
         light[heavy] = 0.0
         base = yield from cholesky.cholesky_shifted((yield from self.matrix(light, UNRIDGED_SHIFT)))
         top = np.sqrt(D[heavy])[:, None] * self.rows(heavy)
-        self.triangle, self.pivots = triangle_of(np.vstack([top, np.tril(base).T]))
+        self.triangle, self.pivots = stacked_triangle(np.vstack([top, np.tril(base).T]))
         yield
 
     def _by_squares(self, D: np.ndarray) -> Generator[None, None, bool]:

@@ -11,14 +11,14 @@ from mdlearn.data.rows.affine import AffineRows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows, steps
 from mdlearn.forms.margin import Column
-from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_outer, mirror
+from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_weighted_gram, mirror_lower
 
 LEFT_BY_CENTRE = 1e-3
 """Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
 
 
 class Scatter(NamedTuple):
-    """Weights of rows, their mean, and the sum of squares about it."""
+    """Scatter of rows: their weights, their mean, and the sum of squares about it."""
 
     counts: np.ndarray
     mean: np.ndarray
@@ -49,7 +49,7 @@ class Scatters:
     def of(self, counts: np.ndarray) -> Generator[None, None, Scatter]:
         """Mean row and sum of squares about it, of rows that weigh `counts`."""
         before = self.scatter
-        if before is not None and _alike(counts, before.counts):
+        if before is not None and _same_scatter_weights(counts, before.counts):
             return before
         mean = self.rows.adjoint(counts) / counts.sum()
         n, d = mean.shape[0], self.stored.shape[1]
@@ -57,7 +57,7 @@ class Scatters:
         M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
         if M is None:
             M = yield from self._sum_about(counts, mean[:d])
-        mirror(M)
+        mirror_lower(M)
         about[:d, :d] = M
         found = Scatter(counts, mean, about)
         self.scatter = found
@@ -71,13 +71,13 @@ class Scatters:
         for part in steps(m, max(64, PIECE_ENTRIES // d)):
             with np.errstate(over="ignore", invalid="ignore"):
                 some = DenseRows(rows.block(part) - mean)
-            yield from add_outer(some, False, counts[part], M)
+            yield from add_weighted_gram(some, False, counts[part], M)
         return M
 
     def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
         """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
         M = np.zeros((mean.shape[0], mean.shape[0]))
-        yield from add_outer(self.stored, False, counts, M)
+        yield from add_weighted_gram(self.stored, False, counts, M)
         squares = np.diagonal(M).copy()
         with np.errstate(over="ignore", invalid="ignore"):
             M -= np.multiply.outer(counts.sum() * mean, mean)
@@ -99,19 +99,20 @@ class Scatters:
     def add(self, factor: float, counts: np.ndarray, M: np.ndarray) -> Work:
         """Add factor sum c_i x_i x_i' to the lower triangle of M."""
         centred, plain = self.scatter, self.plain
-        if centred is not None and _alike(counts, centred.counts):
+        if centred is not None and _same_scatter_weights(counts, centred.counts):
             whole = centred.about
             with np.errstate(over="ignore", invalid="ignore"):
                 M += np.multiply.outer((factor * float(counts.sum())) * centred.mean, centred.mean)
-        elif plain is not None and _alike(counts, plain[0]):
+        elif plain is not None and _same_scatter_weights(counts, plain[0]):
             whole = plain[1]
         else:
             whole = np.zeros_like(M)
-            yield from add_outer(self.stored, self.rows.constant, counts, whole)
+            yield from add_weighted_gram(self.stored, self.rows.constant, counts, whole)
             self.plain = counts, whole
         with np.errstate(over="ignore", invalid="ignore"):
             M += factor * whole
 
 
-def _alike(counts: np.ndarray, before: np.ndarray) -> bool:
+def _same_scatter_weights(counts: np.ndarray, before: np.ndarray) -> bool:
+    """Whether a scatter of rows with earlier weights is that of these."""
     return counts is before or np.array_equal(counts, before)

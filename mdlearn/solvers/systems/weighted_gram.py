@@ -31,8 +31,8 @@ DIAGONAL_FALL = 1e6
 was taken out left rounding. Ten digits of a matrix are plenty for the direction of a step."""
 
 
-def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
-    """Add sum_i D_i x_i x_i' to the lower triangle of M, for weights of one sign; yield between pieces.
+def add_weighted_gram(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
+    """Add X' D X = sum_i D_i x_i x_i' to the lower triangle of M, for weights of one sign; yield between pieces.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
     M : ndarray of shape (n, n), n = d or d + 1
     """
     yield from rows.written()
-    if isinstance(rows, CsrRows) and _few_entries(rows):
-        yield from _add_sparse(rows, bias, D, M)
+    if isinstance(rows, CsrRows) and _sparse_gram_is_cheaper(rows):
+        yield from _add_sparse_gram(rows, bias, D, M)
         return
     d, chosen = rows.shape[1], np.flatnonzero(D)
     for part in steps(chosen.shape[0], max(64, PIECE_ENTRIES // M.shape[0])):
@@ -54,28 +54,29 @@ def add_outer(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
         B = rows.block(slice(int(piece[0]), int(piece[-1]) + 1) if whole else piece)
         with np.errstate(over="ignore", invalid="ignore"):
             if (weights == weights[0]).all():
-                _add_alike(B, float(weights[0]), M)
+                _add_equally_weighted_gram(B, float(weights[0]), M)
             else:
                 own, roots = np.empty((piece.shape[0], M.shape[0])), np.sqrt(np.abs(weights))[:, None]
                 np.multiply(B, roots, out=own[:, :d])
                 own[:, d:] = roots
-                _add_dense(own, float(np.sign(weights[0])), M)
+                _add_dense_gram(own, float(np.sign(weights[0])), M)
         yield
 
 
-def outer_operations(rows: CsrRows) -> float:
-    """Products that `add_outer` makes of all rows of a CSR matrix."""
+def weighted_gram_operations(rows: CsrRows) -> float:
+    """Products that `add_weighted_gram` makes of all rows of a CSR matrix."""
     m, d = rows.shape
-    if not _few_entries(rows):
+    if not _sparse_gram_is_cheaper(rows):
         return float(m) * d * d
     return 0.5 * float(np.square(np.diff(rows.X.indptr).astype(np.float64)).sum())
 
 
-def _few_entries(rows: CsrRows) -> bool:
+def _sparse_gram_is_cheaper(rows: CsrRows) -> bool:
+    """Whether rows have so few entries that X' D X is cheaper entry by entry than by dense blocks."""
     return bool(rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
 
 
-def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:
+def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
     """Add weight B'B to the lower triangle of M, of a large one by panels: Ctrl-C is seen between them."""
     for part in steps(M.shape[0], PANEL_ROWS):
         products.add_dense(B[:, part], weight, M[part, part], SYRK)
@@ -83,16 +84,17 @@ def _add_dense(B: np.ndarray, weight: float, M: np.ndarray) -> None:
             M[part, : part.start] += weight * (B[:, part].T @ B[:, : part.start])
 
 
-def _add_alike(B: np.ndarray, weight: float, M: np.ndarray) -> None:
-    """Add rows of the same weight as they lie; a bias without a column of ones."""
+def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
+    """Add weight B'B of rows of the same weight as they lie; a bias without a column of ones."""
     d = B.shape[1]
-    _add_dense(B, weight, M[:d, :d])
+    _add_dense_gram(B, weight, M[:d, :d])
     if M.shape[0] > d:
         M[d, :d] += weight * (np.ones(B.shape[0]) @ B)
         M[d, d] += weight * B.shape[0]
 
 
-def _add_sparse(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
+def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
+    """Add X' D X of sparse rows to the lower triangle of M, entry by entry."""
     A = rows.X
     lengths = np.diff(A.indptr).astype(np.float64)
     products_of = np.where(D != 0, 0.5 * lengths * lengths + lengths, 0.0) + 1.0
@@ -107,14 +109,14 @@ def _add_sparse(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work
 
 
 def copy_lower(A: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of a matrix, in pieces between which Ctrl-C is seen; what lies above is of no account."""
+    """Copy the lower triangle of X' D X, in pieces between which Ctrl-C is seen; what lies above is of no account."""
     for rows in steps(A.shape[0], 256):
         out[rows, : rows.stop] = A[rows, : rows.stop]
     return out
 
 
-def mirror(M: np.ndarray) -> None:
-    """Copy the lower triangle of a matrix to the upper one."""
+def mirror_lower(M: np.ndarray) -> None:
+    """Copy the lower triangle of X' D X to the upper one."""
     step = 256
     for start in range(0, M.shape[0], step):
         rows = slice(start, start + step)
@@ -123,7 +125,7 @@ def mirror(M: np.ndarray) -> None:
         np.copyto(corner, corner.T, where=~np.tri(corner.shape[0], dtype=bool))
 
 
-class KnownSum(NamedTuple):
+class KnownWeightedGram(NamedTuple):
     """Weights c of rows for which sum_i c_i x_i x_i' is known, and what adds a multiple of it to a matrix."""
 
     counts: np.ndarray
@@ -135,7 +137,7 @@ class KnownSum(NamedTuple):
         return factor if (np.abs(D - factor * self.counts) <= ALIKE * D).all() else 0.0
 
 
-class RunningSum:
+class RunningWeightedGram:
     """Q + sum_i D_i x_i x_i' in the lower triangle of a matrix, kept for the next weights.
 
     Where few weights change (rows that come and go from the active set of squared hinges), only these are added or
@@ -147,7 +149,7 @@ class RunningSum:
     M : ndarray of shape (n, n)
     """
 
-    def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, known: KnownSum | None) -> None:
+    def __init__(self, rows: Rows, bias: bool, Q: np.ndarray, known: KnownWeightedGram | None) -> None:
         self.rows, self.bias, self.Q, self.known = rows, bias, Q, known
         self.M = np.empty((Q.shape[0], Q.shape[0]))
         self.D: np.ndarray | None = None
@@ -159,9 +161,9 @@ class RunningSum:
         if change is None or np.count_nonzero(change) > UPDATED_WEIGHTS_SHARE * np.count_nonzero(D):
             yield from self._anew(D)
         else:
-            yield from add_outer(self.rows, self.bias, np.maximum(change, 0.0), self.M)
+            yield from add_weighted_gram(self.rows, self.bias, np.maximum(change, 0.0), self.M)
             np.maximum(self.highest, np.diagonal(self.M), out=self.highest)
-            yield from add_outer(self.rows, self.bias, np.minimum(change, 0.0), self.M)
+            yield from add_weighted_gram(self.rows, self.bias, np.minimum(change, 0.0), self.M)
             if not (DIAGONAL_FALL * (np.diagonal(self.M) + ahead) >= self.highest).all():
                 yield from self._anew(D)
         self.D = D.copy()  # the caller may write the next weights into the same array
@@ -176,5 +178,5 @@ class RunningSum:
         if self.known is not None and factor > 0:
             yield from self.known.add(factor, self.known.counts, self.M)
         else:
-            yield from add_outer(self.rows, self.bias, D, self.M)
+            yield from add_weighted_gram(self.rows, self.bias, D, self.M)
         self.highest = np.diagonal(self.M).copy()

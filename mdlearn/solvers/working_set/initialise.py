@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.common.warm_start import first_multipliers
+from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.dual_hessian.cholesky_ordered import CholeskyOrderedHessian
 from mdlearn.solvers.dual_hessian.free_bias import FreeBiasHessian
 from mdlearn.solvers.dual_hessian.hessian import ColumnHessian, DeflatedHessian, ExactHessian, GramMajorant, SupportGram
@@ -126,7 +126,7 @@ def initialise_row_by_row(work: WorkingSetAscent, gradient: np.ndarray, length: 
 
 def initialise_from_start(work: WorkingSetAscent) -> bool:
     """Take the multipliers of the column's own start, if it has one that is better than zeros; say whether it has."""
-    found = first_multipliers(work.form, work.column)
+    found = warm_start_multipliers(work.form, work.column)
     if found is None:
         return False
     work.u = work.signs * found[0][0]

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.proof import Start
-from mdlearn.solvers.common.warm_start import guesses, margins
+from mdlearn.solvers.common.warm_start import margins_of_start, start_multipliers
 from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnHessian
 from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSetAscent
 
@@ -64,7 +64,7 @@ def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start
     beta = start.beta
     if beta.shape == column.caps.shape and (beta == column.caps).any() and (beta <= column.caps).all():
         return np.asarray(work.signs * beta[0])
-    low, high = guesses(column, start, margins(work.form, column, start))
+    low, high = start_multipliers(column, start, margins_of_start(work.form, column, start))
     first, told = work.signs * low[0], np.asarray(work.signs * high[0])
     move = told - first
     if not move.any():

@@ -15,7 +15,7 @@ from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, gap_between, judge
 from mdlearn.streaming.sums.certificate import Candidate
-from mdlearn.streaming.sums.margins import StreamedForm
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_PASSES = 300
 TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
@@ -157,7 +157,7 @@ class BlockState:
 
 
 class StepEngine(BlockEngine):
-    """Steps of all columns from the sums of passes.
+    """Base of block engines that take steps from the sums of passes, for all columns.
 
     Parameters
     ----------

@@ -11,12 +11,12 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.common.primal_dual import RowSubset
+from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point.central_path import CentralPath
-from mdlearn.solvers.systems.explicit import RowSystem
-from mdlearn.solvers.systems.weighted_gram import RunningSum
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import Near
+from mdlearn.solvers.systems.row_and_gram import RowSystem
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
+from mdlearn.streaming.sums.pass_sums import NearRows
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 MOST_STEPS = 100
 COMPLEMENTARITY_END = 1e-13
@@ -24,24 +24,24 @@ COMPLEMENTARITY_END = 1e-13
 STALL_STEPS = 12
 
 
-def near_rows(form: StreamedForm, j: int, near: Near, Q: np.ndarray, fixed: np.ndarray) -> RowSubset:
-    """A column over near rows; `fixed` is what all others add to the gradient."""
+def kink_problem(form: StreamedForm, j: int, near: NearRows, Q: np.ndarray, fixed: np.ndarray) -> PrimalDualOnRows:
+    """Write the problem of a column over rows near a kink; `fixed` is what all others add to the gradient."""
     column = replace(form.columns[j].column, y=near.y, counts=near.counts)
     features = LinearFeatures(DenseRows(near.X[:, : form.width]))
     whole = MarginForm(features, (column,), form.bias, form.ridge)
     system = RowSystem(whole, column)
-    system.sum = RunningSum(features.rows, system.bias, Q, None)  # the variance is that of all rows
-    return RowSubset(whole, column, system, fixed)
+    system.sum = RunningWeightedGram(features.rows, system.bias, Q, None)  # the variance is that of all rows
+    return PrimalDualOnRows(whole, column, system, fixed)
 
 
-def minimise(
-    state: RowSubset, element: np.ndarray, width: float
+def minimise_kink_problem(
+    state: PrimalDualOnRows, element: np.ndarray, width: float
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-    """Follow the path from an element to its end.
+    """Minimise over the rows near a kink: follow the central path from an element to its end.
 
     Parameters
     ----------
-    state : RowSubset
+    state : PrimalDualOnRows
     element : ndarray of shape (n,)
     width : float
         Margins are about this far from their optimal ones.

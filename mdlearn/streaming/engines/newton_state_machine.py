@@ -24,10 +24,17 @@ from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.cholesky import NotPositiveDefinite, cholesky_shifted, cholesky_solve
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
-from mdlearn.streaming.engines.kink_subproblem import minimise, near_rows
-from mdlearn.streaming.sums.certificate import Candidate, bound_of, certified, dual_value, objective_of, of_column
-from mdlearn.streaming.sums.margins import KINK_REACH, StreamedForm
-from mdlearn.streaming.sums.passes import MOVED, Along, Evaluate, Exact, Gather, MultiplierSource, Near
+from mdlearn.streaming.engines.kink_subproblem import kink_problem, minimise_kink_problem
+from mdlearn.streaming.sums.certificate import (
+    Candidate,
+    bound_of_sums,
+    certified,
+    column_sums,
+    dual_value,
+    objective_of_sums,
+)
+from mdlearn.streaming.sums.pass_sums import MOVED, Exact, GatherPass, LinePass, MultiplierSource, NearRows, PointPass
+from mdlearn.streaming.sums.streamed_form import KINK_REACH, StreamedForm
 
 STEP, LINE, GATHER, DONE = 0, 1, 2, 3
 """What a column needs next: an evaluation, a look along its line, the rows near a kink, nothing."""
@@ -60,7 +67,7 @@ HELD_BYTES, PER_COEFFICIENT = 16e6, 5
 """Memory for gathered rows of all columns together, and the fewest of one column per coefficient."""
 SOURCE, EXACT = ("W", "P", "h", "dh"), ("block", "row", "beta")
 """Parts of a source of multipliers, and of exact ones, as a file names them."""
-Task = Along | Evaluate | Gather
+Task = LinePass | PointPass | GatherPass
 
 
 @dataclass(eq=False)
@@ -124,7 +131,7 @@ class NewtonState(BlockState):
 
 
 class BlockNewton(StepEngine):
-    """The steps between passes: not those of the engine `newton`, which goes over rows for one column with no kinks.
+    """Newton steps between passes: not those of the engine `newton`, which goes over rows for one column with no kinks.
 
     Parameters
     ----------
@@ -153,22 +160,22 @@ class BlockNewton(StepEngine):
                 continue
             places, W, h = tuple(at), state.W[at], state.h[at]
             if mode == LINE:
-                return Along(self.form, places, W, state.P[at], h, TRIED_LENGTHS)
+                return LinePass(self.form, places, W, state.P[at], h, TRIED_LENGTHS)
             if mode == GATHER:
-                return Gather(self.form, places, W, KINK_REACH * h)
+                return GatherPass(self.form, places, W, KINK_REACH * h)
             arrived = W + state.length[at, None] * state.P[at]
             moved = {j: self._moved(j) for j in at if self.form.columns[j].kinked}
-            return Evaluate(self.form, places, arrived, h, moved)
+            return PointPass(self.form, places, arrived, h, moved)
         return None
 
     def take(self, work: Task, sums: Sums) -> Generator[None, None, None]:
         """Go on with what a pass found."""
         for i, j in enumerate(work.places):
-            mine = of_column(sums, i)
-            if isinstance(work, Along):
+            mine = column_sums(sums, i)
+            if isinstance(work, LinePass):
                 self._choose(j, mine)
                 continue
-            evaluated = isinstance(work, Evaluate)
+            evaluated = isinstance(work, PointPass)
             step = self._arrive(j, work.W[i], mine) if evaluated else self._solve(j, work.W[i], mine, sums[f"near {i}"])
             try:
                 yield from step
@@ -205,7 +212,7 @@ class BlockNewton(StepEngine):
         """Judge the point that a step has led to, and plan the next."""
         state, one = self.state, self.form.columns[j]
         column = one.column
-        value, rounded = (objective_of(self.form, j, w, sums, loss) for loss in ("value", "rounded"))
+        value, rounded = (objective_of_sums(self.form, j, w, sums, loss) for loss in ("value", "rounded"))
         promised = ARMIJO * state.length[j] * state.slope[j] + ROUNDING_OF_SLOPES * abs(state.value[j])
         if state.slope[j] < 0 and state.length[j] == 1.0 and not rounded <= state.value[j] + promised:
             state.mode[j] = LINE
@@ -228,9 +235,9 @@ class BlockNewton(StepEngine):
         cost = float(sums["value"] - sums["bound"] + w @ sums["element"]) + column.kappa * float(sums["second"])
         cost -= column.mean * float(one.centre @ w)
         estimated = self.form.ridge == 0
-        lower = value - max(cost, 0.0) - decline if estimated else bound_of(self.form, j, w, sums)[0]
+        lower = value - max(cost, 0.0) - decline if estimated else bound_of_sums(self.form, j, w, sums)[0]
         if one.kinked:
-            moved = bound_of(self.form, j, state.W[j] + state.P[j], sums, MOVED)[0]
+            moved = bound_of_sums(self.form, j, state.W[j] + state.P[j], sums, MOVED)[0]
             if moved > max(lower, state.lower[j]):
                 state.lower[j], state.sources[j] = moved, self._moved(j)
         self._note(j, w, value, lower, step)
@@ -260,10 +267,10 @@ class BlockNewton(StepEngine):
                 "direction without end; give the squared norm a positive weight"
             )
 
-    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: Near) -> Generator[None, None, None]:
+    def _solve(self, j: int, w: np.ndarray, sums: dict[str, np.ndarray], near: NearRows) -> Generator[None, None, None]:
         """Judge a point, and solve the problem over the rows that are near a kink there."""
         state, one = self.state, self.form.columns[j]
-        value = objective_of(self.form, j, w, sums)
+        value = objective_of_sums(self.form, j, w, sums)
         if value < state.best[j]:
             state.best[j], state.best_W[j] = value, w
         if self.ended(j, onward=False):
@@ -276,7 +283,7 @@ class BlockNewton(StepEngine):
         Q = sums["spread"]
         Q[np.diag_indices_from(Q)] += self.R
         fixed = sums["element"] + one.column.mean * one.centre
-        found, beta = yield from minimise(near_rows(self.form, j, near, Q, fixed), w, float(state.h[j]))
+        found, beta = yield from minimise_kink_problem(kink_problem(self.form, j, near, Q, fixed), w, float(state.h[j]))
         alpha = near.y * (one.column.sides @ beta)
         e = fixed + alpha @ near.X - (Q @ found - self.R * found)
         bound, part = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.forms.composite import Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths
-from mdlearn.solvers.proximal_gradient.fista import Accelerated
+from mdlearn.solvers.proximal_gradient.fista import Fista
 
 ROUNDING_OF_VALUES = 1e-14
 """Relative difference of two objectives that is rounding."""
@@ -21,8 +21,8 @@ MOST_STEPS = 10_000
 """Steps and heartbeats of one minimisation."""
 
 
-class QuadraticModel(Composite):
-    """sum_j [ g_j . (v_j - w_j) + 1/2 (v_j - w_j)' H_j (v_j - w_j) ] + sum_i beta_i |V_i| over V of shape (n, k).
+class PenalisedQuadratic(Composite):
+    """Quadratic sum_j [ g_j . (v_j - w_j) + 1/2 (v_j - w_j)' H_j (v_j - w_j) ] + sum_i beta_i |V_i| of V, shape (n, k).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class QuadraticModel(Composite):
         return False
 
     def bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
-        """None: see `lower_bound`."""
+        """None: see `penalised_bound`."""
         return -math.inf, "none"
 
     def at(self, W: np.ndarray) -> CompositeEvaluation:
@@ -75,9 +75,9 @@ class QuadraticModel(Composite):
         """The largest eigenvalue."""
         return max(float(np.linalg.eigvalsh(H)[-1]) for H in self.H)
 
-    def lighter(self, share: float) -> QuadraticModel:
+    def lighter(self, share: float) -> PenalisedQuadratic:
         """Return the model with `share` of the penalty."""
-        return QuadraticModel(self.H, self.G, self.W, share * self.beta, self.sizes)
+        return PenalisedQuadratic(self.H, self.G, self.W, share * self.beta, self.sizes)
 
     def product(self, look: CompositeEvaluation) -> Product | None:
         """Times H."""
@@ -92,24 +92,24 @@ class QuadraticModel(Composite):
         diagonal = np.mean([np.diagonal(H) for H in self.H], axis=0)
         return np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
-    def scaled(self, by: np.ndarray) -> QuadraticModel:
+    def scaled(self, by: np.ndarray) -> PenalisedQuadratic:
         """Return the model in the variable V / by; beta_i becomes by_i beta_i, so that the penalty stays the same."""
         H = self.H * np.multiply.outer(by, by)
-        return QuadraticModel(H, by[:, None] * self.G, self.W / by[:, None], by * self.beta)
+        return PenalisedQuadratic(H, by[:, None] * self.G, self.W / by[:, None], by * self.beta)
 
     def _times(self, V: np.ndarray) -> np.ndarray:
         return np.column_stack([H @ v for H, v in zip(self.H, V.T, strict=True)])
 
 
-def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
-    """The minimiser of a model, as far as rounding allows.
+def minimise_penalised(model: PenalisedQuadratic) -> Generator[None, None, np.ndarray]:
+    """Minimise a penalised quadratic, as far as rounding allows.
 
     Yields None, and returns V of shape (n, k).
     """
     by = model.scale()
     scaled = model.scaled(by)
     best, found = scaled.objective(scaled.at(scaled.W)), scaled.W
-    for report in islice(Accelerated(scaled).steps(), MOST_STEPS):
+    for report in islice(Fista(scaled).steps(), MOST_STEPS):
         # Later points are the better ones as long as rounding cannot tell their objectives apart.
         if report is not None and report.objective <= best + ROUNDING_OF_VALUES * abs(best):
             assert isinstance(report.point, CompositePoint)
@@ -118,8 +118,8 @@ def minimised(model: QuadraticModel) -> Generator[None, None, np.ndarray]:
     return by[:, None] * found
 
 
-def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
-    """Lower bound of all values of a model.
+def penalised_bound(model: PenalisedQuadratic) -> Generator[None, None, float]:
+    """Lower bound of all values of a penalised quadratic.
 
     At its minimiser V with gradient g, T_i = -g_i shortened to beta_i, and r = g + T::
 
@@ -128,7 +128,7 @@ def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
     since sum_i beta_i |V'_i| >= <T, V'>. Where some H_j is singular, the tangent at V is mixed, as little as possible,
     with one at the minimiser for a lighter penalty, so that no row is steeper than its beta_i; -inf where that fails.
     """
-    V = yield from minimised(model)
+    V = yield from minimise_penalised(model)
     look = model.at(V)
     r = model.prox(look.gradient, 1.0)
     value = look.value - float((look.gradient * V).sum())
@@ -137,7 +137,7 @@ def lower_bound(model: QuadraticModel) -> Generator[None, None, float]:
         if own.any():
             values, U = np.linalg.eigh(H)
             if not values[0] > own.shape[0] * np.finfo(float).eps * values[-1]:
-                anchor = yield from minimised(model.lighter(LIGHTER))
+                anchor = yield from minimise_penalised(model.lighter(LIGHTER))
                 return Composite.bound(model, model.measured(V), model.measured(anchor))[0]
             spent += 0.5 * float(((U.T @ own) ** 2 / values).sum())
         yield

@@ -19,10 +19,10 @@ from mdlearn.data.row_blocks.summary import Summary, Sums
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import row_lengths
 from mdlearn.streaming.engines.block_engine import BlockState, StepEngine
-from mdlearn.streaming.engines.penalised_quadratic import QuadraticModel, lower_bound, minimised
-from mdlearn.streaming.sums.certificate import Candidate, objective_of, of_column
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import Evaluate
+from mdlearn.streaming.engines.penalised_quadratic import PenalisedQuadratic, minimise_penalised, penalised_bound
+from mdlearn.streaming.sums.certificate import Candidate, column_sums, objective_of_sums
+from mdlearn.streaming.sums.pass_sums import PointPass
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ARMIJO, ROUNDING_OF_VALUES, SHORTEST_STEP = 1e-4, 1e-14, 1e-10
 STALL_STEPS = 4
@@ -56,7 +56,7 @@ class ProximalState(BlockState):
 
 
 class BlockProximal(StepEngine):
-    """The steps between passes.
+    """Proximal Newton steps between passes over row blocks.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class BlockProximal(StepEngine):
         if form.bias == "free":
             self.beta[-1] = 0.0
 
-    def work(self) -> Evaluate | None:
+    def work(self) -> PointPass | None:
         """Evaluate all problems that are not done; the first pass finds the variance's matrix as well."""
         state, todo = self.state, [t for t in range(len(self.groups)) if not self.state.done[t]]
         if not todo:
@@ -84,15 +84,15 @@ class BlockProximal(StepEngine):
         places = tuple(j for t in todo for j in self.groups[t])
         each = np.concatenate([np.full(len(self.groups[t]), state.length[t]) for t in todo])
         W = state.W[list(places)] + each[:, None] * state.P[list(places)]
-        return Evaluate(self.form, places, W, np.ones(len(places)), squared=bool(np.isnan(state.square[0, 0])))
+        return PointPass(self.form, places, W, np.ones(len(places)), squared=bool(np.isnan(state.square[0, 0])))
 
-    def take(self, work: Evaluate, sums: Sums) -> Generator[None, None, None]:
+    def take(self, work: PointPass, sums: Sums) -> Generator[None, None, None]:
         """Go on with what a pass found."""
         self.state.square = sums.pop("square", self.state.square)
         for t, group in enumerate(self.groups):
             if set(group) <= set(work.places):
                 at = [work.places.index(j) for j in group]
-                yield from self._arrive(t, work.W[at], [of_column(sums, i) for i in at])
+                yield from self._arrive(t, work.W[at], [column_sums(sums, i) for i in at])
 
     def _arrive(self, t: int, W: np.ndarray, sums: Sequence[Mapping[str, np.ndarray]]) -> Generator[None, None, None]:
         """Judge the point that a step has led to, and plan the next."""
@@ -116,8 +116,8 @@ class BlockProximal(StepEngine):
         state.done[t] = self.ended(t, onward=better)
         if state.done[t]:
             return
-        H = np.array([hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)])
-        V = yield from minimised(QuadraticModel(H, G, W.T, self.beta))
+        H = np.array([proximal_hessian(self.form, j, state.square, one["hessian"]) for j, one in zip(group, sums)])
+        V = yield from minimise_penalised(PenalisedQuadratic(H, G, W.T, self.beta))
         state.W[group], state.P[group] = W, V.T - W
         fall = float((G * (V - W.T)).sum()) + float(self.beta @ row_lengths(V)) - float(self.beta @ row_lengths(W.T))
         state.length[t], state.value[t], state.fall[t] = 1.0, value, min(fall, 0.0)
@@ -139,10 +139,10 @@ class BlockProximal(StepEngine):
         """The best points, with the bounds of models there."""
         W, found = to_type(self.state.best_W, summary.dtype).astype(np.float64), []
         places = tuple(range(W.shape[0]))
-        sums = yield from blocks.fold(Evaluate(self.form, places, W, np.ones(len(places)), squared=True), summary)
+        sums = yield from blocks.fold(PointPass(self.form, places, W, np.ones(len(places)), squared=True), summary)
         square = sums.pop("square")
         for t, group in enumerate(map(list, self.groups)):
-            value, smooth, G = self._at(t, W[group], [of_column(sums, j) for j in group])
+            value, smooth, G = self._at(t, W[group], [column_sums(sums, j) for j in group])
             bound = yield from self._bound(t, W[group], G, square)
             found.append([(value, smooth + bound, W[group])])
         return found
@@ -152,19 +152,19 @@ class BlockProximal(StepEngine):
         smooth, G = 0.0, np.empty(W.T.shape)
         for i, (j, mine) in enumerate(zip(self.groups[t], sums)):
             one = self.form.columns[j]
-            smooth += objective_of(self.form, j, W[i], mine)
+            smooth += objective_of_sums(self.form, j, W[i], mine)
             G[:, i] = self.form.punished * W[i] - mine["element"] - one.column.kappa * mine["first"] * one.centre
         return smooth + float(self.beta @ row_lengths(W.T)), smooth, G
 
     def _bound(self, t: int, W: np.ndarray, G: np.ndarray, square: np.ndarray) -> Generator[None, None, float]:
         """Lower bound of the objective, less its smooth part at W."""
         group = self.groups[t]
-        Q = np.array([hessian(self.form, j, square) for j in group])
-        return lower_bound(QuadraticModel(Q, G, W.T, self.beta, sizes_of(self.form, group, square)))
+        Q = np.array([proximal_hessian(self.form, j, square) for j in group])
+        return penalised_bound(PenalisedQuadratic(Q, G, W.T, self.beta, slope_sizes(self.form, group, square)))
 
 
-def sizes_of(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
-    """Rough sums of the absolute terms of every feature's slope, those of the variance left out, shape (n,)."""
+def slope_sizes(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np.ndarray:
+    """Rough sizes of slopes in proximal steps, (n,): sums of their absolute terms, those of the variance left out."""
     mass = 0.0
     for j in group:
         column = form.columns[j].column
@@ -173,8 +173,8 @@ def sizes_of(form: StreamedForm, group: Sequence[int], square: np.ndarray) -> np
     return mass * np.sqrt(np.diagonal(square) / form.columns[0].column.total)
 
 
-def hessian(form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:
-    """Second derivative of variance and ridge of a column, and of its losses where `whole` has them."""
+def proximal_hessian(form: StreamedForm, j: int, square: np.ndarray, whole: np.ndarray | None = None) -> np.ndarray:
+    """Hessian in a proximal step: of variance and ridge of a column, and of its losses where `whole` has them."""
     one = form.columns[j]
     kappa, total = one.column.kappa, one.column.total
     H = np.array(kappa * square if whole is None else whole)

@@ -13,8 +13,8 @@ import numpy as np
 
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.row_blocks.summary import Block, Summary, Sums
-from mdlearn.streaming.sums.margins import StreamedForm
-from mdlearn.streaming.sums.passes import MOVED, MultiplierSource, add_multipliers, add_values, no_multipliers, zeros
+from mdlearn.streaming.sums.pass_sums import MOVED, MultiplierSource, no_multipliers, sum_multipliers, sum_values, zeros
+from mdlearn.streaming.sums.streamed_form import StreamedForm
 
 ROUNDING_OF_SUMS = 1e-13
 """What is left of a sum that has to be 0, relative to its terms, that counts as rounding."""
@@ -50,35 +50,35 @@ class Certify:
         for rows, X, codes, counts in form.pieces(block):
             Z = form.margins(X, self.held)
             for j, one in enumerate(form.columns):
-                add_values(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
+                sum_values(out, j, one, self.held[j], one.signs(codes) * Z[:, j], counts)
             if self.multipliers:
-                add_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
+                sum_multipliers(out, form, dict(enumerate(self.multipliers)), block, rows, X)
         return out
 
 
 def certified(
     form: StreamedForm, blocks: RowBlocks, summary: Summary, tried: Sequence[Tried]
 ) -> Generator[None, None, list[list[Candidate]]]:
-    """Objectives and bounds of every column, from one pass, for each of the coefficients and multipliers tried."""
+    """Certified objectives and bounds of every column, from one pass, for all coefficients and multipliers tried."""
     several = replace(form, columns=form.columns * len(tried))
     held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
     sums = yield from blocks.fold(Certify(several, held, made), summary)
     found: list[list[Candidate]] = [[] for _ in form.columns]
     for i, one in enumerate(made):
-        j, mine = i % len(found), of_column(sums, i)
-        lower, e = bound_of(form, j, one.W + one.P, mine, MOVED)
+        j, mine = i % len(found), column_sums(sums, i)
+        lower, e = bound_of_sums(form, j, one.W + one.P, mine, MOVED)
         if (np.abs(e) > ROUNDING_OF_SUMS * mine[MOVED + "size"])[form.punished == 0].any():
             lower = -math.inf
-        found[j].append((objective_of(form, j, held[i], mine), lower, held[i : i + 1]))
+        found[j].append((objective_of_sums(form, j, held[i], mine), lower, held[i : i + 1]))
     return found
 
 
-def of_column(sums: Sums, i: int) -> dict[str, np.ndarray]:
-    """The part of one column in sums that have the columns first."""
+def column_sums(sums: Sums, i: int) -> dict[str, np.ndarray]:
+    """Part of one column in sums over row blocks that have the columns first."""
     return {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
 
 
-def objective_of(
+def objective_of_sums(
     form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], loss: str = "value"
 ) -> float:
     """Objective of one column at w, in units of the form, from its sums there; `loss` names those of the losses."""
@@ -89,10 +89,10 @@ def objective_of(
     return value + 0.5 * column.kappa * (float(sums["second"]) - first * first / total)
 
 
-def bound_of(
+def bound_of_sums(
     form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], which: str = ""
 ) -> tuple[float, np.ndarray]:
-    """Return the dual's value of one column and its element from sums; w has the margins of the variance."""
+    """Return the dual value of one column and its element from sums; w has the margins of the variance."""
     one = form.columns[j]
     column, first = one.column, float(sums[f"{which}first"])
     variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
@@ -105,7 +105,7 @@ def bound_of(
 def dual_value(
     form: StreamedForm, j: int, w: np.ndarray, value: float, part: float, e: np.ndarray, half: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return a lower bound, in units of the form, and the element that it belongs to.
+    """Return the dual value from sums, a lower bound in units of the form, and the element that it belongs to.
 
     With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
     their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what

@@ -12,7 +12,7 @@ from warm_cases import CASES, rows, text
 
 import mdlearn
 from mdlearn.solvers.coordinate_descent import centred_rows
-from mdlearn.solvers.systems import explicit as systems
+from mdlearn.solvers.systems import row_and_gram as systems
 
 TOL = 1e-10
 

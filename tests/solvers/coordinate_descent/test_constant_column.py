@@ -41,7 +41,7 @@ def test_the_column_is_found_and_the_rest_is_kept(text, value, place):
     X, y = text
     Z = with_column(X, np.full(M, value), place)
     before = Z.copy()
-    found = constant_column.folded(form_of(Z, y))
+    found = constant_column.fold_constant_column(form_of(Z, y))
     assert (found.place, found.value, found.form.bias) == (place, value, "regularized")
     rest = found.form.features.rows.matrix()
     assert rest.shape == Z.shape and (with_column(X, np.zeros(M), place) != rest).nnz == 0
@@ -57,17 +57,17 @@ def test_the_column_is_found_and_the_rest_is_kept(text, value, place):
 def test_what_is_no_such_column(text):
     X, y = text
     ones = np.ones(M)
-    assert constant_column.folded(form_of(X, y)) is None
-    assert constant_column.folded(form_of(with_column(X, 2 * ones, 3), y)) is None
+    assert constant_column.fold_constant_column(form_of(X, y)) is None
+    assert constant_column.fold_constant_column(form_of(with_column(X, 2 * ones, 3), y)) is None
     for value in (0.0, -1.0, 1.0 + 1e-12):
         other = ones.copy()
         other[M - 2] = value
-        assert constant_column.folded(form_of(with_column(X, other, 3), y)) is None
+        assert constant_column.fold_constant_column(form_of(with_column(X, other, 3), y)) is None
     Z = with_column(X, ones, 3)
     for bias in ("regularized", "free"):
-        assert constant_column.folded(form_of(Z, y, bias)) is None
+        assert constant_column.fold_constant_column(form_of(Z, y, bias)) is None
     scaled = MarginForm(LinearFeatures(CsrRows(Z), np.full(D + 1, 2.0)), form_of(Z, y).columns, "none")
-    assert constant_column.folded(scaled) is None
+    assert constant_column.fold_constant_column(scaled) is None
 
 
 def test_rows_without_a_column_are_rows_with_an_empty_one(text):

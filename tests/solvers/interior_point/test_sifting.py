@@ -12,8 +12,8 @@ import mdlearn
 from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.huber_start import HuberStart, Smoothed
-from mdlearn.solvers.common.primal_dual import RowSubset
+from mdlearn.solvers.common.huber_start import HuberProblem, HuberStart
+from mdlearn.solvers.common.primal_dual import PrimalDualOnRows
 from mdlearn.solvers.interior_point import sifting
 from mdlearn.solvers.interior_point.central_path import CentralPath
 from mdlearn.solvers.interior_point.solver import Interior
@@ -50,7 +50,7 @@ def rounded_value(form, column, width, element):
 def test_newton_steps_reach_the_optimum_of_the_rounded_hinges(shape, bias):
     form, column = problem(shape, bias)
     state = whole(form, column)
-    smoothed, width = Smoothed(state), 0.4
+    smoothed, width = HuberProblem(state), 0.4
     element = np.zeros(form.features.width + (bias != "none"))
     z = state.margins(element)
     for _ in range(30):
@@ -102,7 +102,7 @@ def test_a_portion_has_the_gradient_of_the_whole(shape, bias):
     rows = np.sort(rng.choice(column.y.shape[0], 90, replace=False))
     held = beta.copy()
     held[:, rows] = 0.0
-    part = RowSubset.of(state, rows, state.system.adjoint(state.multipliers(held)))
+    part = PrimalDualOnRows.of(state, rows, state.system.adjoint(state.multipliers(held)))
     element = rng.normal(size=form.features.width + (bias != "none"))
     np.testing.assert_allclose(part.residual(element, beta[:, rows]), state.residual(element, beta), rtol=1e-10)
     np.testing.assert_allclose(part.margins(element), state.margins(element)[rows], rtol=1e-12)
@@ -143,7 +143,7 @@ def test_the_same_optimum_with_and_without_the_start(shape, bias, C, monkeypatch
     form, column = problem(shape, bias, seed=3, C=C)
     plain = proven(form, column)[0]
     small_limits(monkeypatch)
-    assert drain(sifting.sifted(whole(form, column)))[1] is not None
+    assert drain(sifting.sifted_path(whole(form, column)))[1] is not None
     other = proven(form, column)[0]
     assert other.objective == pytest.approx(plain.objective, rel=2e-9)
 
@@ -161,7 +161,7 @@ def test_rows_on_the_wrong_side_join(monkeypatch):
     # A poor start with a narrow band: most rows at kinks of the optimum are not in work at first.
     element = np.full(form.features.width, 0.3)
     start = HuberStart(element, state.margins(element), 1e-3)
-    path = sifting.SiftedPath(state, start, sifting._near(state, start, 40))
+    path = sifting.SiftedPath(state, start, sifting._rows_to_sift(state, start, 40))
     first, rows = proven(form, column)[0].objective, path.rows.shape[0]
     for _ in range(12):
         drain(path.step())
@@ -178,18 +178,18 @@ def test_terms_without_a_box_go_the_whole_way(terms, monkeypatch):
     small_limits(monkeypatch)
     form, column = problem("hinge")
     column = type(column)(column.y, column.counts, 0.0, 0.0, terms)
-    assert drain(sifting.sifted(whole(form, column)))[1] is None
+    assert drain(sifting.sifted_path(whole(form, column)))[1] is None
 
 
 def test_few_rows_go_the_whole_way():
-    assert drain(sifting.sifted(whole(*problem("hinge"))))[1] is None
+    assert drain(sifting.sifted_path(whole(*problem("hinge"))))[1] is None
 
 
 def test_a_start_that_fails_leaves_the_whole_path(monkeypatch):
     form, column = problem("hinge")
     small_limits(monkeypatch)
     monkeypatch.setattr("mdlearn.solvers.common.huber_start.MOST_NEWTON_STEPS", 1)
-    assert drain(sifting.sifted(whole(form, column)))[1] is None
+    assert drain(sifting.sifted_path(whole(form, column)))[1] is None
     assert proven(form, column)[0].converged
 
 

@@ -21,7 +21,7 @@ from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.plugins.manager import registry
-from mdlearn.solvers.common.smooth_losses import SmoothTerms
+from mdlearn.solvers.common.smooth_losses import SmoothLosses
 
 
 class Smooth(mdlearn.Objective):
@@ -123,7 +123,7 @@ def test_the_line_search(alpha):
     y, c = np.ones(30), rng.uniform(0.1, 2.0, 30)
     column = Column(y, c, 0.0, 0.0, (LogisticTerm(0.7, alpha), HingeTerm(0.1, -1, 1.5, 2)))
     for far in (1.0, 30.0, 1e3):
-        loss = SmoothTerms(column)
+        loss = SmoothLosses(column)
         z, bend = far * rng.standard_normal(30), 0.5
         D = loss.model(z)
         assert (D >= np.array([t.curvatures(z, c) for t in column.terms])).all() and np.isfinite(D).all()
@@ -142,9 +142,9 @@ def test_without_a_minimum_along_the_line():
     """Separated rows without a norm: the loss alone flattens out, together with a mean term it falls without end."""
     column, z, dz = Column(np.ones(4), np.ones(4), 0.0, 2.0, (LogisticTerm(0.1),)), np.zeros(4), np.ones(4)
     slope = column.terms[0].slopes(z, np.ones(4))[None]
-    flat = SmoothTerms(column).length(z, dz, -slope.sum(), 0.0)
+    flat = SmoothLosses(column).length(z, dz, -slope.sum(), 0.0)
     assert column.terms[0].slopes(z + flat * dz, np.ones(4))[0] <= 0.011 * slope[0, 0]
-    assert SmoothTerms(column).length(z, dz, -(slope + column.pull).sum(), 0.0) == np.inf
+    assert SmoothLosses(column).length(z, dz, -(slope + column.pull).sum(), 0.0) == np.inf
 
 
 def test_what_it_refuses():

@@ -18,7 +18,7 @@ from mdlearn.forms.joint import decision_values
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.solvers.proximal_gradient.published import expected_bend, paper
+from mdlearn.solvers.proximal_gradient.published import batch_smoothness, published_steps
 
 
 def composite(bias="none", k=3, loss=None, weights=None, **given):
@@ -155,7 +155,7 @@ def test_the_printed_algorithm(l0, k):
     """Fifty iterations of a literal transcription."""
     problem, X, y, p = composite(k=k, beta=0.05)
     W, objectives = algorithm1(X, signs_of(y), p, l0, 2.0, problem.lipschitz(), 50)
-    reports = (report for report in paper(problem, l0, 2.0) if report is not None)
+    reports = (report for report in published_steps(problem, l0, 2.0) if report is not None)
     taken = list(itertools.islice(reports, 50))
     assert [r.objective for r in taken] == pytest.approx(objectives, rel=1e-10)
     assert taken[-1].point.W == pytest.approx(W, abs=1e-10)
@@ -179,7 +179,7 @@ def test_batches_have_the_gradient_as_their_mean():
     mean = sum(problem.sampled(W, np.array(pair)) for pair in pairs) / len(pairs)
     assert mean == pytest.approx(problem.slope(problem.at(W)), abs=1e-12)
     L = problem.lipschitz()
-    assert expected_bend(problem, L, 60) == pytest.approx(L) and expected_bend(problem, L, 1) > 2 * L
+    assert batch_smoothness(problem, L, 60) == pytest.approx(L) and batch_smoothness(problem, L, 1) > 2 * L
 
 
 def test_batches_end_with_their_epochs():

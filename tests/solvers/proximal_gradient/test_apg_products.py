@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_data
 from mdlearn.objectives.mmlr import PairLogistic
-from mdlearn.solvers.proximal_gradient.averaged import Preconditioner
+from mdlearn.solvers.proximal_gradient.averaged_newton import AveragedPreconditioner
 
 BIASES = ["none", "regularized", "free"]
 
@@ -35,7 +35,7 @@ def test_one_decomposition_solves_for_every_column(bias, lam):
     X, y = sample(4, n=60)
     problem = prepared(X * np.array([1.0, 50.0] + [0.01] * (X.shape[1] - 2)), y, bias, lam)
     means = np.array([1e-4, 1.0, 30.0, 2e-2]) * problem.steepest
-    solve = Preconditioner(problem).solve(means)
+    solve = AveragedPreconditioner(problem).solve(means)
     R = np.random.default_rng(0).standard_normal(problem.shape)
     expected = np.column_stack([np.linalg.solve(A, r) for A, r in zip(explicit(problem, means), R.T)])
     assert_allclose(solve(R), expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
@@ -46,7 +46,7 @@ def test_columns_that_depend_on_each_other_have_one_solution():
     problem = prepared(np.hstack([X, X[:, :1] + X[:, 1:2]]), y, "free", 0.0)
     means = np.full(3, problem.steepest)
     R = explicit(problem, means)[0] @ np.random.default_rng(0).standard_normal(problem.shape)
-    V = Preconditioner(problem).solve(means)(R)
+    V = AveragedPreconditioner(problem).solve(means)(R)
     assert_allclose(explicit(problem, means)[0] @ V, R, rtol=1e-6, atol=1e-9 * np.abs(R).max())
     assert np.abs(V).max() < 1e3 * np.abs(R).max() / (means[0] * np.linalg.norm(X, axis=0).min() ** 2)
 
@@ -58,7 +58,7 @@ def test_of_many_columns_the_diagonal_is_taken(monkeypatch):
     assert problem.moments is None
     means, R = np.array([0.1, 1.0, 2.0]), np.ones(problem.shape)
     diagonal = np.multiply.outer(problem.squares, means) + problem.ridge[:, None]
-    assert_allclose(Preconditioner(problem).solve(means)(R), 1.0 / diagonal)
+    assert_allclose(AveragedPreconditioner(problem).solve(means)(R), 1.0 / diagonal)
 
 
 @pytest.mark.parametrize("bias", BIASES)

@@ -106,7 +106,7 @@ def test_decompositions_and_factorisations_are_counted(monkeypatch):
     counting(decomposed, "symmetric_eigen", "of the basis")
     counting(spectrum, "symmetric_eigen", "eigh")
     counting(spectrum, "svd", "svd")
-    counting(direct, "system_of", "system")
+    counting(direct, "choose_system", "system")
     grid = {"C": [1e-4, 1e-3, 1e-2, 0.1], "lambda0": [1.0, 2.0, 5.0]}
     path("uldm", X, y, grid, **RBF)
     assert counted == {"of the basis": 1, "eigh": 0, "svd": 0, "system": 0}

@@ -8,7 +8,7 @@ from draining import drain
 
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
 from mdlearn.solvers.systems import block_factor as module
-from mdlearn.solvers.systems.block_factor import factored
+from mdlearn.solvers.systems.block_factor import factor_blocks
 
 
 def rows_of(sizes, L, dtype=np.float64, seed=0):
@@ -21,7 +21,7 @@ def rows_of(sizes, L, dtype=np.float64, seed=0):
 
 def judge(rows, X, D, tolerance):
     M = np.eye(X.shape[1]) + (X.T * D) @ X
-    made = drain(factored(rows, D))[1]
+    made = drain(factor_blocks(rows, D))[1]
     rng = np.random.default_rng(1)
     for rhs in (rng.standard_normal(X.shape[1]), X.T @ rng.standard_normal(X.shape[0])):
         x = made.inverse(rhs)
@@ -58,7 +58,7 @@ def test_every_way_of_a_block_is_the_inverse_of_the_matrix(sizes, few, dtype, mo
 def test_weights_of_any_size_leave_a_small_residual(weight):
     rows, X = rows_of([3, 9, 30, 0, 7], 8)
     D = weight * np.random.default_rng(0).random(X.shape[0])
-    made = drain(factored(rows, D))[1]
+    made = drain(factor_blocks(rows, D))[1]
     M = np.eye(X.shape[1]) + (X.T * D) @ X
     rhs = X.T @ np.random.default_rng(1).standard_normal(X.shape[0])
     x = made.inverse(rhs)
@@ -70,7 +70,7 @@ def test_weights_of_any_size_leave_a_small_residual(weight):
 def test_rows_that_repeat_and_overflow_do_not_break_the_small_factors():
     F = np.ones((6, 4))
     rows = BlockRows(F, Layout.of(np.array([[0]] * 3 + [[1]] * 3), 2))
-    made = drain(factored(rows, np.full(6, 1e200)))[1]
+    made = drain(factor_blocks(rows, np.full(6, 1e200)))[1]
     assert np.isfinite(made.inverse(np.ones(8))).all()
     judge(rows, rows.block(slice(None)), np.full(6, 1e8), 1e-7)
 
@@ -78,9 +78,9 @@ def test_rows_that_repeat_and_overflow_do_not_break_the_small_factors():
 def test_work_is_done_in_pieces(monkeypatch):
     rows, X = rows_of([3] * 50, 8)
     D = np.ones(X.shape[0])
-    whole = drain(factored(rows, D))
+    whole = drain(factor_blocks(rows, D))
     monkeypatch.setattr(module, "LOOPS", 500)
-    parts = drain(factored(rows, D))
+    parts = drain(factor_blocks(rows, D))
     assert len(whole[0]) == 1 and len(parts[0]) == 10
     rhs = np.arange(X.shape[1], dtype=float)
     assert np.array_equal(parts[1].inverse(rhs), whole[1].inverse(rhs))

@@ -8,8 +8,8 @@ import pytest
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import array_as_rows
 from mdlearn.solvers.systems import graded
-from mdlearn.solvers.systems.explicit import RowSystem
 from mdlearn.solvers.systems.graded import GradedSystem
+from mdlearn.solvers.systems.row_and_gram import RowSystem
 from tests.support.draining import drain
 
 

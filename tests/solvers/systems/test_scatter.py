@@ -55,13 +55,13 @@ def test_classes_share_one_sum_over_the_rows(objective, solver, monkeypatch):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 5, 400)
     X = rng.standard_normal((400, 8)) + np.eye(5, 8)[y]
-    sums, add_outer = [], scatter.add_outer
+    sums, add_weighted_gram = [], scatter.add_weighted_gram
 
     def counted(rows, *others):
         sums.append(rows.shape[0])
-        return add_outer(rows, *others)
+        return add_weighted_gram(rows, *others)
 
-    monkeypatch.setattr(scatter, "add_outer", counted)
+    monkeypatch.setattr(scatter, "add_weighted_gram", counted)
     model = mdlearn.fit(objective, X, y, solver=solver, tol=1e-10, n_threads=1)
     assert sums == [400] and model.certificate.converged
     for k, part in enumerate(model.certificate.parts):

@@ -15,7 +15,7 @@ from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
 
 class CheckedEngine:
-    """An engine whose faults are told by its name.
+    """Engine whose reports are checked, with errors that name it.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ class CheckedEngine:
         return f"{self.title} is faulty: {what}; use another solver"
 
 
-def takes(cls: type[Solver], form: Form) -> bool:
-    """Whether an engine takes a form; one that cannot answer does not."""
+def engine_takes_form(cls: type[Solver], form: Form) -> bool:
+    """Whether an engine, asked with care, takes a form; one that cannot answer does not."""
     try:
         return cls().refusal(form) is None
     except KeyboardInterrupt:

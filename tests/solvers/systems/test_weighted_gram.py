@@ -13,8 +13,8 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.squared_terms import SquaredTerms
-from mdlearn.solvers.systems.explicit import RowSystem
-from mdlearn.solvers.systems.weighted_gram import SYRK, RunningSum
+from mdlearn.solvers.systems.row_and_gram import RowSystem
+from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram
 
 
 def rows_of(kind, m, d, rng):
@@ -119,7 +119,7 @@ def test_arrays_that_do_not_fit_are_refused():
 def test_weights_written_into_the_same_array():
     rng = np.random.default_rng(5)
     X, D = rng.standard_normal((40, 3)), np.ones(40)
-    kept = RunningSum(DenseRows(X), False, np.ones(3), None)
+    kept = RunningWeightedGram(DenseRows(X), False, np.ones(3), None)
     for _ in kept.to(D):
         pass
     D[7] = 3.0
@@ -135,9 +135,9 @@ def test_a_column_that_only_rows_taken_out_had(ahead, again, monkeypatch):
     X, D = rng.standard_normal((40, 3)), np.ones(40)
     X[:, 2] = 0.0
     X[5, 2] = 200.0
-    kept, made = RunningSum(DenseRows(X), False, np.zeros(3), None), []
-    anew = RunningSum._anew
-    monkeypatch.setattr(RunningSum, "_anew", lambda self, D: (made.append(1), anew(self, D))[1])
+    kept, made = RunningWeightedGram(DenseRows(X), False, np.zeros(3), None), []
+    anew = RunningWeightedGram._anew
+    monkeypatch.setattr(RunningWeightedGram, "_anew", lambda self, D: (made.append(1), anew(self, D))[1])
     for _ in kept.to(D, ahead):
         pass
     D[5] = 0.0

@@ -32,8 +32,8 @@ ENTRIES_PER_PIECE, FEW_ROWS = 1 << 18, 512
 """Entries of the rows that are worked on at once; rows that are worth eight times as many."""
 
 
-def refusal(terms: Terms) -> str:
-    """Why sums over row blocks will not do for what an objective declares; empty when they do."""
+def streamed_form_refusal(terms: Terms) -> str:
+    """Reason why a streamed form cannot hold what an objective declares; empty when it can."""
     kinds = {term.kind for term in terms.loss if term.weight > 0}
     if "constraint" in kinds:
         return "a loss of infinite weight is a constraint of every single row"
@@ -46,7 +46,7 @@ def refusal(terms: Terms) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StreamedColumn:
-    """One binary problem.
+    """Column of a streamed form: one binary problem.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class StreamedColumn:
 
 @dataclass(frozen=True, eq=False)
 class StreamedForm:
-    """A margin form of which classes, weights and sums are known.
+    """Margin form over row blocks, of which classes, weights and sums are known.
 
     Attributes
     ----------
@@ -172,8 +172,8 @@ class StreamedForm:
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
-    """Loss terms of one column at some margins.
+class StreamedLosses:
+    """Losses of a streamed column at some margins.
 
     Attributes
     ----------
@@ -194,12 +194,12 @@ class Losses:
     inside: int
 
 
-def total_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
-    """Sum of the losses, kinks as they are."""
+def total_streamed_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
+    """Sum of the losses of a streamed column, kinks as they are."""
     return sum((term.value(z, counts) for term in terms), 0.0)
 
 
-def losses(
+def streamed_losses(
     terms: tuple[Term, ...],
     z: np.ndarray,
     counts: np.ndarray,
@@ -208,8 +208,8 @@ def losses(
     dh: float = 0.0,
     exact: tuple[np.ndarray, np.ndarray] | None = None,
     some: np.ndarray | None = None,
-) -> Losses:
-    """Evaluate all terms.
+) -> StreamedLosses:
+    """Evaluate all loss terms of a streamed column.
 
     Parameters
     ----------
@@ -251,4 +251,4 @@ def losses(
         part += 0.0 if some is None else term.bound(beta[some], counts[some])
         slope += term.side * beta
         bend += curve
-    return Losses(rounded, bound, part, slope, bend, drift, inside)
+    return StreamedLosses(rounded, bound, part, slope, bend, drift, inside)

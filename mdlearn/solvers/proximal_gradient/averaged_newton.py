@@ -21,7 +21,7 @@ from mdlearn.numerics.conjugate_gradients import Map
 from mdlearn.numerics.line_search import FAR_LENGTH, line_minimum, line_secant
 from mdlearn.solvers.base import Report
 from mdlearn.solvers.common.smooth_losses import TELLING_STEP
-from mdlearn.solvers.proximal_gradient.newton_steps import FINEST, FORCING, SINGULAR, conjugate
+from mdlearn.solvers.proximal_gradient.newton_finish import FINEST, FORCING, SINGULAR, newton_direction
 
 FINE_SLOPE = 1e-3
 """Share of the first slope that may be left along a step: evaluations are cheap, and the last step is the answer."""
@@ -33,9 +33,10 @@ STALL_STEPS = 3
 """Steps that lower neither objective nor slope after which no more are taken."""
 
 
-class Preconditioner:
-    """Solutions with (1 - theta) mean_j / share + theta along axes U with U' (share M + R) U = I, U' R U = diag(theta).
+class AveragedPreconditioner:
+    """Preconditioner of Newton steps by averaged second derivatives.
 
+    Solutions with (1 - theta) mean_j / share + theta along axes U with U' (share M + R) U = I, U' R U = diag(theta).
     Where there are too many columns for a matrix, only diagonals are solved with.
 
     Parameters
@@ -50,7 +51,7 @@ class Preconditioner:
         if ridge.any() and squares.any():
             self.share = float(ridge.sum()) / float(squares.sum())
         if problem.moments is not None:
-            self.axes, theta = _axes(self.share * problem.moments, ridge)
+            self.axes, theta = _preconditioner_axes(self.share * problem.moments, ridge)
         else:
             whole = self.share * squares + ridge
             theta = np.divide(ridge, whole, out=np.zeros_like(ridge), where=whole > 0)
@@ -68,13 +69,13 @@ class Preconditioner:
         return lambda R: axes @ (inverse * (axes.T @ R))
 
 
-def descend(
+def averaged_newton_steps(
     problem: DecisionComposite, W: np.ndarray, report: Callable[[CompositeEvaluation], Report]
 ) -> Generator[Report | None, None, np.ndarray]:
-    """Yield a report per step from W; return where rounding allows no better one."""
+    """Yield a report per averaged Newton step from W; return where rounding allows no better one."""
     look, reach = problem.settle(W), problem.reach
     lowest, flattest, steepest, stalled = np.inf, np.inf, 0.0, 0
-    preconditioner = None if problem.assembles else Preconditioner(problem)
+    preconditioner = None if problem.assembles else AveragedPreconditioner(problem)
     while True:
         yield report(look)
         value, slope = problem.objective(look), problem.slope(look)
@@ -88,14 +89,14 @@ def descend(
             return look.W
         D = problem.curvatures(look.scores, reach if fine else 0.0)
         if preconditioner is None:
-            V = yield from _solved((yield from problem.assembled(D)), -slope)
+            V = yield from _assembled_newton_direction((yield from problem.assembled(D)), -slope)
         else:
             goal = max(FINEST, min(FORCING, steep / steepest))
-            V = yield from _by_products(problem, D, preconditioner, -slope, goal)
+            V = yield from _averaged_newton_direction(problem, D, preconditioner, -slope, goal)
         if V is None:
             return look.W
         U = problem.scores(V)
-        t = _length(problem, look, V, U)
+        t = _averaged_length(problem, look, V, U)
         if not 0.0 < t < FAR_LENGTH:
             return look.W
         moved = t * float(np.sqrt(2.0 * np.square(U).mean()))
@@ -104,8 +105,8 @@ def descend(
         yield None
 
 
-def _solved(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
-    """Solve with a positive semidefinite matrix, whose diagonal grows by a trace; the target has shape (p, k)."""
+def _assembled_newton_direction(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+    """Solve a Newton step by its matrix, semidefinite, whose diagonal grows by a trace; the target has shape (p, k)."""
     diagonal = np.diagonal(H)
     H[np.diag_indices_from(H)] = np.where(diagonal > 0, (1.0 + DIAGONAL_SHARE) * diagonal, 1.0)
     try:
@@ -115,20 +116,20 @@ def _solved(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarr
     return np.ascontiguousarray(cholesky.cholesky_solve(L, target.T.ravel()).reshape(target.T.shape).T)
 
 
-def _by_products(
-    problem: DecisionComposite, D: np.ndarray, preconditioner: Preconditioner, target: np.ndarray, goal: float
+def _averaged_newton_direction(
+    problem: DecisionComposite, D: np.ndarray, preconditioner: AveragedPreconditioner, target: np.ndarray, goal: float
 ) -> Generator[None, None, np.ndarray]:
-    """Solve to a relative residual; every iteration takes two passes over the rows."""
+    """Solve an averaged Newton step to a relative residual; every iteration takes two passes over the rows."""
     bend, means = problem.bent(D)
 
     def times(V: np.ndarray) -> np.ndarray:
         return problem.adjoint(bend(V, problem.scores(V))) + problem.ridge[:, None] * V
 
-    return (yield from conjugate(times, preconditioner.solve(means), target, goal))
+    return (yield from newton_direction(times, preconditioner.solve(means), target, goal))
 
 
-def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
-    """Minimiser along V, with decision values U, to a thousandth of the slope; inf without end."""
+def _averaged_length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
+    """Length of a step: minimiser along V, with decision values U, to a thousandth of the slope; inf without end."""
     assert look.scores is not None
     F = look.scores
     first, bend = float(problem.ridge @ (look.W * V).sum(axis=1)), float(problem.ridge @ np.square(V).sum(axis=1))
@@ -142,8 +143,8 @@ def _length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray
     return line_minimum(start, line_secant(slope, start), FINE_SLOPE)
 
 
-def _axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """U and theta with U' (M + R) U = I and U' R U = diag(theta); U leaves out what M + R does not hold."""
+def _preconditioner_axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Axes U of the preconditioner, U' (M + R) U = I, and theta, U' R U = diag(theta), off the null space of M + R."""
     from scipy.linalg import LinAlgError, solve_triangular
     from scipy.linalg import cholesky as factor
 

@@ -25,8 +25,8 @@ SINGULAR = 1e-11
 """Pivot or eigenvalue, in units of the diagonal, below which columns are taken to depend on each other."""
 
 
-class Finish:
-    """Newton steps by conjugate gradients; a proximal step before each says which rows are 0."""
+class NewtonFinish:
+    """Finish of FISTA by Newton steps; a proximal step before each says which rows are 0."""
 
     def __init__(self, problem: Composite) -> None:
         self.problem, self.largest = problem, 0.0
@@ -98,7 +98,7 @@ class Finish:
             return None
         goal = max(FINEST, min(FORCING, slope / max(self._size(look), slope)))
         step = np.zeros(problem.shape)
-        step[rows] = yield from conjugate(times, solve, target, goal)
+        step[rows] = yield from newton_direction(times, solve, target, goal)
         return step
 
     def _preconditioner(
@@ -110,9 +110,9 @@ class Finish:
             A = self.problem.approximation(look, rows, j)
             if A.ndim == 2:
                 A[np.diag_indices_from(A)] += over
-                solves.append(_inverse(A))
+                solves.append(_finish_preconditioner(A))
             else:
-                solves.append(_divide(np.where(A + over > 0, A + over, 1.0)))
+                solves.append(_diagonal_finish_preconditioner(np.where(A + over > 0, A + over, 1.0)))
             yield None
         return lambda R: np.column_stack([solve(r) for solve, r in zip(solves, R.T)])
 
@@ -146,8 +146,8 @@ class Finish:
         return None
 
 
-def _inverse(A: np.ndarray) -> Map:
-    """Return r -> the solution of A v = r for a positive semidefinite A, in units of its diagonal.
+def _finish_preconditioner(A: np.ndarray) -> Map:
+    """Return the preconditioner r -> v, A v = r, of Newton's finish, for a semidefinite A in units of its diagonal.
 
     Where columns depend on each other, v has nothing of the directions that A does not hold: conjugate gradients would
     follow the rounding in them without end.
@@ -166,17 +166,18 @@ def _inverse(A: np.ndarray) -> Map:
     try:
         values, vectors = np.linalg.eigh(A)
     except LinAlgError:
-        return _divide(np.where(diagonal > 0, diagonal, 1.0))
+        return _diagonal_finish_preconditioner(np.where(diagonal > 0, diagonal, 1.0))
     held = values > SINGULAR * float(values[-1])
     vectors, inverse = vectors[:, held], 1.0 / values[held]
     return lambda r: scale * (vectors @ (inverse * (vectors.T @ (scale * r))))
 
 
-def _divide(by: np.ndarray) -> Map:
+def _diagonal_finish_preconditioner(by: np.ndarray) -> Map:
+    """Return the preconditioner r -> r / by of Newton's finish."""
     return lambda r: r / by
 
 
-def conjugate(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
-    """Solve to a relative residual."""
+def newton_direction(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
+    """Solve for a Newton direction by conjugate gradients, to a relative residual."""
     # The residual may be all rounding that the solutions leave out: then its product with them alone becomes small.
     return (yield from conjugate_gradients(times, solve, target, goal, (0.01 * goal) ** 2, PRODUCTS))

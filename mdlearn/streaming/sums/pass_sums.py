@@ -9,7 +9,7 @@ import numpy as np
 
 from mdlearn.data.row_blocks.summary import Block, Sums
 from mdlearn.data.rows.scratch import Piece
-from mdlearn.streaming.sums.margins import StreamedColumn, StreamedForm, losses, total_loss
+from mdlearn.streaming.sums.streamed_form import StreamedColumn, StreamedForm, streamed_losses, total_streamed_loss
 
 MOVED = "moved "
 """Begins the names of sums at multipliers that are no slopes at the point of the pass."""
@@ -17,7 +17,7 @@ MOVED = "moved "
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """Multipliers of some rows that are no function of their margins.
+    """Exact multipliers of some rows, which sums of a pass take in place of functions of margins.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Exact:
 
 @dataclass(frozen=True, eq=False)
 class MultiplierSource:
-    """From what the multipliers of one column are made.
+    """Source of the multipliers of one column in the sums of a pass.
 
     Attributes
     ----------
@@ -64,28 +64,28 @@ Sources = Mapping[int, MultiplierSource]
 
 
 def zeros(p: int, names: str, **shapes: tuple[int, ...]) -> Sums:
-    """Sums with the columns first: numbers by their names, and arrays by their shapes."""
+    """Sums of a pass with all entries 0, the columns first: numbers by their names, and arrays by their shapes."""
     return Sums({name: np.zeros((p, *shape)) for name, shape in {**dict.fromkeys(names.split(), ()), **shapes}.items()})
 
 
-def add_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Add losses and moments of the margins z of w, of which an objective is made; return z less its mean."""
+def sum_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Add the losses and moments at margins z of w to the sums of a pass; return z less its mean."""
     centred = z - float(one.centre @ w)
     weighted = counts * centred
-    out["value"][i] += total_loss(one.column.terms, z, counts)
+    out["value"][i] += total_streamed_loss(one.column.terms, z, counts)
     out["first"][i] += weighted.sum()
     out["second"][i] += weighted @ centred
     return centred
 
 
 def no_multipliers(form: StreamedForm, p: int, *names: str) -> Sums:
-    """Sums of which `add_multipliers` has added nothing yet; `names` are further ones of the size of the columns."""
+    """Sums to which `sum_multipliers` has added nothing yet; `names` are further ones of the size of the columns."""
     found = zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
     return Sums({MOVED + name: values for name, values in found.items()})
 
 
-def add_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Block, rows: slice, X: Piece) -> None:
-    """Add what multipliers of some rows say from below; for "size", what the terms of their elements are in size."""
+def sum_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Block, rows: slice, X: Piece) -> None:
+    """Add the bounds of multipliers to the sums of a pass; for "size", what the terms of their elements are in size."""
     codes, counts, p = block.codes[rows], block.counts[rows], len(sources)
     Z = form.margins(X, np.array([made.W for made in sources.values()] + [made.P for made in sources.values()]))
     A, sizes = np.empty((counts.shape[0], 2 * p)), np.empty((counts.shape[0], p))
@@ -94,7 +94,7 @@ def add_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Bloc
         column, y = one.column, one.signs(codes)
         z, dz = y * Z[:, i], y * Z[:, p + i]
         exact = None if made.exact is None else made.exact.within(block.number, rows)
-        found = losses(column.terms, z, counts, made.h, dz, made.dh, exact, y > 0 if form.sided(k) else None)
+        found = streamed_losses(column.terms, z, counts, made.h, dz, made.dh, exact, y > 0 if form.sided(k) else None)
         centred = z + dz - float(one.centre @ (made.W + made.P))
         weighted, pull = counts * centred, column.mean / column.total * counts
         for name, value in (("bound", found.bound), ("part", found.part), ("first", weighted.sum())):
@@ -111,8 +111,8 @@ def add_multipliers(out: Sums, form: StreamedForm, sources: Sources, block: Bloc
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluate:
-    """Work of a pass: everything a Newton step needs, of some columns at one point each.
+class PointPass:
+    """Work of a pass: sums at a point, all that a Newton step needs, of some columns at one point each.
 
     Attributes
     ----------
@@ -153,8 +153,8 @@ class Evaluate:
                 one = form.columns[k]
                 column, y = one.column, one.signs(codes)
                 z = y * Z[:, j]
-                found = losses(column.terms, z, counts, self.h[j], some=y > 0 if form.sided(k) else None)
-                centred = add_values(out, j, one, self.W[j], z, counts)
+                found = streamed_losses(column.terms, z, counts, self.h[j], some=y > 0 if form.sided(k) else None)
+                centred = sum_values(out, j, one, self.W[j], z, counts)
                 for name in ("inside", "rounded", "bound", "part"):
                     out[name][j] += getattr(found, name)
                 A[:, j] = y * (found.slope - column.kappa * counts * centred + (column.mean / column.total) * counts)
@@ -165,13 +165,13 @@ class Evaluate:
             for i, name in enumerate(("element", "drift", "half")):
                 out[name] += summed[i * p : (i + 1) * p]
             if self.sources:
-                add_multipliers(out, form, self.sources, block, rows, X)
+                sum_multipliers(out, form, self.sources, block, rows, X)
         return out
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
-    """Work of a pass: slopes of the rounded losses along a line, of some columns.
+class LinePass:
+    """Work of a pass: sums along a line, slopes of the rounded losses of some columns.
 
     Attributes
     ----------
@@ -204,14 +204,14 @@ class Along:
                 weighted = counts * change
                 out["moments"][j] += [weighted @ centred, weighted @ change]
                 for i, length in enumerate(self.lengths):
-                    found = losses(one.column.terms, z + length * dz, counts, self.h[j])
+                    found = streamed_losses(one.column.terms, z + length * dz, counts, self.h[j])
                     out["slopes"][j, i] -= found.slope @ dz
         return out
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """Rows near a kink, block after block.
+class NearRows:
+    """Rows near a kink that a pass gathers, block after block.
 
     Attributes
     ----------
@@ -228,17 +228,17 @@ class Near:
     block: np.ndarray
     row: np.ndarray
 
-    def __add__(self, other: Near) -> Near:
-        return Near.joined([self, other])
+    def __add__(self, other: NearRows) -> NearRows:
+        return NearRows.joined([self, other])
 
     @classmethod
-    def joined(cls, parts: list[Near]) -> Near:
+    def joined(cls, parts: list[NearRows]) -> NearRows:
         """All of them, one after the other."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True, eq=False)
-class Gather:
+class GatherPass:
     """Work of a pass: rows within `reach` of a kink, and sums over all others, whose multipliers are at a bound.
 
     Attributes
@@ -258,7 +258,7 @@ class Gather:
         """Near rows; for the others bound and element; value and moments of all, and the variance's matrix."""
         form, p, n = self.form, len(self.places), self.form.size
         out = zeros(p, "value first second bound part", element=(n,), half=(n,), spread=(n, n))
-        near: list[list[Near]] = [[] for _ in self.places]
+        near: list[list[NearRows]] = [[] for _ in self.places]
         for rows, X, codes, counts in form.pieces(block):
             Z = form.margins(X, self.W)
             A = np.empty((counts.shape[0], 2 * p))
@@ -266,17 +266,17 @@ class Gather:
                 one = form.columns[k]
                 column, terms, y = one.column, one.column.terms, one.signs(codes)
                 z = y * Z[:, j]
-                add_values(out, j, one, self.W[j], z, counts)
+                sum_values(out, j, one, self.W[j], z, counts)
                 away = np.min([np.abs(z - t.threshold) for t in terms], axis=0)
                 inside = np.flatnonzero(away <= self.reach[j])
                 rest = counts.copy()
                 rest[inside] = 0.0
-                found = losses(terms, z, rest, self.reach[j], some=y > 0 if form.sided(k) else None)
+                found = streamed_losses(terms, z, rest, self.reach[j], some=y > 0 if form.sided(k) else None)
                 out["bound"][j] += found.bound
                 out["part"][j] += found.part
                 A[:, j], A[:, p + j] = y * found.slope, np.where(y > 0, found.slope, 0.0)
                 places = np.full(inside.shape[0], block.number), rows.start + inside
-                near[j].append(Near(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
+                near[j].append(NearRows(form.extended(X.dense(inside)), y[inside], counts[inside], *places))
                 if column.kappa > 0:
                     R = form.extended(X.dense(slice(None))) * y[:, None] - one.centre
                     R *= np.sqrt(column.kappa * counts)[:, None]
@@ -284,5 +284,5 @@ class Gather:
             both = form.adjoint(X, A)
             out["element"] += both[:p]
             out["half"] += both[p:]
-        out |= {f"near {j}": Near.joined(parts) for j, parts in enumerate(near)}
+        out |= {f"near {j}": NearRows.joined(parts) for j, parts in enumerate(near)}
         return out

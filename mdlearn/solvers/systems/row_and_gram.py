@@ -1,4 +1,4 @@
-"""Linear algebra behind the interior engine: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
+"""Linear systems of engines: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
 
 Q = ridge + kappa sum c_i (r_i - mean)(r_i - mean)' is the quadratic part of the objective and R holds the signed rows;
 signs cancel in R' D R. Elements of the feature space are vectors of coefficients, with the intercept as last entry
@@ -21,7 +21,7 @@ from mdlearn.forms.proof import SMALLEST_NORMAL
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.systems.scatter import Scatters
-from mdlearn.solvers.systems.weighted_gram import KnownSum, RunningSum, Work, copy_lower, mirror
+from mdlearn.solvers.systems.weighted_gram import KnownWeightedGram, RunningWeightedGram, Work, copy_lower, mirror_lower
 
 Map = Callable[[np.ndarray], np.ndarray]
 LOST_DIGITS = 1e-8
@@ -32,10 +32,10 @@ UNRIDGED_SHIFT = 1e-10
 """Share by which the diagonal grows where an objective has no ridge: of directions only, never of the objective."""
 
 
-def two_passes(
+def through_in_two_passes(
     system: RowSystem | GramSystem, element: np.ndarray, change: Change
 ) -> Generator[None, None, np.ndarray]:
-    """`through` for what cannot be read by blocks."""
+    """Apply `RowSystem.through` or `GramSystem.through` in two passes, to what cannot be read by blocks."""
     f = system.decision(element)
     yield
     for rows in steps(f.shape[0], PASS_ROWS):
@@ -44,8 +44,8 @@ def two_passes(
     return system.adjoint(f)
 
 
-def triangle_of(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """R of a QR factorisation, and its order of the columns: rows are sorted, however different their lengths."""
+def stacked_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Triangle R of a stack of rows by QR, and its order of the columns: rows are sorted by size first."""
     size = np.abs(stack).max(axis=1)
     if not np.isfinite(size).all():
         raise cholesky.NotPositiveDefinite("a row overflowed")
@@ -54,7 +54,7 @@ def triangle_of(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Solve A' A x = rhs with the triangle of A; directions that no row holds stay 0."""
+    """Solve A' A x = rhs with the triangle of stacked rows A; directions that no row holds stay 0."""
     diagonal = np.abs(np.diagonal(R))
     rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
     inner = solve_triangular(R[:rank, :rank], rhs[pivots[:rank]], trans=1, check_finite=False)
@@ -64,7 +64,7 @@ def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarr
 
 
 class RowSystem:
-    """Explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
+    """Linear system of explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class RowSystem:
             scatters = Scatters(self.affine) if scatters is None else scatters
             Q = column.kappa * (yield from scatters.centred(column))
             Q[np.diag_indices(self.size)] += self.ridge
-        known = None if scatters is None else KnownSum(column.counts, scatters.add)
-        self.sum = RunningSum(self.features.rows, self.bias, Q, known)
+        known = None if scatters is None else KnownWeightedGram(column.counts, scatters.add)
+        self.sum = RunningWeightedGram(self.features.rows, self.bias, Q, known)
 
     @property
     def Q(self) -> np.ndarray:
@@ -126,7 +126,7 @@ class RowSystem:
         """`adjoint` of what `change` makes of `decision`, range by range."""
         rows = self.features.rows
         if not isinstance(rows, RowsInMemory):
-            return (yield from two_passes(self, element, change))
+            return (yield from through_in_two_passes(self, element, change))
         coef, intercept = self.split(element)
         total = 0.0
 
@@ -160,7 +160,7 @@ class RowSystem:
         """Q + R' D R, which can be factored: without a ridge its diagonal grows by a share."""
         yield from self.sum.to(D)
         M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
-        mirror(M)
+        mirror_lower(M)
         if self.no_ridge:
             # Without a ridge, columns that depend on each other leave directions that nothing holds: they stay.
             diagonal = np.diagonal(M)
@@ -180,7 +180,7 @@ class RowSystem:
 
 
 class StackedSystem(RowSystem):
-    """Explicit rows through a QR factorisation of the stacked square roots, never forming Q + R' D R.
+    """Row system through a QR factorisation of the stacked square roots, never forming Q + R' D R.
 
     For few rows and columns with very wide boxes: forming the matrix would lose the ridge beside D |x|^2, and with it
     every direction that the rows on a kink do not span.
@@ -206,7 +206,7 @@ class StackedSystem(RowSystem):
     def factor(self, D: np.ndarray) -> Work:
         """QR with sorted rows and pivoted columns: stable for rows of very different length."""
         used = np.flatnonzero(D)
-        self.triangle, self.pivots = triangle_of(np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base]))
+        self.triangle, self.pivots = stacked_triangle(np.vstack([np.sqrt(D[used])[:, None] * self.X[used], self.base]))
         yield
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ class StackedSystem(RowSystem):
 
 
 class GramSystem:
-    """A Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
+    """System of a Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
 
     def __init__(self, form: MarginForm, column: Column, G: np.ndarray) -> None:
         self.features = form.features
@@ -244,7 +244,7 @@ class GramSystem:
 
     def through(self, element: np.ndarray, change: Change) -> Generator[None, None, np.ndarray]:
         """`adjoint` of what `change` makes of `decision`, range by range."""
-        return (yield from two_passes(self, element, change))
+        return (yield from through_in_two_passes(self, element, change))
 
     def restrict(self, rows: np.ndarray) -> tuple[Map, Map]:
         """`decision` and `adjoint` of at most `most_restricted` rows."""
@@ -339,8 +339,8 @@ class GramSystem:
         return element, self.constant * float(element.sum())
 
 
-class PortionSystem:
-    """System of chosen rows: margins and sums over these alone; element space, Q and factorisations of the whole."""
+class SubsetSystem:
+    """System of a subset of rows: margins and sums over these alone; elements, Q and factorisations of the whole."""
 
     def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
         self.whole, self.chosen, self.n_rows, self.size = system, rows, n_rows, system.size

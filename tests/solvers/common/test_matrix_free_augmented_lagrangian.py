@@ -17,7 +17,7 @@ from mdlearn.forms.certificates.margin import certify, certify_best
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.base import Report
-from mdlearn.solvers.common.matrix_free_augmented_lagrangian import Proximal
+from mdlearn.solvers.common.matrix_free_augmented_lagrangian import MatrixFreeAugmentedLagrangian
 from mdlearn.solvers.interior_point.solver import Interior
 
 LOSSES = {
@@ -38,7 +38,7 @@ def problem(loss, bias, variance=30.0, m=120, d=60, seed=0):
 def start(form, column, scale=0.0, seed=5):
     rng = np.random.default_rng(seed)
     beta = np.where(np.isinf(column.caps), 1.0, column.caps) * rng.random(column.caps.shape) * scale
-    return Proximal(form, column, beta, scale * rng.standard_normal(form.features.width), scale)
+    return MatrixFreeAugmentedLagrangian(form, column, beta, scale * rng.standard_normal(form.features.width), scale)
 
 
 def smoothed(solver, element):
