@@ -32,7 +32,7 @@ from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import worded
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
+from mdlearn.plugins.registry import find, instance_of, options_of, origin, registry, solver_of
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose
 from mdlearn.solvers.base import Solver
 

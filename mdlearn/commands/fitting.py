@@ -20,7 +20,7 @@ from mdlearn.model.file.persistence import is_model, save
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.output_files import Output
-from mdlearn.selection.validation import cross_validate
+from mdlearn.selection.cross_validation import cross_validate
 
 
 class Fit(Command):

@@ -10,7 +10,7 @@ from typing import Any
 from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
-from mdlearn.plugins.manager import list_plugins, registry
+from mdlearn.plugins.registry import list_plugins, registry
 
 
 class Objectives(Command):

@@ -23,9 +23,9 @@ from mdlearn.experiments.sets import Halves, find_sets, halves, load
 from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
 from mdlearn.model.model import Model
 from mdlearn.output_files import Output
-from mdlearn.plugins.manager import find, registry
+from mdlearn.plugins.registry import find, registry
+from mdlearn.selection.metrics import accuracy, auc, f1_macro
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.selection.scores import accuracy, auc, f1_macro
 
 
 def main(given: argparse.Namespace) -> int:

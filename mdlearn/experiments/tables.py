@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.experiments.demo import as_table
-from mdlearn.selection.scores import average_ranks
+from mdlearn.selection.metrics import average_ranks
 
 ABSENT = "-"
 WIDTH = 120

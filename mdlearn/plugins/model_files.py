@@ -9,7 +9,7 @@ from typing import Any
 from mdlearn.model.file import persistence
 from mdlearn.model.model import Model
 from mdlearn.objectives import mdlearn_objectives
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -11,7 +11,7 @@ from string import Template
 
 from mdlearn.output_files import check_folder
 from mdlearn.plugins.discovery import normalized
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.plugins.templates import FILES
 from mdlearn.plugins.templates_native import NATIVE_FILES
 

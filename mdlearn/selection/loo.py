@@ -23,7 +23,7 @@ from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_one
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
-from mdlearn.margins.loo import Decomposition, Quadratic, of_gram, of_rows
+from mdlearn.margins.closed_form_loo import Decomposition, Quadratic, of_gram, of_rows
 from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart

@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn.errors import did_you_mean
 from mdlearn.model.class_decisions import class_probabilities, labels_of
 from mdlearn.model.regression import r2
-from mdlearn.selection import scores
+from mdlearn.selection import metrics
 
 WHOLE = ("ovr", "joint")
 """Ways of several classes with one score per class, of which probabilities are made."""
@@ -28,29 +28,29 @@ def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -
 def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     """Of two classes, that of the second; of several, the mean over classes, each against the rest by its values."""
     if f.ndim == 1:
-        return scores.auc(y == classes[1], f, weights)
-    return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
+        return metrics.auc(y == classes[1], f, weights)
+    return float(np.mean([metrics.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
 
 
 def _f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     """That of the second of two classes."""
-    return scores.f1(y == classes[1], f >= 0, weights)
+    return metrics.f1(y == classes[1], f >= 0, weights)
 
 
 def _neg_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     place = np.searchsorted(classes, y)
-    return scores.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
+    return metrics.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
 
 
 NAMED: dict[str, dict[str, Score]] = {
     "classification": {
-        "accuracy": _from_labels(scores.accuracy),
-        "balanced_accuracy": _from_labels(scores.balanced_accuracy),
+        "accuracy": _from_labels(metrics.accuracy),
+        "balanced_accuracy": _from_labels(metrics.balanced_accuracy),
         "auc": _auc,
         "roc_auc": _auc,
         "f1": _f1,
-        "f1_macro": _from_labels(scores.f1_macro),
-        "f1_micro": _from_labels(scores.f1_micro),
+        "f1_macro": _from_labels(metrics.f1_macro),
+        "f1_micro": _from_labels(metrics.f1_micro),
         "neg_log_loss": _neg_log_loss,
     },
     "regression": {"r2": lambda classes, f, y, weights: r2(y, f, weights)},

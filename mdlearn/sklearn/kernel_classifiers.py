@@ -15,7 +15,7 @@ from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import KernelClassifier
 from mdlearn.sklearn.documents import estimator
 from mdlearn.sklearn.params import entries

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.driver.validation import takes
 from mdlearn.forms.margin import BIASES
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import choose
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms

@@ -13,8 +13,8 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.datasets import two_gaussians
 from mdlearn.plugins.loading import error_line
-from mdlearn.plugins.manager import list_plugins, registry
 from mdlearn.plugins.records import PluginRecord
+from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
 
 ROWS = 60

@@ -20,7 +20,7 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.plugins.manager import find, instance_with
+from mdlearn.plugins.registry import find, instance_with
 from mdlearn.stages import READERS
 
 TOL = 1e-15

@@ -15,8 +15,8 @@ from mdlearn.cli import main
 from mdlearn.experiments import compare
 from mdlearn.experiments.sets import DataSet, find_sets, halves, load
 from mdlearn.objectives.svm import SVM
-from mdlearn.plugins.manager import registry
-from mdlearn.selection.scores import auc, average_ranks, f1_macro
+from mdlearn.plugins.registry import registry
+from mdlearn.selection.metrics import auc, average_ranks, f1_macro
 
 NAMES = ("svm", "lssvm", "ww")
 

@@ -19,7 +19,7 @@ from mdlearn.forms.certificates.separability import LARGEST_ROWS, check_by_progr
 from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, Attainment, recedes, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 ALPHA = 3.0
 

@@ -16,7 +16,7 @@ from path_cases import RBF, path, rows
 import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.selection.paths.grid import Route, grouped
 from mdlearn.solvers.dual_hessian import eigen as decomposed
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import mdlearn
-from mdlearn.plugins import discovery, manager
+from mdlearn.plugins import discovery, registry
 from mdlearn.plugins.discovery import DISABLE
 
 GOOD = """
@@ -224,7 +224,7 @@ class Site:
 
     def forget(self):
         """Drop the registry; the one of before comes back after the test."""
-        self.monkeypatch.setattr(manager, "_once", manager._Once())
+        self.monkeypatch.setattr(registry, "_once", registry._Once())
 
     def add(self, name, code, version="1.0", entries=None):
         """Install a distribution with one module; the default entry point is "main"."""

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from mdlearn.experiments.sets import DataSet, halves
-from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
+from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 
 # ---------------------------------------------------------------- scores, by hand
 

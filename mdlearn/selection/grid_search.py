@@ -18,9 +18,9 @@ from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
+from mdlearn.selection.cross_validation import judge, warnings_of
+from mdlearn.selection.results import Selection, mean_of
 from mdlearn.selection.study import Judged, Study
-from mdlearn.selection.validated import Selection, mean_of
-from mdlearn.selection.validation import judge, warnings_of
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 

@@ -17,8 +17,8 @@ from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import make_folds, units_of
 from mdlearn.selection.loo import by_bound, by_rows
 from mdlearn.selection.progress import ProgressBar
+from mdlearn.selection.results import CrossValidation
 from mdlearn.selection.study import Judged, Study
-from mdlearn.selection.validated import CrossValidation
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 

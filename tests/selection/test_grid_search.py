@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import mdlearn
-from mdlearn.selection.choosing import best_of
+from mdlearn.selection.grid_search import best_of
 from mdlearn.selection.study import Judged, Study
 
 
