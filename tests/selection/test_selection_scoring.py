@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics
 
 import mdlearn
-from mdlearn.model.class_decisions import labels_of
+from mdlearn.model.class_decisions import labels_of_decisions
 from mdlearn.model.regression import r2
 from mdlearn.selection import metrics as ours
 from mdlearn.selection.scoring import scoring_of
@@ -73,7 +73,7 @@ def test_named_scores_are_those_of_a_model(classes, weights, rng):
     X = rng.standard_normal((80, 3)) + (y == "a")[:, None]
     model = mdlearn.fit("lssvm", X, y)
     f, w = model.decision_function(X), np.ones(80) if weights is None else weights
-    np.testing.assert_array_equal(labels_of(model.classes_, f), model.predict(X))
+    np.testing.assert_array_equal(labels_of_decisions(model.classes_, f), model.predict(X))
     told = {name: scoring_of(name, "classification").values(model.classes_, f, y, w) for name in ("accuracy", "auc")}
     assert told["accuracy"] == pytest.approx(model.score(X, y, weights), rel=1e-14)
     columns = np.column_stack([-f, f]) if classes == 2 else f
