@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import mdlearn
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 
 SETS = {"classification": (load_breast_cancer, load_iris), "regression": (load_diabetes,)}
 

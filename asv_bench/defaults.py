@@ -28,7 +28,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 WALL = 40.0
 """Wall seconds per CPU second after which a fit is stopped whatever it has computed."""

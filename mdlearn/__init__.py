@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from mdlearn.objectives.base import Objective
     from mdlearn.objectives.declaration import relative
     from mdlearn.plugins.hookspecs import hookimpl
-    from mdlearn.plugins.manager import list_plugins
     from mdlearn.plugins.model_files import load
-    from mdlearn.selection.choosing import select
+    from mdlearn.plugins.registry import list_plugins
+    from mdlearn.selection.cross_validation import cross_validate
+    from mdlearn.selection.grid_search import select
     from mdlearn.selection.paths.fits import fit_path
     from mdlearn.selection.paths.result import Path
-    from mdlearn.selection.validated import CrossValidation, Selection
-    from mdlearn.selection.validation import cross_validate
+    from mdlearn.selection.results import CrossValidation, Selection
     from mdlearn.solvers.base import Solver
 
 __version__ = "0.1.0"
@@ -39,12 +39,12 @@ _LAZY = {
     "hookimpl": "mdlearn.plugins.hookspecs",
     "fit": "mdlearn.api",
     "fit_path": "mdlearn.selection.paths.fits",
-    "cross_validate": "mdlearn.selection.validation",
-    "select": "mdlearn.selection.choosing",
+    "cross_validate": "mdlearn.selection.cross_validation",
+    "select": "mdlearn.selection.grid_search",
     "list_objectives": "mdlearn.api",
     "list_solvers": "mdlearn.api",
     "list_kernels": "mdlearn.api",
-    "list_plugins": "mdlearn.plugins.manager",
+    "list_plugins": "mdlearn.plugins.registry",
     "load": "mdlearn.plugins.model_files",
     "Objective": "mdlearn.objectives.base",
     "relative": "mdlearn.objectives.declaration",
@@ -55,8 +55,8 @@ _LAZY = {
     "Certificate": "mdlearn.forms.proof",
     "Path": "mdlearn.selection.paths.result",
     "RowBlocks": "mdlearn.data.row_blocks.source",
-    "CrossValidation": "mdlearn.selection.validated",
-    "Selection": "mdlearn.selection.validated",
+    "CrossValidation": "mdlearn.selection.results",
+    "Selection": "mdlearn.selection.results",
 }
 _SUBMODULES = ("datasets", "margins", "plotting", "selection", "sklearn", "sources", "testing")
 

@@ -18,7 +18,7 @@ from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 from mdlearn.streaming.fitting import blocks_of, fit_blocks

@@ -13,7 +13,7 @@ from mdlearn.commands.fitting import Fit
 from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
 from mdlearn.commands.predicting import Predict
 from mdlearn.commands.studies import Compare, Demo
-from mdlearn.plugins.manager import registered_commands
+from mdlearn.plugins.registry import registered_commands
 
 INTERRUPTED = 130
 """The shells' exit code after Ctrl-C: 128 + SIGINT."""

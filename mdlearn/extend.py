@@ -43,8 +43,8 @@ from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.output_files import check_folder, replace_file
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.hookspecs import hookimpl
+from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.selection.scores import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.solvers.base import Report, Solver
 from mdlearn.solvers.common.primal_dual import report_of
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from mdlearn.model.onnx.export import (
-    add_label,
-    both_scores,
+    add_onnx_label,
     check_exportable,
-    check_map,
-    decision_values,
-    exported_classes,
-    landmark_features,
-    probabilities,
+    check_onnx_map,
+    exported_onnx_classes,
+    onnx_decision_values,
+    onnx_landmark_features,
+    onnx_probabilities,
+    onnx_scores,
 )
-from mdlearn.model.onnx.graph import OLDEST, Graph, needed
+from mdlearn.model.onnx.graph import OLDEST, OnnxGraph, imported_onnx
 
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -47,7 +47,7 @@ def register_converters() -> None:
     >>> register_converters()  # doctest: +SKIP
     >>> made = to_onnx(pipeline, X[:1], options={"zipmap": False})  # doctest: +SKIP
     """
-    needed()
+    imported_onnx()
     try:
         from skl2onnx import update_registered_converter
     except ImportError as error:
@@ -67,7 +67,7 @@ def register_converters() -> None:
     )
 
 
-class ConverterGraph(Graph):
+class ConverterGraph(OnnxGraph):
     """Nodes of one estimator in skl2onnx's container for the whole conversion."""
 
     def __init__(self, scope: Any, container: Any) -> None:
@@ -106,7 +106,7 @@ class ConverterGraph(Graph):
 def _skl2onnx_labels(estimator: Any) -> np.ndarray:
     """Labels of an estimator as skl2onnx has them: int64 or strings."""
     # Floats are whole numbers here: scikit-learn's classifiers take no others as labels.
-    classes = exported_classes(estimator.model_)
+    classes = exported_onnx_classes(estimator.model_)
     return classes if classes.dtype.kind == "U" else classes.astype(np.int64)
 
 
@@ -144,11 +144,11 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of a classifier, for skl2onnx."""
     estimator, graph = operator.raw_operator, ConverterGraph(scope, container)
     model, k = estimator.model_, estimator.classes_.shape[0]
-    F = decision_values(graph, model, graph.rows(operator.inputs))
+    F = onnx_decision_values(graph, model, graph.rows(operator.inputs))
     label, scores = operator.outputs
-    add_label(graph, F, _skl2onnx_labels(estimator), label.full_name)
+    add_onnx_label(graph, F, _skl2onnx_labels(estimator), label.full_name)
     raw = container.get_options(estimator, {"raw_scores": False})["raw_scores"]
-    made = both_scores(graph, F, k) if raw or not hasattr(model, "predict_proba") else probabilities(graph, F, k)
+    made = onnx_scores(graph, F, k) if raw or not hasattr(model, "predict_proba") else onnx_probabilities(graph, F, k)
     graph.cast(made, _skl2onnx_dtype(scores), scores.full_name)
 
 
@@ -157,7 +157,7 @@ def _transformer_types(operator: Any) -> None:
     from skl2onnx.common.data_types import guess_tensor_type
 
     place = operator.raw_operator._map
-    check_map(place, "LandmarkTransformer")
+    check_onnx_map(place, "LandmarkTransformer")
     _check_converter_inputs(operator, place.columns)
     made = guess_tensor_type(operator.inputs[0].type)
     made.shape = [operator.inputs[0].get_first_dimension(), place.width]
@@ -167,5 +167,5 @@ def _transformer_types(operator: Any) -> None:
 def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
     """Nodes of landmark features, for skl2onnx."""
     graph, out = ConverterGraph(scope, container), operator.outputs[0]
-    made = landmark_features(graph, operator.raw_operator._map, graph.rows(operator.inputs))
+    made = onnx_landmark_features(graph, operator.raw_operator._map, graph.rows(operator.inputs))
     graph.cast(made, _skl2onnx_dtype(out), out.full_name)

@@ -15,11 +15,11 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
-from mdlearn.files.delimited import Reader
-from mdlearn.files.layout import Columns
-from mdlearn.files.packed import blocks, opened
-from mdlearn.files.svmlight import read_svmlight, with_columns
-from mdlearn.files.tables import Frame
+from mdlearn.files.delimited import CsvReader
+from mdlearn.files.layout import CsvColumns
+from mdlearn.files.packed import line_blocks, open_packed
+from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
+from mdlearn.files.tables import TableFrame
 
 ROWS = 100_000
 Item = TypeVar("Item")
@@ -118,8 +118,8 @@ def of_csv(
     step = _checked_rows_of_block(rows)
 
     def source() -> Iterator[tuple[Any, ...]]:
-        with opened(path) as file:
-            reader = Reader(path, blocks(file, path), delimiter, header, None)
+        with open_packed(path) as file:
+            reader = CsvReader(path, line_blocks(file, path), delimiter, header, None)
             layout = reader.layout
             label = layout.width - 1 if target is None else layout.place(str(target))
             counted = None if weight is None else layout.place(str(weight))
@@ -131,12 +131,12 @@ def of_csv(
             names = None if layout.names is None else tuple(layout.names[i] for i in order)
             last = [] if counted is None else [counted]
             for parts in _blocks_of_lines(
-                reader.parts(Columns([*order, *last], label), dtype), step, lambda part: len(part[0])
+                reader.parts(CsvColumns([*order, *last], label), dtype), step, lambda part: len(part[0])
             ):
                 A, codes = map(np.concatenate, zip(*parts, strict=True))
                 X = A[:, : len(order)]
                 y = reader.labels.values(codes, False)
-                yield (X if names is None else Frame(X, names), y, *([] if counted is None else [A[:, -1]]))
+                yield (X if names is None else TableFrame(X, names), y, *([] if counted is None else [A[:, -1]]))
 
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 
@@ -183,8 +183,8 @@ def of_svmlight(
     }
 
     def tables(based: bool | None) -> Iterator[Any]:
-        with opened(path) as file:
-            for pieces in _blocks_of_lines(blocks(file, path), step, _rows_in_lines):
+        with open_packed(path) as file:
+            for pieces in _blocks_of_lines(line_blocks(file, path), step, _rows_in_lines):
                 yield read_svmlight(path, iter(pieces), based, dtype)
 
     def check_base() -> None:
@@ -199,7 +199,7 @@ def of_svmlight(
     def source() -> Iterator[tuple[Any, ...]]:
         check_base()
         for table in tables(known["based"]):
-            yield with_columns(table.X, known["width"], path), table.y
+            yield svmlight_with_columns(table.X, known["width"], path), table.y
 
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 
@@ -264,7 +264,7 @@ def of_parquet(
         for batch in ParquetFile(path).iter_batches(batch_size=step, columns=[*chosen, *beside]):
             held = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in [*chosen, *beside]}
             X = np.column_stack([held[name] for name in chosen])
-            yield (Frame(X, tuple(chosen)), *(held[name] for name in beside))
+            yield (TableFrame(X, tuple(chosen)), *(held[name] for name in beside))
 
     return RowBlocks(source, checkpoint=checkpoint, held=held)
 

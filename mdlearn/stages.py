@@ -25,14 +25,21 @@ from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
-from mdlearn.model.build import StoredCoefficients, build_model, stored_coefficients, used_rows
+from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_models, stored_coefficients
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
-from mdlearn.plugins.manager import find, instance_of, options_of, origin, registry, solver_of
+from mdlearn.plugins.registry import (
+    find,
+    plugin_of_solver,
+    registered_objective,
+    registered_options,
+    registered_solver,
+    registry,
+)
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose_solver
 from mdlearn.solvers.base import Solver
 
@@ -86,8 +93,8 @@ class Call:
         ways = found.multiclass if found.task == "classification" else ("none",)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
-        engine = None if isinstance(solver, str) and solver == "auto" else solver_of(find("solver", solver))
-        options = options_of(solver_options, engine)
+        engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
+        options = registered_options(solver_options, engine)
         call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
@@ -107,7 +114,7 @@ class Call:
             name = self.objective.name
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")
         given, own, kernel_names = split_kernel_parameters(self.maker, dict(params), self.objective)
-        task = instance_of(self.objective, own, kernel_names)
+        task = registered_objective(self.objective, own, kernel_names)
         if task.feature_map is not None and given.get("approximation") is not None:
             raise ValueError(f"objective {task.name!r} makes features of its own; leave out approximation")
         return task, given
@@ -123,10 +130,10 @@ class Call:
         engine, reason = self.engine, "asked for"
         if engine is None:
             rule = choose_solver(form)
-            engine, reason = solver_of(find("solver", rule.solver)), rule.reason
+            engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
             if rule.takes:
-                return CheckedEngine(engine, origin(engine)), reason
-        runner = CheckedEngine(engine, origin(engine))
+                return CheckedEngine(engine, plugin_of_solver(engine)), reason
+        runner = CheckedEngine(engine, plugin_of_solver(engine))
         check_engine_takes(runner, form)
         return runner, reason
 
@@ -262,7 +269,7 @@ class CheckedCall:
             return replace(builder, data=replace(data, X=data.X.take(np.arange(0))))
         used = np.zeros(data.n_given, dtype=bool)
         for one in fits:
-            used |= used_rows(one.solutions, builder.places_of(one), data.n_given)
+            used |= rows_used_by_models(one.solutions, builder.places_of(one), data.n_given)
         mine = np.flatnonzero(used[data.rows])
         kept = replace(data, X=data.X.take(mine), codes=data.codes[mine], rows=data.rows[mine])
         return replace(builder, data=kept)

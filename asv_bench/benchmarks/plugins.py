@@ -21,7 +21,7 @@ from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.stochastic.task import StochasticTask
 
 from .references import paired_ratio

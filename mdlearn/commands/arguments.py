@@ -30,14 +30,14 @@ def add_file_options(one: argparse.ArgumentParser, target: str) -> None:
 
 
 def column_name(text: str) -> str:
-    """Name or number of a column; numbers count from 1."""
+    """Argument of a command: name or number of a column; numbers count from 1."""
     if re.fullmatch(r"-[0-9]+", text):
         raise argparse.ArgumentTypeError(f"{text} is no column; they count from 1, and the last one is the default")
     return text
 
 
 def names(text: str) -> list[str]:
-    """Names with commas between them."""
+    """Argument of a command: names with commas between them."""
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form A,B,C with each name once")
@@ -45,35 +45,35 @@ def names(text: str) -> list[str]:
 
 
 def kernel_name(text: str) -> str:
-    """A kernel of rows; whether there is one of this name is seen later, as for objectives."""
+    """Argument of a command: a kernel of rows; its name is looked up later, as for objectives."""
     if text == "precomputed":
         raise argparse.ArgumentTypeError("a file holds rows, no kernel matrix; give another kernel than precomputed")
     return text
 
 
 def positive_integer(text: str) -> int:
-    """A whole number >= 1."""
+    """Argument of a command: a whole number >= 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
     return int(text)
 
 
 def seed(text: str) -> int:
-    """A whole number >= 0."""
+    """Argument of a command: a whole number >= 0."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 0")
     return int(text)
 
 
 def folds(text: str) -> int:
-    """A whole number >= 2."""
+    """Argument of a command: a whole number >= 2."""
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of folds, 2 or more")
     return int(text)
 
 
 def delimiter(text: str) -> str:
-    """One of the three delimiters, by itself or by its name."""
+    """Argument of a command: one of the three delimiters, by itself or by its name."""
     known = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t"}
     if text not in known and text not in known.values():
         raise argparse.ArgumentTypeError(f"{text!r} is not comma, semicolon or tab")
@@ -81,14 +81,14 @@ def delimiter(text: str) -> str:
 
 
 def yes_or_no(text: str) -> bool:
-    """An argument that is yes or no, as a boolean."""
+    """Argument of a command: yes or no, as a boolean."""
     if text not in ("yes", "no"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
     return text == "yes"
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
+    """Argument of a command: NAME=VALUE; values are integers, floats (inf too), true, false, none, or else strings."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")

@@ -16,11 +16,11 @@ from mdlearn.commands.command import Command, UsageError
 from mdlearn.data.features.kernels import ARGUMENTS, DEFAULTS
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import Table
-from mdlearn.model.file.persistence import is_model, save
+from mdlearn.model.file.persistence import is_model_file, save
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.output_files import OutputFile
-from mdlearn.selection.validation import cross_validate
+from mdlearn.selection.cross_validation import cross_validate
 
 
 class Fit(Command):
@@ -93,12 +93,12 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         if given.features is not None and given.features < 1:
             raise UsageError(f"--features needs to be at least 1; got {given.features}")
         # Before the work, not after.
-        OutputFile(given.output, reads=[given.data], replaces=is_model, force=given.force)
+        OutputFile(given.output, reads=[given.data], replaces=is_model_file, force=given.force)
         options = ReadingOptions(given.data_format, given.delimiter, given.header, given.target, given.features)
         table = read_for_fit(given.data, options, np.float32 if given.float32 else np.float64)
         if given.verbose:
-            print(f"read {given.data}: {_size(table)}", file=sys.stderr)
-        call = _call(given)
+            print(f"read {given.data}: {_size_of_fit_table(table)}", file=sys.stderr)
+        call = _fit_arguments(given)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -109,7 +109,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
             print(f"warning: {warning.message}", file=sys.stderr)
         # How columns were found and numbers rounded has to be the same at predict.
         save(model, given.output, {**table.notes, "float32": given.float32})
-        lines = _report_lines(given, table, model, seconds)
+        lines = _fit_report_lines(given, table, model, seconds)
         if judged is not None:
             scores = judged.scores[~np.isnan(judged.scores)]
             note = "" if scores.shape[0] == given.cv else f"; {scores.shape[0]} folds were finished"
@@ -118,7 +118,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
         return 0
 
 
-def _call(given: argparse.Namespace) -> dict[str, Any]:
+def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments that fit and cross_validate share."""
     return {
         "solver": given.solver,
@@ -136,13 +136,13 @@ def _call(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
+def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
     """Texts about a fit to print, by title."""
     proof = model.certificate
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
     return {
         "data": f"{given.data}: {shape}, {len(model.classes_) or 'no'} labels",
-        "model": ", ".join([model.objective, *map(_setting, model.params.items())]),
+        "model": ", ".join([model.objective, *map(_fitted_parameter_text, model.params.items())]),
         "kernel, bias": f"{model.kernel.name}, {model.bias}",
         "engine": f"{model.solver} ({model.solver_reason})",
         "objective": f"{proof.objective:.10g}",
@@ -156,11 +156,11 @@ def _report_lines(given: argparse.Namespace, table: Table, model: Model, seconds
     }
 
 
-def _size(table: Table) -> str:
+def _size_of_fit_table(table: Table) -> str:
     values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
     return f"{table.X.shape[0]} rows, {table.X.shape[1]} columns{values}"
 
 
-def _setting(item: tuple[str, Any]) -> str:
+def _fitted_parameter_text(item: tuple[str, Any]) -> str:
     name, value = item
     return f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

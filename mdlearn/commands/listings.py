@@ -10,7 +10,7 @@ from typing import Any
 from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
-from mdlearn.plugins.manager import list_plugins, registry
+from mdlearn.plugins.registry import list_plugins, registry
 
 
 class Objectives(Command):
@@ -23,7 +23,7 @@ class Objectives(Command):
         for name, cls in registry().objectives.items():
             note = "" if cls.task == "classification" else f" ({cls.task})"
             print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
-            _parameters(cls)
+            _print_parameters(cls)
         return 0
 
 
@@ -40,7 +40,7 @@ class Kernels(Command):
                 print(f"{name}: {FORMULAS[name]}" + (f"\n    {told}" if told else ""))
             else:
                 print(f"{name}: {found.summary}")
-                _parameters(found)
+                _print_parameters(found)
         return 0
 
 
@@ -74,14 +74,14 @@ class Plugins(Command):
         one.add_argument("--check", action="store_true", help="put everything that they bring to the test (minutes)")
 
     def run(self, given: argparse.Namespace) -> int:
-        from mdlearn.plugins.records import as_json, as_lines
+        from mdlearn.plugins.records import plugin_records_as_json, plugin_records_as_lines
 
         if given.check:
-            return _check()
+            return _check_listed_plugins()
         with warnings.catch_warnings():  # the list says what they would
             warnings.simplefilter("ignore", PluginWarning)
             records = list_plugins()
-        lines = [as_json(records)] if given.json else as_lines(records)
+        lines = [plugin_records_as_json(records)] if given.json else plugin_records_as_lines(records)
         print(*lines, sep="\n", end="\n" if lines else "")
         if not records:
             print("no plugins are installed", file=sys.stderr)
@@ -113,7 +113,7 @@ class NewPlugin(Command):
         return 0
 
 
-def _parameters(cls: Any) -> None:
+def _print_parameters(cls: Any) -> None:
     for parameter, declared in cls.parameters.items():
         told = declared.default
         told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
@@ -121,7 +121,7 @@ def _parameters(cls: Any) -> None:
         print(f"    {parameter}: {declared.doc}{default}")
 
 
-def _check() -> int:
+def _check_listed_plugins() -> int:
     """Print a line per name that plugins bring; 1 where a clause of a contract does not hold."""
     from mdlearn.testing import check_installed
 

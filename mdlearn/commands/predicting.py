@@ -62,22 +62,22 @@ examples:
         else:
             out.write(text.encode())
         # On standard output, lines of predictions stay alone.
-        print(quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
+        print(prediction_quality(model, X, table.y, predicted), file=sys.stderr if out is None else sys.stdout)
         return 0
 
 
-def quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
+def prediction_quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
     """One line: accuracy or R^2, as far as the labels of the file allow."""
     if y is None:
         return f"{predicted.shape[0]} rows predicted; the file has no labels"
     if len(model.classes_):
-        return accuracy(model, predicted, y)
+        return prediction_accuracy(model, predicted, y)
     if y.dtype.kind not in "iuf":
         return "R^2: not known; the labels of the file are no numbers"
     return f"R^2: {model.score(X, y):.6g}"
 
 
-def accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
+def prediction_accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
     """One line: the share of right predictions, if the labels of the file are the model's."""
     alike = (model.classes_.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
     known = np.isin(y, model.classes_) if alike else np.zeros(y.shape[0], dtype=bool)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import LARGEST_FLOAT, blocks, float_type, generator, matrix
+from mdlearn.datasets.common import LARGEST_FLOAT, checked_float_type, checked_matrix, dataset_generator, row_slices
 
 
 class NDC:
@@ -54,7 +54,7 @@ class NDC:
         n = check_number(n, "n", low=1, integer=True)
         k = check_number(n_centers, "n_centers", low=1, integer=True)
         expand = check_number(expand, "expand", low=0, high=LARGEST_FLOAT)
-        rng = generator(random_state, "ndc")
+        rng = dataset_generator(random_state, "ndc")
         self.centers = np.rint(rng.uniform(-50, 50, (k, n)))
         # 100 / 50 is the range of the centres over its half, as in ndc.m.
         self.roots = rng.random((k, n, n))
@@ -83,12 +83,12 @@ class NDC:
         y : ndarray of shape (m,), float64
         """
         m = check_number(m, "m", low=1, integer=True)
-        dtype = float_type(dtype)
-        rng = generator(random_state, "ndc sample")
+        dtype = checked_float_type(dtype)
+        rng = dataset_generator(random_state, "ndc sample")
         n = self.w.shape[0]
         X, y = np.empty((m, n), dtype=dtype), np.empty(m)
         bounds = np.cumsum(self.shares)[:-1]
-        for rows in blocks(m, n):
+        for rows in row_slices(m, n):
             part = np.empty((rows.stop - rows.start, n))
             cluster = np.searchsorted(bounds, rng.random(part.shape[0]), side="right")
             rng.standard_normal(out=part)
@@ -117,12 +117,12 @@ class NDC:
         ValueError
             If the shapes do not fit.
         """
-        X, y = matrix(X), np.asarray(y)
+        X, y = checked_matrix(X), np.asarray(y)
         if X.shape[1] != self.w.shape[0]:
             raise ValueError(f"X has {X.shape[1]} columns; the clusters have {self.w.shape[0]} features")
         if y.shape != (X.shape[0],):
             raise ValueError(f"y has shape {y.shape}; give one label per row of X, shape ({X.shape[0]},)")
-        hits = sum(int((self._sides(X[rows]) == y[rows]).sum()) for rows in blocks(*X.shape))
+        hits = sum(int((self._sides(X[rows]) == y[rows]).sum()) for rows in row_slices(*X.shape))
         return hits / X.shape[0]
 
     def _sides(self, X: np.ndarray) -> np.ndarray:
@@ -165,6 +165,6 @@ def ndc(
         Labels -1 and +1.
     """
     m = check_number(m, "m", low=1, integer=True)
-    dtype = float_type(dtype)
+    dtype = checked_float_type(dtype)
     clusters = NDC(n, n_centers=n_centers, expand=expand, random_state=random_state)
     return clusters.sample(m, random_state, dtype=dtype)

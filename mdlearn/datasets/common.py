@@ -13,7 +13,7 @@ ENTRIES_PER_BLOCK = 2**20
 LARGEST_FLOAT = float(np.finfo(float).max)
 
 
-def generator(random_state: Any, stream: str) -> np.random.Generator:
+def dataset_generator(random_state: Any, stream: str) -> np.random.Generator:
     """Return the caller's generator, or a new one for this seed and the stream of that name."""
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -21,18 +21,18 @@ def generator(random_state: Any, stream: str) -> np.random.Generator:
     return np.random.default_rng([seed, *stream.encode()])
 
 
-def blocks(m: int, n: int) -> list[slice]:
+def row_slices(m: int, n: int) -> list[slice]:
     """Slices of m rows with about `ENTRIES_PER_BLOCK` entries each."""
     step = max(1, ENTRIES_PER_BLOCK // max(1, n))
     return [slice(start, min(start + step, m)) for start in range(0, m, step)]
 
 
-def halves(m: int, rng: np.random.Generator) -> np.ndarray:
+def balanced_labels(m: int, rng: np.random.Generator) -> np.ndarray:
     """Labels -1 and +1 in equal numbers, up to one, in random order."""
     return rng.permutation(np.where(np.arange(m) % 2 == 0, -1.0, 1.0))
 
 
-def float_type(dtype: Any) -> Any:
+def checked_float_type(dtype: Any) -> Any:
     """Return float64 or float32 as a dtype; refuse others."""
     try:
         found = np.dtype(dtype)
@@ -43,7 +43,7 @@ def float_type(dtype: Any) -> Any:
     return found
 
 
-def matrix(values: Any, name: str = "X") -> np.ndarray:
+def checked_matrix(values: Any, name: str = "X") -> np.ndarray:
     """Return finite numbers in two dimensions: float32 as it is, other real numbers as float64."""
     wanted = f"{name} needs to be a dense two-dimensional array of finite numbers"
     try:

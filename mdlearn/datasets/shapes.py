@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_number
-from mdlearn.datasets.common import LARGEST_FLOAT, generator, halves, matrix
+from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, checked_matrix, dataset_generator
 
 
 def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +31,7 @@ def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> t
     """
     m = check_number(m, "m", low=1, integer=True)
     size = check_number(size, "size", low=2, integer=True)
-    X = generator(random_state, "checkerboard").random((m, 2)) * size
+    X = dataset_generator(random_state, "checkerboard").random((m, 2)) * size
     return X, np.where(np.floor(X).sum(axis=1) % 2 == 0, 1.0, -1.0)
 
 
@@ -57,7 +57,7 @@ def xor(m: int = 400, *, noise: float = 0.3, random_state: Any = None) -> tuple[
     """
     m = check_number(m, "m", low=1, integer=True)
     noise = check_number(noise, "noise", low=0, high=LARGEST_FLOAT)
-    rng = generator(random_state, "xor")
+    rng = dataset_generator(random_state, "xor")
     corner = rng.permutation(np.arange(m) % 4)
     signs = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])[corner]
     return signs + noise * rng.standard_normal((m, 2)), -signs[:, 0] * signs[:, 1]
@@ -87,8 +87,8 @@ def swiss_roll(m: int = 400, *, noise: float = 0.0, random_state: Any = None) ->
     """
     m = check_number(m, "m", low=1, integer=True)
     noise = check_number(noise, "noise", low=0, high=LARGEST_FLOAT)
-    rng = generator(random_state, "swiss_roll")
-    y = halves(m, rng)
+    rng = dataset_generator(random_state, "swiss_roll")
+    y = balanced_labels(m, rng)
     t = rng.uniform(1.5 * math.pi, 4.5 * math.pi, m)
     X = (-y * t)[:, None] * np.column_stack([np.cos(t), np.sin(t)])
     return X + noise * rng.standard_normal((m, 2)), y
@@ -125,12 +125,12 @@ def two_gaussians(
         If means and scales do not have one shape with two rows, or a scale is negative.
     """
     m = check_number(m, "m", low=1, integer=True)
-    means, scales = matrix(means, "means"), matrix(scales, "scales")
+    means, scales = checked_matrix(means, "means"), checked_matrix(scales, "scales")
     if means.shape[0] != 2 or scales.shape != means.shape:
         raise ValueError(f"means and scales need one shape (2, d); got {means.shape} and {scales.shape}")
     if (scales < 0).any():
         raise ValueError(f"scales are standard deviations and need to be >= 0; got {scales.min():g}")
-    rng = generator(random_state, "two_gaussians")
-    y = halves(m, rng)
+    rng = dataset_generator(random_state, "two_gaussians")
+    y = balanced_labels(m, rng)
     group = (y > 0).astype(np.intp)
     return means[group] + scales[group] * rng.standard_normal((m, means.shape[1])), y

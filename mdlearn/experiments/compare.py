@@ -19,37 +19,37 @@ from mdlearn.api import fit
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
 from mdlearn.experiments.processes import worker_pool
-from mdlearn.experiments.sets import Halves, find_sets, halves, load
-from mdlearn.experiments.tables import WRITERS, Cell, Comparison, Settings
+from mdlearn.experiments.sets import Halves, find_sets, load, stratified_halves
+from mdlearn.experiments.tables import WRITERS, Comparison, ComparisonSettings, ResultCell
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
-from mdlearn.plugins.manager import find, registry
+from mdlearn.plugins.registry import find, registry
+from mdlearn.selection.metrics import accuracy, auc, f1_macro
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.selection.scores import accuracy, auc, f1_macro
 
 
 def main(given: argparse.Namespace) -> int:
-    """Compare, and print or write the table; after Ctrl-C that of what there is, then KeyboardInterrupt goes on."""
+    """Compare objectives on data sets, and print or write the table; after Ctrl-C, that of the results so far."""
     check_number(given.seed, "--seed", low=0)
     check_number(given.time_limit, "--time-limit", low=0.0)
     there = find_sets(given.data)
-    sets = _chosen(there, given.sets, "data set")
-    chosen = _chosen(registry().objectives, given.objectives, "objective")
+    sets = _wanted_entries(there, given.sets, "data set")
+    chosen = _wanted_entries(registry().objectives, given.objectives, "objective")
     objectives = [name for name, cls in chosen.items() if cls.task == "classification"]
     if given.objectives is not None and len(objectives) < len(chosen):
         other = next(name for name in chosen if name not in objectives)
         raise ValueError(f"objective {other!r} is a {chosen[other].task}; compare takes classifiers")
     find("kernel", given.kernel)
     threads = None if given.jobs == 1 else 1
-    settings = Settings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
+    settings = ComparisonSettings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)
     out = None if given.out is None else OutputFile(given.out, there.values(), force=given.force, streams=True)
     found = Comparison(settings)
     work = [
-        partial(evaluate, name, path, objective, settings) for name, path in sets.items() for objective in objectives
+        partial(compare_one, name, path, objective, settings) for name, path in sets.items() for objective in objectives
     ]
     try:
         shown = int(sys.stderr.isatty())
-        with closing(_results(work, given.jobs)) as results, ProgressBar(shown, "compare", len(work)) as bar:
+        with closing(_comparison_results(work, given.jobs)) as results, ProgressBar(shown, "compare", len(work)) as bar:
             for cell in results:
                 found.cells.append(cell)
                 bar.advance(note=f"{cell.data} {cell.objective}")
@@ -63,8 +63,8 @@ def main(given: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
-    """The wanted entries, all where None; ValueError lists the known ones."""
+def _wanted_entries(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
+    """Wanted data sets or objectives, all where None; ValueError lists the known ones."""
     for name in wanted or ():
         if name not in known:
             raise ValueError(
@@ -73,26 +73,26 @@ def _chosen(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> d
     return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def evaluate(name: str, path: Path, objective: str, settings: Settings) -> Cell:
+def compare_one(name: str, path: Path, objective: str, settings: ComparisonSettings) -> ResultCell:
     """Fit one objective on the training half of every split of a set, and judge it on the test half."""
     try:
         data = load(path)
         shape = data.shape
     except Exception as error:  # whatever is wrong with a file, the other files go on
-        return Cell(name, objective, notes=(_reason(error),))
+        return ResultCell(name, objective, notes=(_note_of_error(error),))
     models, right, second, gaps, notes, seconds = [], [], [], [], [], 0.0
     for repeat in range(settings.repeats):
         try:
-            split = halves(data, settings.seed, repeat, settings.max_rows)
+            split = stratified_halves(data, settings.seed, repeat, settings.max_rows)
             started = time.perf_counter()
             try:
-                model, warned = _fit(objective, split, settings)
+                model, warned = _fit_and_warnings(objective, split, settings)
             finally:
                 seconds += time.perf_counter() - started
             predicted = model.predict(split.X_test)
-            judged = _second(model, split, predicted)
+            judged = _auc_or_macro_f1(model, split, predicted)
         except Exception as error:  # an objective that fails, for whatever reason, has that as its entry
-            notes.append(_reason(error))
+            notes.append(_note_of_error(error))
             continue
         notes.extend(warned)
         models.append(model)
@@ -103,7 +103,7 @@ def evaluate(name: str, path: Path, objective: str, settings: Settings) -> Cell:
     if models and failed:
         notes.append(f"{failed} of {settings.repeats} fits failed; values are of the others")
     last = models[-1] if models else None
-    return Cell(
+    return ResultCell(
         name,
         objective,
         shape,
@@ -117,8 +117,8 @@ def evaluate(name: str, path: Path, objective: str, settings: Settings) -> Cell:
     )
 
 
-def _fit(objective: str, split: Halves, settings: Settings) -> tuple[Model, list[str]]:
-    """A model, and what its fit warned of."""
+def _fit_and_warnings(objective: str, split: Halves, settings: ComparisonSettings) -> tuple[Model, list[str]]:
+    """Fit a model to the training half, and return it with its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fit(
@@ -130,23 +130,23 @@ def _fit(objective: str, split: Halves, settings: Settings) -> tuple[Model, list
             time_limit=settings.time_limit,
             n_threads=settings.n_threads,
         )
-    return model, [_warned(model, warning) for warning in caught]
+    return model, [_note_of_warning(model, warning) for warning in caught]
 
 
-def _second(model: Model, split: Halves, predicted: np.ndarray) -> float:
+def _auc_or_macro_f1(model: Model, split: Halves, predicted: np.ndarray) -> float:
     if model.classes_.shape[0] == 2:
         return auc(split.y_test == model.classes_[1], model.decision_function(split.X_test))
     return f1_macro(split.y_test, predicted)
 
 
-def _reason(error: Exception) -> str:
+def _note_of_error(error: Exception) -> str:
     """The message of an error, with its kind where it is none of those that mdlearn words itself."""
     text = " ".join(str(error).split())
     worded = isinstance(error, (ValueError, TypeError, MemoryError))
     return text if text and worded else f"{type(error).__name__}: {text}"
 
 
-def _warned(model: Model, warning: warnings.WarningMessage) -> str:
+def _note_of_warning(model: Model, warning: warnings.WarningMessage) -> str:
     """A warning without the figures that are in the table anyway."""
     text = " ".join(str(warning.message).split())
     if issubclass(warning.category, ConvergenceWarning):
@@ -155,14 +155,14 @@ def _warned(model: Model, warning: warnings.WarningMessage) -> str:
     return f"{warning.category.__name__}: {text}"
 
 
-def _results(work: Sequence[Callable[[], Cell]], jobs: int) -> Generator[Cell, None, None]:
+def _comparison_results(work: Sequence[Callable[[], ResultCell]], jobs: int) -> Generator[ResultCell, None, None]:
     """The results in the order of the work; with several jobs from processes of their own, ended when we leave."""
     if jobs == 1:
-        yield from map(_call, work)
+        yield from map(_call_evaluation, work)
         return
     with worker_pool(jobs) as pool:
-        yield from pool.imap(_call, work)
+        yield from pool.imap(_call_evaluation, work)
 
 
-def _call(one: Callable[[], Cell]) -> Cell:
+def _call_evaluation(one: Callable[[], ResultCell]) -> ResultCell:
     return one()

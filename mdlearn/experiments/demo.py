@@ -14,7 +14,8 @@ import numpy as np
 
 from mdlearn import margins
 from mdlearn.api import fit
-from mdlearn.experiments.sets import Halves, scaled
+from mdlearn.experiments.sets import Halves, scaled_halves
+from mdlearn.experiments.tables import aligned_table
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plotting import cumulative_margins
@@ -55,7 +56,7 @@ TASKS = (
 
 
 def main(output_directory: str | os.PathLike[str] | None = None, force: bool = False) -> int:
-    """Fit, print a table, and write the plot of cumulative training margins.
+    """Fit the models of the demo, print a table, and write the plot of cumulative training margins.
 
     Parameters
     ----------
@@ -73,26 +74,26 @@ def main(output_directory: str | os.PathLike[str] | None = None, force: bool = F
         from matplotlib.figure import Figure
         from sklearn import datasets
     except ImportError as error:
-        return _fail(f'the demo needs scikit-learn and matplotlib ({error}); run: pip install "mdlearn[demo]"')
+        return _demo_failure(f'the demo needs scikit-learn and matplotlib ({error}); run: pip install "mdlearn[demo]"')
     try:
-        picture = OutputFile(Path(output_directory or ".").resolve() / PICTURE, replaces=_is_ours, force=force)
+        picture = OutputFile(Path(output_directory or ".").resolve() / PICTURE, replaces=_is_demo_picture, force=force)
     except (OSError, ValueError) as error:
-        return _fail(str(error))
+        return _demo_failure(str(error))
 
     parts = {}
     for name in dict.fromkeys(task.data for task in TASKS):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        parts[name] = split(X, y)
+        parts[name] = demo_halves(X, y)
     rows, curves = [], {}
     for i, task in enumerate(TASKS):
         data = parts[task.data]
         print(f"[{i + 1}/{len(TASKS)}] {task.name} on {task.data}: {len(data.y)} rows", file=sys.stderr, flush=True)
         started = time.perf_counter()
         model = fit(task.objective, data.X, data.y, verbose=1, **task.arguments(len(data.y)))
-        rows.append(describe(task, model, data, time.perf_counter() - started))
+        rows.append(demo_table_row(task, model, data, time.perf_counter() - started))
         if task.data == TASKS[0].data:
             curves[task.name] = model.margins(data.X, data.y)
-    print(as_table(rows))
+    print(aligned_table(rows))
     print("\nmin, mean, var: of the training margins; gap: certified bound on the relative excess of the objective.")
 
     # A Figure of its own: no window system and no global state are touched.
@@ -104,28 +105,28 @@ def main(output_directory: str | os.PathLike[str] | None = None, force: bool = F
     return 0
 
 
-def _is_ours(path: str) -> bool:
+def _is_demo_picture(path: str) -> bool:
     """Whether a file is a picture that this demo wrote."""
     with open(path, "rb") as file:
         head = file.read(200)
     return head.startswith(b"\x89PNG") and WRITER.encode() in head
 
 
-def split(X: np.ndarray, y: np.ndarray) -> Halves:
-    """A fixed random half for training, the rest for the test."""
+def demo_halves(X: np.ndarray, y: np.ndarray) -> Halves:
+    """Split the demo's data set: a fixed random half for training, the rest for the test."""
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
-    X_train, X_test = scaled(X[train], X[test])
+    X_train, X_test = scaled_halves(X[train], X[test])
     return Halves(X_train, y[train], X_test, y[test])
 
 
-def describe(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[str, str]:
-    """One row of the table: column title to text."""
+def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[str, str]:
+    """One row of the demo's table: column title to text."""
     z = model.margins(data.X, data.y)
     return {
         "data": task.data,
         "model": task.name,
-        "parameters": " ".join(f"{key}={_short(value)}" for key, value in model.params.items()),
+        "parameters": " ".join(f"{key}={_demo_parameter_text(value)}" for key, value in model.params.items()),
         "test acc.": f"{model.score(data.X_test, data.y_test):.4f}",
         "min": f"{margins.minimum(z):.3f}",
         "mean": f"{margins.mean(z):.3f}",
@@ -137,22 +138,10 @@ def describe(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[
     }
 
 
-def as_table(rows: list[dict[str, str]]) -> str:
-    """Rows with the same keys as aligned columns: text to the left, numbers to the right."""
-    widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
-    text = ("data", "model", "parameters", "engine")
-
-    def line(cells: dict[str, str]) -> str:
-        shown = (cell.ljust(widths[key]) if key in text else cell.rjust(widths[key]) for key, cell in cells.items())
-        return "  ".join(shown).rstrip()
-
-    return "\n".join([line({title: title for title in widths}), *map(line, rows)])
-
-
-def _short(value: Any) -> str:
+def _demo_parameter_text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _fail(message: str) -> int:
+def _demo_failure(message: str) -> int:
     print(f"mdlearn demo: {message}", file=sys.stderr)
     return 1

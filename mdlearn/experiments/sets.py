@@ -82,7 +82,7 @@ def find_sets(folder: str) -> dict[str, Path]:
 
 @functools.lru_cache(maxsize=1)
 def load(path: Path) -> DataSet:
-    """Read one file.
+    """Read one data set from a file.
 
     An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
     one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles. Of a CSV
@@ -98,13 +98,13 @@ def load(path: Path) -> DataSet:
         return DataSet(table.X, np.asarray(table.y))
     try:
         with np.load(path, allow_pickle=False) as file:
-            parts = [part for part in (_part(file, name) for name in PARTS) if part is not None]
+            parts = [part for part in (_part_of_data_set(file, name) for name in PARTS) if part is not None]
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read as an archive of plain arrays: {error}") from None
     if not parts:
         raise ValueError(f"{path.name} holds neither X and y nor a CSR matrix (data, indices, indptr, shape) and y")
     for X, y in parts:
-        _check(path.name, X, y)
+        _check_data_set(path.name, X, y)
     if len({(X.shape[1], isinstance(X, np.ndarray)) for X, _ in parts}) > 1:
         raise ValueError(f"{path.name} has parts of different columns, or one of them sparse; give both the same kind")
     X, y = parts[0]
@@ -117,7 +117,7 @@ def load(path: Path) -> DataSet:
     return DataSet(X, y)
 
 
-def _check(name: str, X: Any, y: np.ndarray) -> None:
+def _check_data_set(name: str, X: Any, y: np.ndarray) -> None:
     """ValueError unless X is a matrix of real numbers with one label per row: splitting would hide what is wrong."""
     if len(X.shape) != 2 or y.shape != X.shape[:1] or y.size == 0:
         raise ValueError(f"{name} has X of shape {X.shape} and y of shape {y.shape}; give rows and one label for each")
@@ -161,14 +161,14 @@ PARTS = ("", "train", "test")
 """A whole set, or its training and its test part, as in `matrix_in`."""
 
 
-def _part(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
+def _part_of_data_set(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
     """X and y of a part; None where there are none."""
     labels = f"y_{name}" if name else "y"
     X = matrix_in(file, name) if labels in file else None
     return None if X is None else (X, file[labels])
 
 
-def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
+def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
     """Split a set at random into halves with the same share of every class.
 
     The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
@@ -190,14 +190,14 @@ def halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
     first, second = np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
     if second.shape[0] == 0:
         raise ValueError(f"{m} rows of {len(train)} classes leave none for the test half")
-    X, X_test = scaled(data.X[first], data.X[second])
+    X, X_test = scaled_halves(data.X[first], data.X[second])
     return Halves(X, data.y[first], X_test, data.y[second])
 
 
-def scaled(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """Both halves of a set, with the features scaled as `halves` says."""
+def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """Scale the features of both halves of a set, as `stratified_halves` says."""
     if hasattr(X, "tocsr"):
-        return _sparse_scaled(X, X_test)
+        return _scaled_sparse_halves(X, X_test)
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
     if np.isinf(X).any() or np.isinf(X_test).any():
         raise ValueError("X contains infinity; only NaN stands for a missing value")
@@ -210,7 +210,7 @@ def scaled(X: Any, X_test: Any) -> tuple[Any, Any]:
     return (X - low) * factor, (X_test - low) * factor
 
 
-def _sparse_scaled(X: Any, X_test: Any) -> tuple[Any, Any]:
+def _scaled_sparse_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
     from scipy.sparse import diags
 
     size = abs(X).max(axis=0).toarray().ravel().astype(np.float64)

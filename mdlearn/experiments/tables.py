@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.experiments.demo import as_table
-from mdlearn.selection.scores import average_ranks
+from mdlearn.selection.metrics import average_ranks
 
 ABSENT = "-"
 WIDTH = 120
@@ -24,7 +23,7 @@ KINDS = {True: "two classes", False: "more classes"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """Settings that all fits of a comparison share.
 
     Attributes
@@ -49,8 +48,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One objective on one data set: what is told of it.
+class ResultCell:
+    """Result of one objective on one data set.
 
     Attributes
     ----------
@@ -82,7 +81,7 @@ class Cell:
 
 @dataclass
 class Comparison:
-    """Results so far.
+    """Results of a comparison so far.
 
     Attributes
     ----------
@@ -90,8 +89,8 @@ class Comparison:
     cells : list of Cell
     """
 
-    settings: Settings
-    cells: list[Cell] = field(default_factory=list)
+    settings: ComparisonSettings
+    cells: list[ResultCell] = field(default_factory=list)
 
     def ranks(self, binary: bool) -> dict[str, tuple[float, int]]:
         """Average rank by mean accuracy of every objective, and number of sets, over sets of two classes or of more.
@@ -103,7 +102,7 @@ class Comparison:
         by_set: dict[str, dict[str, float]] = {}
         for cell in self.cells:
             if cell.shape and (cell.shape[2] <= 2) == binary:
-                by_set.setdefault(cell.data, {})[cell.objective] = _mean(cell.accuracy)
+                by_set.setdefault(cell.data, {})[cell.objective] = _mean_over_splits(cell.accuracy)
         values = np.array([[row[name] for name in names] for row in by_set.values() if len(row) == len(names)])
         values = values[~np.isnan(values).all(axis=1)] if values.size else values
         if not values.size:
@@ -121,27 +120,39 @@ class Comparison:
         )
 
 
-def _mean(values: tuple[float, ...]) -> float:
+def _mean_over_splits(values: tuple[float, ...]) -> float:
     return float(np.mean(values)) if values else math.nan
 
 
-def _deviation(values: tuple[float, ...]) -> float:
+def _deviation_over_splits(values: tuple[float, ...]) -> float:
     """Standard deviation over the splits (divisor n - 1); NaN for fewer than two."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
-def _spread(values: tuple[float, ...]) -> str:
+def _mean_deviation_cell(values: tuple[float, ...]) -> str:
     if not values:
         return ABSENT
-    return f"{_mean(values):.4f}" + (f" +-{_deviation(values):.4f}" if len(values) > 1 else "")
+    return f"{_mean_over_splits(values):.4f}" + (f" +-{_deviation_over_splits(values):.4f}" if len(values) > 1 else "")
 
 
-def _number(value: float, form: str) -> str:
+def _number_cell(value: float, form: str) -> str:
     return ABSENT if math.isnan(value) else format(value, form)
 
 
-def text(found: Comparison) -> str:
-    """Aligned columns, footnotes, ranks."""
+def aligned_table(rows: list[dict[str, str]]) -> str:
+    """Rows with the same keys as aligned columns: text to the left, numbers to the right."""
+    widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
+    text = ("data", "model", "parameters", "engine")
+
+    def line(cells: dict[str, str]) -> str:
+        shown = (cell.ljust(widths[key]) if key in text else cell.rjust(widths[key]) for key, cell in cells.items())
+        return "  ".join(shown).rstrip()
+
+    return "\n".join([line({title: title for title in widths}), *map(line, rows)])
+
+
+def table_as_text(found: Comparison) -> str:
+    """Text of a comparison: aligned columns, footnotes, ranks."""
     marks: dict[str, int] = {}
     rows = []
     for cell in found.cells:
@@ -153,22 +164,22 @@ def text(found: Comparison) -> str:
                 **dict(zip(("rows", "columns", "classes"), map(str, shape))),
                 "model": cell.objective + (f" ({cell.multiclass})" if cell.multiclass else ""),
                 "engine": cell.engine or ABSENT,
-                "accuracy": _spread(cell.accuracy),
-                "auc/f1": _spread(cell.second),
-                "gap": _number(cell.gap, ".1e"),
-                "seconds": _number(cell.seconds, ".2f"),
+                "accuracy": _mean_deviation_cell(cell.accuracy),
+                "auc/f1": _mean_deviation_cell(cell.second),
+                "gap": _number_cell(cell.gap, ".1e"),
+                "seconds": _number_cell(cell.seconds, ".2f"),
                 "note": " ".join(f"[{mark}]" for mark in noted),
             }
         )
     if not rows:
-        return f"{_wrapped(found.title())}\n\nno result yet\n"
-    lines = [_wrapped(found.title()), "", as_table(rows), ""]
+        return f"{_wrapped_table_note(found.title())}\n\nno result yet\n"
+    lines = [_wrapped_table_note(found.title()), "", aligned_table(rows), ""]
     told = [
         "accuracy, auc/f1: mean and standard deviation over the splits, on the test half; auc/f1 is the area under the "
         "ROC curve for two classes, macro F1 for more. gap: the largest certified one. seconds: all fits together.",
         *(f"[{mark}] {note}" for note, mark in marks.items()),
     ]
-    lines += map(_wrapped, told)
+    lines += map(_wrapped_table_note, told)
     for binary, kind in KINDS.items():
         ranks = found.ranks(binary)
         if ranks:
@@ -179,12 +190,12 @@ def text(found: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(paragraph: str) -> str:
+def _wrapped_table_note(paragraph: str) -> str:
     return textwrap.fill(paragraph, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
-def _record(cell: Cell) -> dict[str, Any]:
-    """A cell as plain values, None where there is none."""
+def _comparison_record(cell: ResultCell) -> dict[str, Any]:
+    """Plain values of a result, None where there is none."""
     shape = cell.shape or (None,) * 3
     second = None if shape[2] is None else "auc" if shape[2] <= 2 else "f1_macro"
     values = {
@@ -193,11 +204,11 @@ def _record(cell: Cell) -> dict[str, Any]:
         "engine": cell.engine or None,
         "multiclass": cell.multiclass or None,
         "fits": len(cell.accuracy),
-        "accuracy": _mean(cell.accuracy),
-        "accuracy_std": _deviation(cell.accuracy),
+        "accuracy": _mean_over_splits(cell.accuracy),
+        "accuracy_std": _deviation_over_splits(cell.accuracy),
         "second_score": second,
-        "second": _mean(cell.second),
-        "second_std": _deviation(cell.second),
+        "second": _mean_over_splits(cell.second),
+        "second_std": _deviation_over_splits(cell.second),
         "gap": cell.gap,
         "seconds": cell.seconds,
     }
@@ -205,10 +216,10 @@ def _record(cell: Cell) -> dict[str, Any]:
     return {"data": cell.data, **plain, "notes": list(cell.notes)}
 
 
-def as_csv(found: Comparison) -> str:
-    """One line per result; notes are joined by '; '."""
+def table_as_csv(found: Comparison) -> str:
+    """CSV of a comparison: one line per result; notes are joined by '; '."""
     out = io.StringIO()
-    records = [_record(cell) for cell in found.cells]
+    records = [_comparison_record(cell) for cell in found.cells]
     fields = list(records[0]) if records else ["data"]
     writer = csv.DictWriter(out, fields, lineterminator="\n")
     writer.writeheader()
@@ -216,9 +227,9 @@ def as_csv(found: Comparison) -> str:
     return out.getvalue()
 
 
-def as_json(found: Comparison) -> str:
-    """Settings, results and average ranks; a gap that is not known is the string "inf"."""
-    results = [_record(cell) for cell in found.cells]
+def table_as_json(found: Comparison) -> str:
+    """JSON of a comparison: settings, results and average ranks; a gap that is not known is the string "inf"."""
+    results = [_comparison_record(cell) for cell in found.cells]
     for record in results:
         record["gap"] = "inf" if record["gap"] == math.inf else record["gap"]
     ranks = {
@@ -229,4 +240,4 @@ def as_json(found: Comparison) -> str:
     return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
 
-WRITERS: dict[str, Callable[[Comparison], str]] = {"text": text, "csv": as_csv, "json": as_json}
+WRITERS: dict[str, Callable[[Comparison], str]] = {"text": table_as_text, "csv": table_as_csv, "json": table_as_json}

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, Columns, CsvLayout, find_layout, split
-from mdlearn.files.tables import QUOTED, Pieces, whole
+from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, CsvColumns, CsvLayout, find_layout, split_line
+from mdlearn.files.tables import QUOTED, Pieces, integer_labels
 from mdlearn.numerics import memory
 
 LABEL = 200
 """Characters of the longest label: labels become an array of strings of equal length."""
 
 
-class Labels:
+class CsvLabels:
     """Codes for the texts of a column of labels, in the order in which they come."""
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Labels:
             if all(text.lstrip("+-").isdigit() and len(text) < 19 for text in texts):
                 known = np.array([int(text) for text in texts])
             elif np.isfinite(numbers).all():
-                known = whole(numbers)
+                known = integer_labels(numbers)
         return (np.array(texts) if known is None else known)[codes.astype(np.intp)]
 
 
-class Reader:
+class CsvReader:
     """One CSV file: its layout first, then its rows.
 
     Parameters
@@ -59,7 +59,7 @@ class Reader:
     ) -> None:
         self.path, self.number = path, 1
         self.pieces: Iterator[tuple[int, list[str]]] = self._decoded(pieces)
-        self.labels = Labels()
+        self.labels = CsvLabels()
         sample: list[str] = []
         number, lines = 1, sample
         for number, lines in self.pieces:  # noqa: B007  (until there are lines that say something)
@@ -82,7 +82,7 @@ class Reader:
                 at = number + error.object.count(b"\n", 0, error.start)
                 raise ValueError(f"{self.path}, line {at} is no UTF-8 text; save the file as UTF-8") from None
 
-    def rows(self, columns: Columns, dtype: Any, as_text: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    def rows(self, columns: CsvColumns, dtype: Any, as_text: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the features as an array of `dtype`, and the labels, if there is a column of them.
 
         Labels are integers where all are, else numbers where all are, else strings; always strings with `as_text`.
@@ -95,10 +95,10 @@ class Reader:
             memory.require(2.0 * size, f"reading {self.path} (as far as line {self.number})", "give a part of the file")
         if not parts:
             raise ValueError(f"{self.path} has a header, but no rows")
-        X, codes = _joined(parts, len(columns.features), dtype)
+        X, codes = _joined_csv_pieces(parts, len(columns.features), dtype)
         return X, None if codes is None else self.labels.values(codes, as_text)
 
-    def parts(self, columns: Columns, dtype: Any) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def parts(self, columns: CsvColumns, dtype: Any) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the features and the codes of the labels, piece by piece; `number` is then the piece's first line."""
         for number, lines in self.pieces:
             self.number = number
@@ -112,7 +112,7 @@ class Reader:
                 yield self._block(numbers, lines, columns, dtype)
 
     def _block(
-        self, numbers: Sequence[int], lines: list[str], columns: Columns, dtype: Any
+        self, numbers: Sequence[int], lines: list[str], columns: CsvColumns, dtype: Any
     ) -> tuple[np.ndarray, np.ndarray | None]:
         width, delimiter, target = self.layout.width, self.layout.delimiter, columns.target
         order = list(columns.features) + ([] if target is None else [target])
@@ -159,29 +159,29 @@ class Reader:
                 raise ValueError(f"{self.path}, line {number} has a quote that is not closed on this line")
             if line.count(self.layout.delimiter) >= WIDEST:
                 raise ValueError(f"{self.path}, line {number} has more than {WIDEST} cells")
-            cells = split(line, self.layout.delimiter, f"{self.path}, line {number}")
+            cells = split_line(line, self.layout.delimiter, f"{self.path}, line {number}")
             if len(cells) != self.layout.width:
                 raise ValueError(
                     f"{self.path}, line {number} has {len(cells)} cells, but the lines before have {self.layout.width}"
                 )
             for place, column in enumerate(order):
                 try:
-                    A[row, place] = self.labels.code(cells[column]) if column == target else _number(cells[column])
+                    A[row, place] = self.labels.code(cells[column]) if column == target else _cell_number(cells[column])
                 except ValueError:
                     A[row, place] = np.nan
                 if not abs(A[row, place]) <= largest or np.isinf(A[row, place]):
-                    what = _label_fault(cells[column]) if column == target else _fault(cells[column])
+                    what = _label_cell_fault(cells[column]) if column == target else _cell_fault(cells[column])
                     raise ValueError(f"{self.path}, line {number}, {self.layout.called(column)} {what}")
         return A
 
 
-def _number(cell: str) -> float:
+def _cell_number(cell: str) -> float:
     if NUMBER.fullmatch(cell) is None:
         raise ValueError(cell)
     return float(cell)
 
 
-def _fault(cell: str) -> str:
+def _cell_fault(cell: str) -> str:
     shown = repr(cell[:QUOTED])
     if cell in MISSING:
         return f"has a missing value ({shown}); fill it in or leave the row out"
@@ -192,16 +192,16 @@ def _fault(cell: str) -> str:
     return f"holds {shown}, which is no finite number"
 
 
-def _label_fault(cell: str) -> str:
+def _label_cell_fault(cell: str) -> str:
     if cell in MISSING:
         return f"has no label ({cell!r}); give one or leave the row out"
     return f"holds a label of {len(cell)} characters; at most {LABEL} are possible"
 
 
-def _joined(
+def _joined_csv_pieces(
     parts: list[tuple[np.ndarray, np.ndarray | None]], d: int, dtype: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The parts below each other; each is let go when it is copied, so that memory holds the data about once."""
+    """Join pieces of a CSV file; each is freed when it is copied, so that memory contains the data about once."""
     m = sum(X.shape[0] for X, _ in parts)
     X = np.empty((m, d), dtype)
     codes = None if parts[0][1] is None else np.empty(m)

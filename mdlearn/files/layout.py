@@ -50,7 +50,7 @@ class CsvLayout:
             if 1 <= abs(number) <= self.width:
                 return number - 1 if number > 0 else self.width + number
             raise ValueError(f"{self.path} has {self.width} columns, none with the number {number} (they count from 1)")
-        known = f"its header has {listed(self.names)}" if self.names is not None else "it has no header"
+        known = f"its header has {listed_column_names(self.names)}" if self.names is not None else "it has no header"
         hint = did_you_mean(column, self.names or ())
         raise ValueError(f"{self.path} has no column {column!r}; {known}{hint}")
 
@@ -60,8 +60,8 @@ class CsvLayout:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns are features, in which order, and which holds the labels."""
+class CsvColumns:
+    """Columns of a CSV file that are features, in this order, and the one that is the labels."""
 
     features: Sequence[int]
     target: int | None
@@ -71,7 +71,7 @@ class Columns:
         return list(self.features) == [i for i in range(width) if i != self.target]
 
 
-def split(line: str, delimiter: str, what: str) -> list[str]:
+def split_line(line: str, delimiter: str, what: str) -> list[str]:
     """Cells of one line, without quotes and white space around them; `what` names the line in errors."""
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
@@ -101,12 +101,12 @@ def find_layout(
     """
     if lines[0].count('"') % 2:
         raise ValueError(f"{path} begins with a line in which a quote is not closed; a row is one line")
-    delimiter = delimiter or _delimiter(path, lines)
+    delimiter = delimiter or _find_delimiter(path, lines)
     if lines[0].count(delimiter) >= WIDEST:
         raise ValueError(f"{path} has more than {WIDEST} columns; such rows go into svmlight files")
-    rows = [split(line, delimiter, path) for line in lines if line.count(delimiter) < WIDEST]
+    rows = [split_line(line, delimiter, path) for line in lines if line.count(delimiter) < WIDEST]
     if header is None:
-        header = (known is not None and set(known) <= set(rows[0])) or _is_header(path, rows)
+        header = (known is not None and set(known) <= set(rows[0])) or _is_header_row(path, rows)
     names = None
     if header:
         names = tuple(cell or f"column {i + 1}" for i, cell in enumerate(rows[0]))
@@ -116,17 +116,17 @@ def find_layout(
     return CsvLayout(path, delimiter, names, len(rows[0]))
 
 
-def _delimiter(path: str, lines: Sequence[str]) -> str:
-    """The first one that splits all sample lines alike; else the first one that occurs in the first line."""
+def _find_delimiter(path: str, lines: Sequence[str]) -> str:
+    """Find the first delimiter that splits all sample lines alike; else the first one in the first line."""
     found = [delimiter for delimiter in DELIMITERS if delimiter in lines[0]]
     for delimiter in found:
-        widths = {len(split(line, delimiter, path)) for line in lines if delimiter in line}
+        widths = {len(split_line(line, delimiter, path)) for line in lines if delimiter in line}
         if len(widths) == 1 and max(widths) > 1 and all(delimiter in line for line in lines):
             return delimiter
     return found[0] if found else ","
 
 
-def _is_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
+def _is_header_row(path: str, rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is a header: no cell of it is a number. ValueError where that cannot be told."""
     first, below = rows[0], rows[1:]
     number = [
@@ -152,7 +152,7 @@ def _is_header(path: str, rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def for_fit(layout: CsvLayout, target: str | None) -> Columns:
+def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
     """Labels from the column named, else from the last one; everything else is a feature."""
     if layout.width < 2:
         raise ValueError(
@@ -160,12 +160,12 @@ def for_fit(layout: CsvLayout, target: str | None) -> Columns:
             "columns are told apart by commas, semicolons or tabs (--delimiter)"
         )
     place = layout.width - 1 if target is None else layout.place(target)
-    return Columns([i for i in range(layout.width) if i != place], place)
+    return CsvColumns([i for i in range(layout.width) if i != place], place)
 
 
-def for_model(
+def columns_for_model(
     layout: CsvLayout, target: str | None, width: int, names: Sequence[str] | None, notes: Mapping[str, Any]
-) -> Columns:
+) -> CsvColumns:
     """Find the columns that a model needs: by name where both have names, else by position.
 
     Parameters
@@ -191,11 +191,11 @@ def for_model(
         lacking = [name for name in names if name not in where]
         if lacking:
             what = "columns" if len(lacking) > 1 else "column"
-            raise ValueError(f"{layout.path} lacks the {what} {listed(lacking)}, which the model needs")
+            raise ValueError(f"{layout.path} lacks the {what} {listed_column_names(lacking)}, which the model needs")
         features = [where[name] for name in names]
         if place is None:
             place = where.get(str(notes.get("target")))
-        return Columns(features, None if place in features and target is None else place)
+        return CsvColumns(features, None if place in features and target is None else place)
     if place is None and layout.width == width + 1:
         noted = notes.get("place")
         place = noted if isinstance(noted, int) and 0 <= noted <= width else width
@@ -204,11 +204,11 @@ def for_model(
         raise ValueError(
             f"{layout.path} has {layout.width} columns, but the model needs {width}, or {width + 1} with the labels"
         )
-    return Columns(features, place)
+    return CsvColumns(features, place)
 
 
-def listed(names: Sequence[str] | None, most: int = 5) -> str:
-    """The first few names, for messages."""
+def listed_column_names(names: Sequence[str] | None, most: int = 5) -> str:
+    """List the first few names of columns, for messages."""
     names = [name[:QUOTED] for name in names or ()]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more

@@ -28,7 +28,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Any]:
+def open_packed(path: str) -> Iterator[Any]:
     """Open a file for reading bytes; gzip and bzip2 are recognised by the first bytes, whatever the name is.
 
     Raises
@@ -54,7 +54,7 @@ def opened(path: str) -> Iterator[Any]:
             yield file
 
 
-def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
+def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Yield (number of the first line, lines without their ends) for pieces of about 2 MB.
 
     Lines end with LF, CR LF or CR; a byte-order mark of UTF-8 is taken off. Lines count from 1.
@@ -66,7 +66,7 @@ def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
     """
     number, rest, first = 1, b"", True
     while True:
-        piece = _read(file, path)
+        piece = _read_packed_piece(file, path)
         if first:
             for start, what in FOREIGN.items():
                 if piece.startswith(start):
@@ -77,7 +77,7 @@ def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
         text = rest + piece
         # A CR at the very end may be half of a CR LF.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1 if piece else len(text)
-        lines = _lines(text[:end])
+        lines = _split_block_lines(text[:end])
         rest = text[end:]
         if max(map(len, lines), default=0) > LINE_BYTES or len(rest) > LINE_BYTES:
             at = next((i for i, line in enumerate(lines) if len(line) > LINE_BYTES), len(lines))
@@ -89,7 +89,7 @@ def blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
             return
 
 
-def _read(file: IO[bytes], path: str) -> bytes:
+def _read_packed_piece(file: IO[bytes], path: str) -> bytes:
     try:
         return file.read(BYTES_PER_READ)
     except (EOFError, zlib.error, OSError) as error:
@@ -98,7 +98,7 @@ def _read(file: IO[bytes], path: str) -> bytes:
         raise ValueError(f"{path} is packed, but damaged or cut short: {error}") from None
 
 
-def _lines(text: bytes) -> list[bytes]:
+def _split_block_lines(text: bytes) -> list[bytes]:
     """Lines of a piece that ends with a line, without their ends."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

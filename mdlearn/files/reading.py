@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.delimited import Reader
-from mdlearn.files.layout import for_fit, for_model
-from mdlearn.files.packed import blocks, opened
-from mdlearn.files.svmlight import read_svmlight, with_columns
-from mdlearn.files.tables import Pieces, Table, kind_of
+from mdlearn.files.delimited import CsvReader
+from mdlearn.files.layout import columns_for_fit, columns_for_model
+from mdlearn.files.packed import line_blocks, open_packed
+from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
+from mdlearn.files.tables import Pieces, Table, kind_of_table_file
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
 
@@ -44,7 +44,7 @@ class ReadingOptions:
 
     def kind_for(self, path: str, pieces: Pieces) -> tuple[str, Pieces]:
         """The kind of this file, and its pieces; ValueError for options that belong to the other kind."""
-        kind, pieces = (self.kind, pieces) if self.kind is not None else kind_of(path, pieces)
+        kind, pieces = (self.kind, pieces) if self.kind is not None else kind_of_table_file(path, pieces)
         for option in ("delimiter", "header", "target") if kind == "svmlight" else ("features",):
             if getattr(self, option) is not None:
                 other = "CSV" if kind == "svmlight" else "svmlight"
@@ -62,23 +62,23 @@ def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) ->
     ValueError, OSError, ImportError
         One sentence about what is wrong with the file.
     """
-    with opened(path) as file:
-        kind, pieces = options.kind_for(path, blocks(file, path))
+    with open_packed(path) as file:
+        kind, pieces = options.kind_for(path, line_blocks(file, path))
         if kind == "csv":
-            return _csv_for_fit(Reader(path, pieces, options.delimiter, options.header, None), options.target, dtype)
+            return _csv_for_fit(CsvReader(path, pieces, options.delimiter, options.header, None), options.target, dtype)
         table = read_svmlight(path, pieces, None, dtype)
     if table.X.nnz == 0:
         raise ValueError(f"{path} holds labels only; a row is a label followed by column:value pairs")
-    X = table.X if options.features is None else with_columns(table.X, options.features, path)
+    X = table.X if options.features is None else svmlight_with_columns(table.X, options.features, path)
     width = X.shape[1]
     # A single index of a damaged file would otherwise ask for vectors of its size.
     memory.require(COLUMN_BYTES * width, f"a model of the {width} columns of {path}", "see whether they are meant")
     return Table(X, table.y, table.notes)
 
 
-def _csv_for_fit(reader: Reader, target: str | None, dtype: Any) -> Table:
+def _csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
     layout = reader.layout
-    columns = for_fit(layout, target)
+    columns = columns_for_fit(layout, target)
     X, y = reader.rows(columns, dtype)
     if layout.names is None:
         return Table(X, y, {"place": columns.target})
@@ -92,13 +92,13 @@ def read_for_model(path: str, options: ReadingOptions, model: Model, notes: Mapp
     `notes` were saved with the model; errors as for `read_for_fit`.
     """
     dtype, width = (np.float32 if notes.get("float32") else np.float64), model.n_features_in_
-    with opened(path) as file:
-        kind, pieces = options.kind_for(path, blocks(file, path))
+    with open_packed(path) as file:
+        kind, pieces = options.kind_for(path, line_blocks(file, path))
         if kind == "svmlight":
             based = notes.get("zero_based")
             table = read_svmlight(path, pieces, based if isinstance(based, bool) else None, dtype)
-            return Table(with_columns(table.X, width, path), table.y)
+            return Table(svmlight_with_columns(table.X, width, path), table.y)
         names = getattr(model, "feature_names_in_", None)
-        reader = Reader(path, pieces, options.delimiter, options.header, names)
-        columns = for_model(reader.layout, options.target, width, names, notes)
+        reader = CsvReader(path, pieces, options.delimiter, options.header, names)
+        columns = columns_for_model(reader.layout, options.target, width, names, notes)
         return Table(*reader.rows(columns, dtype, as_text=model.classes_.dtype.kind == "U"))

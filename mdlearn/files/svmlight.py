@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.files.layout import NUMBER
-from mdlearn.files.tables import QUOTED, Pieces, Table, whole
+from mdlearn.files.tables import QUOTED, Pieces, Table, integer_labels
 from mdlearn.numerics import memory
 
 USED = b"0123456789+-.eE: \t\v\f"
@@ -49,15 +49,15 @@ def read_svmlight(path: str, pieces: Pieces, zero_based: bool | None, dtype: Any
         ) from None
     from scipy.sparse import csr_matrix
 
-    lines = _Lines(pieces, path)
+    lines = _SvmlightLines(pieces, path)
     try:
         A, labels = load_svmlight_file(lines, dtype=dtype, zero_based=True)
-    except _Refused as error:
+    except _RefusedSvmlightLine as error:
         raise ValueError(str(error)) from None
     except (ValueError, OverflowError) as error:
         if lines.failed is not None:
             raise lines.failed from None
-        raise ValueError(f"{path}, line {lines.number} {fault(lines.line)}") from error
+        raise ValueError(f"{path}, line {lines.number} {svmlight_line_fault(lines.line)}") from error
     if A.shape[0] == 0:
         raise ValueError(f"{path} holds no rows; a row is a label followed by column:value pairs")
     if not np.isfinite(A.data).all():
@@ -72,10 +72,10 @@ def read_svmlight(path: str, pieces: Pieces, zero_based: bool | None, dtype: Any
     shift = 0 if based else 1
     width = max(1, A.shape[1] - shift)
     X = csr_matrix((A.data, A.indices - shift, A.indptr), shape=(A.shape[0], width))
-    return Table(X, whole(labels), {"zero_based": based})
+    return Table(X, integer_labels(labels), {"zero_based": based})
 
 
-def with_columns(X: Any, width: int, path: str) -> Any:
+def svmlight_with_columns(X: Any, width: int, path: str) -> Any:
     """Return X with exactly `width` columns: empty ones are added, surplus ones dropped if they are empty."""
     from scipy.sparse import csr_matrix
 
@@ -88,11 +88,11 @@ def with_columns(X: Any, width: int, path: str) -> Any:
     return X[:, :width].tocsr()
 
 
-class _Refused(Exception):
-    """Error of a line that `_Lines` refuses; the reader itself raises no such error."""
+class _RefusedSvmlightLine(Exception):
+    """Error of a line that `_SvmlightLines` refuses; the reader itself raises no such error."""
 
 
-class _Lines:
+class _SvmlightLines:
     """Lines for the compiled reader, handed out by Python code: so Ctrl-C works, and the number of the line is known.
 
     Comments are taken off and lines looked at before the reader sees them.
@@ -135,12 +135,12 @@ class _Lines:
             del parts[1]  # groups of rows for ranking: no column, and nothing that a classifier needs
         line = b" ".join(parts)
         if line.translate(None, USED):
-            raise _Refused(f"{self.path}, line {self.number} {fault(line)}")
+            raise _RefusedSvmlightLine(f"{self.path}, line {self.number} {svmlight_line_fault(line)}")
         return line
 
 
-def fault(line: bytes) -> str:
-    """Say what is wrong with a line, in other words than the reader's, which name Python's types."""
+def svmlight_line_fault(line: bytes) -> str:
+    """Describe the fault of a svmlight line, in other words than the reader's, which name Python's types."""
     # Split as the reader does: text knows more kinds of white space than bytes.
     label, *pairs = [part.decode("utf-8", "replace") for part in line.split()]
     if NUMBER.fullmatch(label) is None:

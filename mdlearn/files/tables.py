@@ -33,7 +33,7 @@ Pieces: TypeAlias = Iterator[tuple[int, list[bytes]]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The content of a file.
+    """Rows, labels and column names read from a file.
 
     Attributes
     ----------
@@ -54,12 +54,12 @@ class Table:
     @property
     def named(self) -> Any:
         """X for a fit, with its names where it has some."""
-        return self.X if self.names is None else Frame(self.X, self.names)
+        return self.X if self.names is None else TableFrame(self.X, self.names)
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """As much of a data frame as a fit asks for."""
+class TableFrame:
+    """Rows of a table with names, as much of a data frame as a fit asks for."""
 
     values: np.ndarray
     columns: Sequence[str]
@@ -74,14 +74,14 @@ class Frame:
         return self.values
 
 
-def whole(labels: np.ndarray) -> np.ndarray:
+def integer_labels(labels: np.ndarray) -> np.ndarray:
     """Labels as integers, if all are."""
     if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT_INTEGER:
         return labels.astype(np.int64)
     return labels
 
 
-def kind_of(path: str, pieces: Pieces) -> tuple[str, Pieces]:
+def kind_of_table_file(path: str, pieces: Pieces) -> tuple[str, Pieces]:
     """Return "csv" or "svmlight": by the name, else by the first line that is not empty; and the pieces to read."""
     name = os.path.basename(path).lower()
     for packed in PACKED_ENDINGS:

@@ -12,7 +12,7 @@ from mdlearn.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mdlearn.margins.bounds import gao_zhou_bound, hessian_diagonal, loo_error_bound, stability, stability_bound
-    from mdlearn.margins.loo import lssvm_loo_margins, uldm_loo_margins
+    from mdlearn.margins.closed_form_loo import lssvm_loo_margins, uldm_loo_margins
     from mdlearn.margins.statistics import (
         MarginDecomposition,
         cumulative_curve,
@@ -30,13 +30,13 @@ _LAZY = {
     "gao_zhou_bound": "mdlearn.margins.bounds",
     "hessian_diagonal": "mdlearn.margins.bounds",
     "loo_error_bound": "mdlearn.margins.bounds",
-    "lssvm_loo_margins": "mdlearn.margins.loo",
+    "lssvm_loo_margins": "mdlearn.margins.closed_form_loo",
     "mean": "mdlearn.margins.statistics",
     "minimum": "mdlearn.margins.statistics",
     "stability": "mdlearn.margins.bounds",
     "stability_bound": "mdlearn.margins.bounds",
     "top_p": "mdlearn.margins.statistics",
-    "uldm_loo_margins": "mdlearn.margins.loo",
+    "uldm_loo_margins": "mdlearn.margins.closed_form_loo",
     "variance": "mdlearn.margins.statistics",
 }
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import ROUNDING_OF_MARGINS, counts, number, real, signs_of, weighted
+from mdlearn.margins.validation import (
+    ROUNDING_OF_MARGINS,
+    checked_counts,
+    checked_margins,
+    checked_signs,
+    finite_array,
+    finite_number,
+)
 
 CHANGES = ("replaced", "removed")
 
@@ -56,34 +63,34 @@ def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None,
     of m, rises by less than ``0.2 ln(m) / m^1.8``. The first share jumps up just behind each margin, the second
     only jumps down. So the least value is at a positive margin or at 1.
     """
-    z, w = weighted(z, sample_weight)
+    z, w = checked_margins(z, sample_weight)
     m = float(w.sum())
     if np.abs(z).max() > 1 + ROUNDING_OF_MARGINS:
         raise ValueError(f"margins run from {z.min():g} to {z.max():g}, but the bound needs all in [-1, 1]; normalise")
     if m < 5:
         raise ValueError(f"the bound needs at least 5 rows, repetitions included; there are {m:g}")
-    size = n_hypotheses if isinstance(n_hypotheses, int) else number(n_hypotheses, "n_hypotheses")
+    size = n_hypotheses if isinstance(n_hypotheses, int) else finite_number(n_hypotheses, "n_hypotheses")
     if size < 1:
         raise ValueError(f"n_hypotheses={size!r} is not the size of a finite base class; give at least 1")
-    delta = number(delta, "delta")
+    delta = finite_number(delta, "delta")
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta!r} is not a probability strictly between 0 and 1")
     z = np.clip(z, -1.0, 1.0)
     if theta is None:
         grid = np.append(np.unique(z[z > 0]), 1.0)
     else:
-        grid = real(theta, "theta").reshape(-1)
+        grid = finite_array(theta, "theta").reshape(-1)
         if grid.min() <= 0 or grid.max() > 1:
             raise ValueError(f"theta runs from {grid.min():g} to {grid.max():g}, but it must be in (0, 1]")
     log_2h = math.log(2 * size)
-    below, above = _shares(z, w, grid)
+    below, above = _margin_shares(z, w, grid)
     mu = 144.0 * math.log(m) * log_2h / grid**2 + log_2h - math.log(delta)
     power = m ** (-2.0 / (1.0 - float(w @ z / m) ** 2 + grid / 9.0))
     rest = 3.0 * np.sqrt(mu) / m**1.5 + 7.0 * mu / (3.0 * m) + np.sqrt(3.0 * mu * below * above / m)
     return float((m**-50.0 + below + power + rest).min())
 
 
-def _shares(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _margin_shares(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """P_S[z < theta] and P_S[z > 2 theta / 3], both inequalities strict, for every theta."""
     order = np.argsort(z, kind="stable")
     z, cumulative = z[order], np.concatenate([[0.0], np.cumsum(w[order])])
@@ -127,17 +134,17 @@ def hessian_diagonal(G: Any, y: Any, lambda1: float, sample_weight: Any = None) 
     -----
     Dense; time O(n^3) and memory for about four matrices like ``G``. Meant for a few thousand rows.
     """
-    G = real(G, "G")
+    G = finite_array(G, "G")
     if G.ndim != 2 or G.shape[0] != G.shape[1]:
         raise ValueError(f"G has shape {G.shape}, but a square Gram matrix is needed")
     if np.abs(G - G.T).max() > 1e-8 * np.abs(G).max():
         raise ValueError("G is not symmetric; give the Gram matrix of the training rows")
-    lambda1 = number(lambda1, "lambda1")
+    lambda1 = finite_number(lambda1, "lambda1")
     if lambda1 < 0:
         raise ValueError(f"lambda1={lambda1!r} is negative; it must be at least 0")
-    weights = counts(sample_weight, G.shape[0])
+    weights = checked_counts(sample_weight, G.shape[0])
     kept = np.flatnonzero(weights > 0)
-    signs = signs_of(y, G, "G", weights)[kept]
+    signs = checked_signs(y, G, "G", weights)[kept]
     root = np.sqrt(weights[kept])
     # M = P^1/2 K P^1/2. With kappa = 4 lambda1 / m and B = I + kappa M the scaled H is
     # M B^-1 + kappa (M B^-1 p)(M B^-1 p)' / (p' B^-1 p), p = sqrt(weights): the paper's rank-one form with its
@@ -198,19 +205,19 @@ def loo_error_bound(beta: Any, h_diag: Any, C: float, sample_weight: Any = None,
     still contain row i. The paper says leave-one-out and expected risk; for ``lambda1 > 0`` or ``lambda2 > 0``
     that is false in general (there are 6 rows with bound 0 and 6 true leave-one-out errors).
     """
-    beta = real(beta, "beta")
+    beta = finite_array(beta, "beta")
     if beta.ndim != 1:
         raise ValueError(f"beta has shape {beta.shape}, but one multiplier per row, shape (n,), is needed")
-    h = real(h_diag, "h_diag")
+    h = finite_array(h_diag, "h_diag")
     if h.shape != beta.shape:
         raise ValueError(f"h_diag has shape {h.shape}, but beta has {beta.size} entries; give one number per row")
-    tol = number(tol, "tol")
+    tol = finite_number(tol, "tol")
     if not 0 <= tol < 1:
         raise ValueError(f"tol={tol!r} is not in [0, 1)")
-    C = math.inf if C == math.inf else number(C, "C")
+    C = math.inf if C == math.inf else finite_number(C, "C")
     if C < 0:
         raise ValueError(f"C={C!r} is negative; it must be at least 0, or inf")
-    w = counts(sample_weight, beta.size)
+    w = checked_counts(sample_weight, beta.size)
     kept = w > 0
     beta, h, w = beta[kept], h[kept], w[kept]
     if h.min() < 0:
@@ -273,7 +280,7 @@ def stability(
     Removing the row changes f from 1/2 to 0, and the printed bound is 1/4. The paper leaves out the constant feature
     of the bias, and calls the input radius c as well, which is the weight C of the loss.
     """
-    C, L, largest, m = _sizes(C, n_landmarks, largest, m)
+    C, L, largest, m = _checked_stability_sizes(C, n_landmarks, largest, m)
     for name, value, choices in (("change", change, CHANGES), ("bias", bias, ("regularized", "none"))):
         if value not in choices:
             raise ValueError(f"{name} needs to be one of {', '.join(choices)}; got {value!r}")
@@ -317,8 +324,8 @@ def stability_bound(
     Beside what `stability` corrects: four times the stability times m is ``4 C kappa^2`` without a further m, and the
     optimum has |theta| <= sqrt(2 C), not 2 C, so that its loss is at most ``1 + sqrt(2 C) kappa``.
     """
-    C, L, largest, m = _sizes(C, n_landmarks, largest, m)
-    risk, delta = number(risk, "risk"), number(delta, "delta")
+    C, L, largest, m = _checked_stability_sizes(C, n_landmarks, largest, m)
+    risk, delta = finite_number(risk, "risk"), finite_number(delta, "delta")
     if risk < 0:
         raise ValueError(f"risk={risk!r} is negative, but a mean hinge loss is at least 0")
     if not 0 < delta < 1:
@@ -332,10 +339,10 @@ def stability_bound(
     return risk + moved + (2.0 * m * moved + loss) * deviation
 
 
-def _sizes(C: Any, n_landmarks: Any, largest: Any, m: Any) -> tuple[float, float, float, float]:
+def _checked_stability_sizes(C: Any, n_landmarks: Any, largest: Any, m: Any) -> tuple[float, float, float, float]:
     found, least = [], {"C": 0.0, "n_landmarks": 1.0, "largest": 0.0, "m": 1.0}
     for (name, low), value in zip(least.items(), (C, n_landmarks, largest, m)):
-        found.append(number(value, name))
+        found.append(finite_number(value, name))
         if found[-1] < low:
             raise ValueError(f"{name}={value!r} is too small; it must be at least {low:g}")
     return found[0], found[1], found[2], found[3]

@@ -10,20 +10,20 @@ import numpy as np
 ROUNDING_OF_MARGINS = 1e-12
 
 
-def weighted(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+def checked_margins(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Checked margins and weights in float64, without the rows of weight 0."""
-    z = real(z, "the array of margins")
+    z = finite_array(z, "the array of margins")
     if z.ndim != 1:
         raise ValueError(f"the array of margins has shape {z.shape}, but one number per row, shape (n,), is needed")
-    w = counts(sample_weight, z.size)
+    w = checked_counts(sample_weight, z.size)
     return z[w > 0], w[w > 0]
 
 
-def counts(sample_weight: Any, n: int) -> np.ndarray:
-    """Checked weights of n rows in float64; None means one each."""
+def checked_counts(sample_weight: Any, n: int) -> np.ndarray:
+    """Checked weights of n margins in float64; None means one each."""
     if sample_weight is None:
         return np.ones(n)
-    w = real(sample_weight, "sample_weight")
+    w = finite_array(sample_weight, "sample_weight")
     if w.shape != (n,):
         raise ValueError(f"sample_weight has shape {w.shape}, but there are {n} rows; give one weight per row")
     if w.min() < 0:
@@ -33,8 +33,8 @@ def counts(sample_weight: Any, n: int) -> np.ndarray:
     return w
 
 
-def real(values: Any, name: str) -> np.ndarray:
-    """``values`` as a non-empty finite float64 array."""
+def finite_array(values: Any, name: str) -> np.ndarray:
+    """Check ``values``, an argument of a function on margins: a non-empty finite float64 array."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -51,16 +51,16 @@ def real(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def number(value: Any, name: str) -> float:
-    """``value`` as a finite float; errors name it ``name``."""
-    array = real(value, name)
+def finite_number(value: Any, name: str) -> float:
+    """Check ``value``, an argument of a function on margins: a finite float; errors name it ``name``."""
+    array = finite_array(value, name)
     if array.ndim != 0:
         raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")
     return float(array)
 
 
-def signs_of(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
-    """Signs of rows by their labels, of which those of positive weight are two; the second in sorted order is 1."""
+def checked_signs(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
+    """Checked signs of rows by their labels, of which those of positive weight are two; the second in order is 1."""
     y = np.asarray(y)
     if y.shape != (rows.shape[0],):
         raise ValueError(f"y has shape {y.shape}, but {name} has {rows.shape[0]} rows; give one label per row")

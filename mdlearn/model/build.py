@@ -38,9 +38,9 @@ def build_model(
     among the caller's; `mapping` is what new rows go through.
     """
     dtype = data.X.dtype
-    duals = _spread([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
+    duals = _values_over_all_rows([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = stored_coefficients(solutions, places, data.n_given, dtype)
-    used = used_rows(solutions, places, data.n_given)
+    used = rows_used_by_models(solutions, places, data.n_given)
     support = np.flatnonzero(used)
     mine = support if data.rows.shape[0] == data.n_given else np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
@@ -66,8 +66,8 @@ def build_model(
         _coef=held.coef,
         _alpha=held.alpha,
         _rows=None if held.coef is not None or kernel.name == "precomputed" else data.X.take(mine),
-        _norms=joined([s.norm for s in solutions]),
-        extras=_extras(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
+        _norms=joined_solution_values([s.norm for s in solutions]),
+        extras=_attributes_of_features(solutions, pairs=len(solutions) > 1 and kinds[1] in PAIRWISE),
         _map=mapping,
     )
 
@@ -121,23 +121,23 @@ def stored_coefficients(
     """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
     coef = alpha = None
     if solutions[0].coef is not None:
-        coef = to_type(joined([s.coef for s in solutions], single=1), dtype)
+        coef = to_type(joined_solution_values([s.coef for s in solutions], single=1), dtype)
     if all(s.alpha is not None for s in solutions):
-        alpha = _spread([s.alpha for s in solutions], places, n, dtype)[:, 0]
-    return StoredCoefficients(coef, alpha, to_type(joined([s.intercept for s in solutions]), dtype))
+        alpha = _values_over_all_rows([s.alpha for s in solutions], places, n, dtype)[:, 0]
+    return StoredCoefficients(coef, alpha, to_type(joined_solution_values([s.intercept for s in solutions]), dtype))
 
 
-def joined(values: list[Any], single: int = 0) -> np.ndarray:
+def joined_solution_values(values: list[Any], single: int = 0) -> np.ndarray:
     """Values of all solutions, one after the other; those of one column have `single` dimensions."""
     return np.array(values) if np.ndim(values[0]) == single else np.concatenate(values)
 
 
-def used_rows(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Which of the caller's n rows models need: those with a dual coefficient, or a multiplier where there are none."""
+def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """Whether models use each of the caller's n rows: by a dual coefficient, or a multiplier without these."""
     used = np.zeros(n, dtype=bool)
     alike = all(s.alpha is not None for s in solutions)
     values = [solution.alpha if alike else solution.beta for solution in solutions]
-    for i in filled(values):
+    for i in nonzero_solution_arrays(values):
         there, at = values[i].reshape(-1, places[i].shape[0]) != 0, places[i]
         some = there[0] if there.shape[0] == 1 else there.any(axis=0)
         if at.shape[0] == n:
@@ -147,23 +147,23 @@ def used_rows(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.
     return used
 
 
-def filled(values: list[np.ndarray]) -> list[int]:
-    """Which arrays may be other than 0; one that stands for thousands of problems is asked once."""
+def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
+    """Positions of arrays that may be other than 0; one that stands for thousands of problems is read once."""
     if len(values) == 1:
         return [0] if values[0].size else []
     known: dict[int, bool] = {}
     for one in values:
         if id(one) not in known:
-            known[id(one)] = not empty(one)
+            known[id(one)] = not is_zero_solution_array(one)
     return [i for i, one in enumerate(values) if known[id(one)]]
 
 
-def empty(values: np.ndarray) -> bool:
+def is_zero_solution_array(values: np.ndarray) -> bool:
     """Whether all values are 0; of one number that stands for all, without going through them."""
     return not (values.any() if any(values.strides) else values.flat[:1].any())
 
 
-def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
+def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]:
     """Attributes from the features: of each pair of classes (empty where a pair has none), or of all classes."""
     if not pairs:
         return dict(solutions[0].extras)
@@ -172,17 +172,17 @@ def _extras(solutions: list[Any], pairs: bool) -> dict[str, Any]:
     return {name: tuple(s.extras.get(name, none) for s in solutions) for name in names}
 
 
-def _spread(
+def _values_over_all_rows(
     values: list[np.ndarray], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
 ) -> np.ndarray:
     """Values over some rows, each of shape (m,), (T, m) or (k, T, m), as (p, T, n) over all rows, in `dtype`."""
     first = values[0]
     each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
     out = np.zeros((each * len(values), terms, n), dtype)
-    for i in filled(values):  # zeros are there already
+    for i in nonzero_solution_arrays(values):  # zeros are there already
         at = places[i]
         whole = slice(None) if at.shape[0] == n else at
         for j, part in enumerate(values[i].reshape(each, terms, values[i].shape[-1])):
-            if each == 1 or not empty(part):
+            if each == 1 or not is_zero_solution_array(part):
                 out[i * each + j][:, whole] = to_type(part, dtype, towards_zero)
     return out

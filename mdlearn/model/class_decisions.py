@@ -9,32 +9,32 @@ import numpy as np
 PAIRWISE = ("ovo", "fuzzy-min", "fuzzy-avg")
 
 
-def pairs_of(k: int) -> list[tuple[int, int]]:
-    """Pairs (low, high) of class indices in the order of the problems; the high class is the positive one."""
+def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
+    """Pairs (low, high) of classes that one-vs-one problems decide, in their order; the high one is positive."""
     return list(combinations(range(k), 2))
 
 
-def n_problems(k: int, multiclass: str) -> int:
+def n_decision_functions(k: int, multiclass: str) -> int:
     """Rows of coefficients that a model of k classes has; a regression has no classes and one."""
     if k in (0, 2):
         return 1
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
 
 
-def values_of_classes(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """Values of a decision function, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes."""
+def class_decision_values(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
+    """Decision values of classes, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes."""
     if k <= 2:
         return F[:, 0]
     return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F
 
 
-def labels_of(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Labels from what a decision function returns: f = 0 is the second label; ties go to the first class."""
-    labels: np.ndarray = classes[_codes(f)]
+def labels_of_decisions(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Labels from decision values: f = 0 is the second label; ties go to the first class."""
+    labels: np.ndarray = classes[_codes_of_decisions(f)]
     return labels
 
 
-def _codes(f: np.ndarray) -> np.ndarray:
+def _codes_of_decisions(f: np.ndarray) -> np.ndarray:
     return (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
 
 
@@ -46,9 +46,9 @@ def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     of min(1, D_ij).
     """
     if multiclass == "ovo":
-        return _votes(F, k)
+        return _votes_of_decisions(F, k)
     member = np.full((F.shape[0], k), np.inf if multiclass == "fuzzy-min" else 0.0)
-    for p, (low, high) in enumerate(pairs_of(k)):
+    for p, (low, high) in enumerate(pairs_of_decisions(k)):
         for code, value in ((low, -F[:, p]), (high, F[:, p])):
             capped = np.minimum(1.0, value)
             if multiclass == "fuzzy-min":
@@ -58,9 +58,9 @@ def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     return member
 
 
-def _votes(F: np.ndarray, k: int) -> np.ndarray:
+def _votes_of_decisions(F: np.ndarray, k: int) -> np.ndarray:
     votes, total = np.zeros((F.shape[0], k)), np.zeros((F.shape[0], k))
-    for p, (low, high) in enumerate(pairs_of(k)):
+    for p, (low, high) in enumerate(pairs_of_decisions(k)):
         votes[:, low] += F[:, p] < 0
         votes[:, high] += F[:, p] >= 0
         total[:, low] -= F[:, p]
@@ -73,7 +73,7 @@ def class_probabilities(f: np.ndarray) -> np.ndarray:
 
     Where rounding makes the predicted class one of several equal ones, it gets the next larger number.
     """
-    predicted = _codes(f)
+    predicted = _codes_of_decisions(f)
     if f.ndim == 1:
         f = np.column_stack([-f, f])
     # ln sigma(f): scores of -1000 for every class still have a largest one.

@@ -18,7 +18,7 @@ from mdlearn.data.validation import check_labels, check_model_labels, check_weig
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.class_decisions import PAIRWISE, class_probabilities, labels_of, values_of_classes
+from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class_probabilities, labels_of_decisions
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.lazy_property import kept
@@ -191,7 +191,7 @@ class Model:
             finite = np.isfinite(scores).all(axis=1)
             if not finite.all():
                 raise ValueError(f"the decision values of row {int(finite.argmin())} overflow; scale the features")
-            return values_of_classes(scores, self.classes_.shape[0], self.multiclass)
+            return class_decision_values(scores, self.classes_.shape[0], self.multiclass)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every row: f = 0 is the second label; ties go to the first class in `classes_`.
@@ -206,7 +206,7 @@ class Model:
         ndarray of shape (n,)
             Labels, of the type of `classes_`.
         """
-        return labels_of(self.classes_, self.decision_function(X))
+        return labels_of_decisions(self.classes_, self.decision_function(X))
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
@@ -378,7 +378,7 @@ class Model:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        return kernel_values(A, self._rows, alpha, self.kernel, self._map)
+        return kernel_decisions(A, self._rows, alpha, self.kernel, self._map)
 
     @kept
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
@@ -386,8 +386,8 @@ class Model:
         return None if self._map is None or self._coef is None else self._map.scorer(self._coef)
 
 
-def kernel_values(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
-    """sum_i alpha_ij k(x_i, a) over `rows`, for every row a of A, shape (n, p) for alpha of shape (s, p)."""
+def kernel_decisions(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
+    """Decision values sum_i alpha_ij k(x_i, a) over `rows`, of every row a of A: (n, p) for alpha of shape (s, p)."""
     if mapping is None:
         return kernel.combined(A, rows, alpha)
     F = np.empty((A.shape[0], alpha.shape[1]))

@@ -35,24 +35,24 @@ class WarmStart:
             raise TypeError(f"warm_start needs to be a Model, which fit returns; got {type(model).__name__}")
         self.model, self.multiclass = model, multiclass
         self.places: Sequence[np.ndarray] = ()
-        _same("objective", model.objective, objective)
-        _same("bias", model.bias, bias)
+        _require_same_start("objective", model.objective, objective)
+        _require_same_start("bias", model.bias, bias)
         if model.classes_.shape[0] > 2:
-            _same("multiclass", model.multiclass, multiclass)
+            _require_same_start("multiclass", model.multiclass, multiclass)
 
     def check(self, data: Data, kernel: Kernel, places: Sequence[np.ndarray]) -> None:
         """Raise ValueError where rows, classes or kernel differ; `places` are the caller's rows of each problem."""
         model = self.model
-        _same("number of rows", model.duals.shape[-1], data.n_given)
-        _same("kernel", model.kernel.name, kernel.name)
+        _require_same_start("number of rows", model.duals.shape[-1], data.n_given)
+        _require_same_start("kernel", model.kernel.name, kernel.name)
         if kernel.name == "callable" and model.kernel.function is not kernel.function:
-            _same("kernel", "another function", "this one")
+            _require_same_start("kernel", "another function", "this one")
         columns = data.n_given if kernel.name == "precomputed" else data.X.shape[1]
-        _same("number of columns", model.n_features_in_, columns)
-        _same("classes", model.classes_.tolist(), data.classes.tolist())
+        _require_same_start("number of columns", model.n_features_in_, columns)
+        _require_same_start("classes", model.classes_.tolist(), data.classes.tolist())
         for name, value in kernel.params.items():
             if not math.isclose(model.kernel.params[name], value, rel_tol=SAME_PARAMETER):
-                _same(f"kernel parameter {name}", model.kernel.params[name], value)
+                _require_same_start(f"kernel parameter {name}", model.kernel.params[name], value)
         self.places = places
 
     def starts(self, form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
@@ -65,8 +65,11 @@ class WarmStart:
         """
         model, features = self.model, form.features
         pairs = len(self.places) > 1 and self.multiclass in PAIRWISE
-        known = [_one(model.extras, name, first, pairs) for name in features.attributes()]
-        if not (_alike(model._map, features.mapping()) and _equal(known, list(features.attributes().values()))):
+        known = [_start_attribute(model.extras, name, first, pairs) for name in features.attributes()]
+        if not (
+            _same_start_maps(model._map, features.mapping())
+            and _equal_starts(known, list(features.attributes().values()))
+        ):
             names = ", ".join(features.attributes()) or "a map"
             raise ValueError(
                 f"warm_start needs a model of the same features, and this fit has other ones ({names}) than the model; "
@@ -86,7 +89,7 @@ class WarmStart:
         return Start(coef, float(model.intercept_[j]), duals.astype(np.float64), alpha)
 
 
-def _same(what: str, theirs: Any, ours: Any) -> None:
+def _require_same_start(what: str, theirs: Any, ours: Any) -> None:
     if theirs != ours:
         raise ValueError(
             f"warm_start needs a model of the same kind of problem; {what}: {theirs!r} there, {ours!r} here; "
@@ -94,13 +97,13 @@ def _same(what: str, theirs: Any, ours: Any) -> None:
         )
 
 
-def _one(extras: Mapping[str, Any], name: str, j: int, pairs: bool) -> Any:
-    """An attribute of the model's, or of one of its pairs of classes; None: it has none."""
+def _start_attribute(extras: Mapping[str, Any], name: str, j: int, pairs: bool) -> Any:
+    """Attribute of the model of a warm start, or of one of its pairs of classes; None: it has none."""
     value = extras.get(name)
     return value[j] if pairs and value is not None else value
 
 
-def _alike(theirs: Any, ours: Any) -> bool:
+def _same_start_maps(theirs: Any, ours: Any) -> bool:
     """Whether two feature maps make the same features."""
     if theirs is None or ours is None:
         return theirs is ours
@@ -109,8 +112,8 @@ def _alike(theirs: Any, ours: Any) -> bool:
     except ValueError:  # they hold code, which is the user's business
         values = theirs.attributes(), ours.attributes()
     a, b = (dict(one) for one in values)
-    return type(theirs) is type(ours) and a.keys() == b.keys() and _equal(list(a.values()), list(b.values()))
+    return type(theirs) is type(ours) and a.keys() == b.keys() and _equal_starts(list(a.values()), list(b.values()))
 
 
-def _equal(theirs: list[Any], ours: list[Any]) -> bool:
+def _equal_starts(theirs: list[Any], ours: list[Any]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(theirs, ours, strict=True))

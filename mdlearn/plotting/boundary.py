@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.validation import check_labels, check_model_labels, column_names
-from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, axes, support_rows
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, plot_axes, support_rows
 
 POINTS = 20_000
 """Most points drawn; of more rows, every class shows some at equal distances."""
@@ -62,19 +62,19 @@ def decision_boundary(
     TypeError, ValueError
         For other models than classifiers, another number of features than two, and arguments that do not fit.
     """
-    rows, names = _rows(model, X, names)
+    rows, names = _checked_boundary_rows(model, X, names)
     classes = np.asarray(model.classes_)
     codes = None if y is None else check_model_labels(*check_labels(y, rows.shape[0]), classes)
-    rings = _rings(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
+    rings = _support_rows_to_ring(model, rows.shape[0], support) if codes is not None else np.empty(0, dtype=np.intp)
     if resolution < 2:
         raise ValueError(f"resolution needs to be at least 2; got {resolution!r}")
-    ax = axes(ax, (6.4, 4.4))
-    along = [_steps(axis, rows[:, j], resolution) for j, axis in enumerate((ax.xaxis, ax.yaxis))]
+    ax = plot_axes(ax, (6.4, 4.4))
+    along = [_boundary_grid_positions(axis, rows[:, j], resolution) for j, axis in enumerate((ax.xaxis, ax.yaxis))]
     grid = np.column_stack([part.ravel() for part in np.meshgrid(*along)])
     F = np.asarray(model.decision_function(grid))
-    handles = _regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
+    handles = _draw_class_regions(ax, along, F.reshape(resolution, resolution, -1), len(classes))
     if codes is not None:
-        handles = [*_points(ax, rows, codes, classes.tolist()), *_ringed(ax, rows[rings]), *handles]
+        handles = [*_draw_points(ax, rows, codes, classes.tolist()), *_draw_rings(ax, rows[rings]), *handles]
     ax.set_xlim(along[0][[0, -1]])
     ax.set_ylim(along[1][[0, -1]])
     ax.set_xlabel(names[0])
@@ -83,7 +83,7 @@ def decision_boundary(
     return ax
 
 
-def _rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str]]:
+def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str]]:
     if not hasattr(model, "decision_function") or not len(getattr(model, "classes_", ())):
         raise TypeError(f"{model!r} is no classifier; boundaries belong to classes")
     features = getattr(model, "n_features_in_", 2)
@@ -99,8 +99,8 @@ def _rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, 
     return rows, names or found or ("feature 1", "feature 2")
 
 
-def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
-    """Rows to be ringed."""
+def _support_rows_to_ring(model: Any, n: int, support: bool | None) -> np.ndarray:
+    """Support rows to draw rings around."""
     rows = support_rows(model)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
     if support is None:
@@ -110,8 +110,8 @@ def _rings(model: Any, n: int, support: bool | None) -> np.ndarray:
     return rows if support else rows[:0]
 
 
-def _steps(axis: Any, values: np.ndarray, resolution: int) -> np.ndarray:
-    """Places at equal distances on an axis, a little beyond all values."""
+def _boundary_grid_positions(axis: Any, values: np.ndarray, resolution: int) -> np.ndarray:
+    """Equally spaced positions on an axis of the boundary plot, a little beyond all values."""
     scale = axis.get_transform()
     with np.errstate(all="ignore"):
         placed = scale.transform(values)
@@ -124,12 +124,12 @@ def _steps(axis: Any, values: np.ndarray, resolution: int) -> np.ndarray:
     return np.asarray(scale.inverted().transform(np.linspace(low - room, high + room, resolution)))
 
 
-def _regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
-    """Tinted regions and lines between them; returns the lines' entries of the legend."""
+def _draw_class_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
+    """Draw tinted regions of classes and the lines between them; return the lines' entries of the legend."""
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.lines import Line2D
 
-    tints = [tuple(1 - TINTS[i % len(TINTS)] * (1 - part) for part in to_rgb(_colour(i))) for i in range(k)]
+    tints = [tuple(1 - TINTS[i % len(TINTS)] * (1 - part) for part in to_rgb(_class_colour(i))) for i in range(k)]
     chosen = (F[:, :, 0] >= 0).astype(float) if F.shape[2] == 1 else F.argmax(axis=2).astype(float)
     ax.pcolormesh(
         *along,
@@ -149,16 +149,16 @@ def _regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> lis
             ("f = -1, f = 1", [-1.0, 1.0], "dashed", 1.0),
         ]
         for label, levels, dashes, width in looks:
-            drawn = [_contour(ax, along, f, level, dashes, width, taken) for level in levels]
+            drawn = [_draw_decision_contour(ax, along, f, level, dashes, width, taken) for level in levels]
             if any(drawn):
                 handles.append(Line2D([], [], color="black", linewidth=width, linestyle=dashes, label=label))
         return handles
     differences = (F[:, :, i] - np.delete(F, i, axis=2).max(axis=2) for i in range(k))
-    drawn = [_contour(ax, along, f, 0.0, "solid", 1.2, None) for f in differences]
+    drawn = [_draw_decision_contour(ax, along, f, 0.0, "solid", 1.2, None) for f in differences]
     return [Line2D([], [], color="black", linewidth=1.2, label="equal scores")] if any(drawn) else []
 
 
-def _contour(
+def _draw_decision_contour(
     ax: Any,
     along: Sequence[np.ndarray],
     f: np.ndarray,
@@ -175,11 +175,11 @@ def _contour(
         return False
     lines = ax.contour(*along, f, levels=[level], colors="black", linestyles=dashes, linewidths=width, zorder=2)
     if taken is not None:
-        _label(ax, lines, level, taken)
+        _label_decision_contour(ax, lines, level, taken)
     return True
 
 
-def _label(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
+def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
     """Write the value of a line once, as far as can be from other labels and from the frame."""
     from matplotlib.patheffects import withStroke
 
@@ -196,7 +196,7 @@ def _label(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
         text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
-def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
+def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
     handles, share = [], min(1.0, POINTS / rows.shape[0])
     for i, label in enumerate(classes):
         mine = np.flatnonzero(codes == i)
@@ -207,8 +207,8 @@ def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) ->
             linestyle="none",
             marker=MARKERS[i % len(MARKERS)],
             markersize=5 if rows.shape[0] <= 400 else 3,
-            markeredgecolor=_colour(i),
-            markerfacecolor=_colour(i) if i % 2 == 0 else "white",
+            markeredgecolor=_class_colour(i),
+            markerfacecolor=_class_colour(i) if i % 2 == 0 else "white",
             markeredgewidth=1.0,
             label=str(label),
             zorder=3,
@@ -216,7 +216,7 @@ def _points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) ->
     return handles
 
 
-def _ringed(ax: Any, rows: np.ndarray) -> list[Any]:
+def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
     if not rows.shape[0]:
         return []
     return list(
@@ -234,6 +234,6 @@ def _ringed(ax: Any, rows: np.ndarray) -> list[Any]:
     )
 
 
-def _colour(i: int) -> str:
-    """Colours of classes: black is for lines."""
+def _class_colour(i: int) -> str:
+    """Colour of class number i: black is for lines."""
     return COLOURS[1:][i % (len(COLOURS) - 1)]

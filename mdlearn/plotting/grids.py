@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, axes, curve_style, short, support_rows
+from mdlearn.plotting.style import COLOURS, MARKERS, add_legend, curve_style, plot_axes, support_rows, value_label
 
 VALUES = ("score", "objective", "coefficients", "n_support")
 NAMED = 12
@@ -24,8 +24,8 @@ WRITTEN = 150
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """One line of the plot.
+class GridLine:
+    """One line of a plot along one hyper-parameter.
 
     Attributes
     ----------
@@ -89,11 +89,11 @@ def path(
     points = getattr(given, "points", None)
     if points is None:
         raise TypeError(f"{type(given).__name__!r} object has no points; give what fit_path or select returned")
-    name = _chosen(points, name)
-    value, lines, best = _lines(given, points, name, value, (X, y, scoring))
-    ax = axes(ax)
-    places, finish = _axis([point[name] for point in points])
-    lines, rest = _ranked(lines)
+    name = _horizontal_parameter(points, name)
+    value, lines, best = _lines_along_grid(given, points, name, value, (X, y, scoring))
+    ax = plot_axes(ax)
+    places, finish = _positions_of_grid_values([point[name] for point in points])
+    lines, rest = _lines_by_legend(lines)
     for line in rest:
         order = sorted(line.points, key=places.__getitem__)
         ax.plot([places[j] for j in order], line.heights[order], color="0.75", linewidth=0.7, label="_" + line.label)
@@ -107,7 +107,7 @@ def path(
             low, high = line.heights[order] - line.spread[order], line.heights[order] + line.spread[order]
             ax.fill_between(at, low, high, color=curve_style(i)["color"], alpha=0.12, linewidth=0)
     if best is not None:
-        _star(ax, places[best], next(line for line in lines + rest if best in line.points), best)
+        _draw_best_point(ax, places[best], next(line for line in lines + rest if best in line.points), best)
     finish(ax)
     ax.set_xlabel(name)
     ax.set_ylabel(value)
@@ -116,71 +116,71 @@ def path(
     return ax
 
 
-def _ranked(lines: list[Line]) -> tuple[list[Line], list[Line]]:
-    """Lines with a name, and those without."""
+def _lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[GridLine]]:
+    """Lines that the legend names, and those without a name."""
     if len(lines) <= NAMED:
         return lines, []
     order = sorted(range(len(lines)), key=lambda i: -np.nanmax(np.abs(lines[i].heights[lines[i].points])))
     return [lines[i] for i in order[:SHOWN]], [lines[i] for i in sorted(order[SHOWN:])]
 
 
-def _star(ax: Any, place: float, line: Line, best: int) -> None:
-    """The best point, with a bar of one standard deviation."""
+def _draw_best_point(ax: Any, place: float, line: GridLine, best: int) -> None:
+    """Draw the best point of a grid as a star, with a bar of one standard deviation."""
     height, spread = float(line.heights[best]), 0.0 if line.spread is None else float(line.spread[best])
     ax.vlines([place], height - spread, height + spread, color="0.35", linewidth=0.8, zorder=1)
     mark = {"marker": "*", "markersize": 13, "markeredgecolor": "black", "markerfacecolor": "white"}
     ax.plot([place], [height], linestyle="none", zorder=5, label="best", **mark)
 
 
-def _changing(points: Sequence[dict[str, Any]]) -> list[str]:
-    """Hyper-parameters that a grid changes."""
-    return [key for key in _names(points) if len({repr(point.get(key)) for point in points}) > 1]
+def _varying_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
+    """Hyper-parameters that vary among the points of a grid."""
+    return [key for key in _grid_parameters(points) if len({repr(point.get(key)) for point in points}) > 1]
 
 
-def _names(points: Sequence[dict[str, Any]]) -> list[str]:
+def _grid_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for point in points for key in point))
 
 
-def _check_name(points: Sequence[dict[str, Any]], name: str) -> None:
+def _check_grid_parameter(points: Sequence[dict[str, Any]], name: str) -> None:
     """ValueError unless all points of a grid have this hyper-parameter."""
     if any(name not in point for point in points):
-        known = _names(points)
+        known = _grid_parameters(points)
         hint = did_you_mean(name, known)
         raise ValueError(f"the grid has no hyper-parameter {name!r} in every point; it has {', '.join(known)}{hint}")
 
 
-def _chosen(points: Sequence[dict[str, Any]], name: str | None) -> str:
+def _horizontal_parameter(points: Sequence[dict[str, Any]], name: str | None) -> str:
     if name is None:
-        found = _changing(points)
+        found = _varying_parameters(points)
         if len(found) != 1:
             raise ValueError(
                 f"the grid changes {', '.join(found) or 'nothing'}; name the hyper-parameter to plot along"
             )
         return found[0]
-    _check_name(points, name)
+    _check_grid_parameter(points, name)
     return name
 
 
-def _lines(
+def _lines_along_grid(
     given: Any, points: Sequence[dict[str, Any]], name: str, value: str | None, judged: tuple[Any, Any, Any]
-) -> tuple[str, list[Line], int | None]:
-    """Label of the vertical axis, the lines, and the best point of a selection."""
+) -> tuple[str, list[GridLine], int | None]:
+    """Label of the vertical axis, the lines along a grid, and the best point of a selection."""
     X, y, scoring = judged
     if value is not None and value not in VALUES:
         raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}{did_you_mean(value, VALUES)}")
     groups: dict[str, list[int]] = {}
     for i, point in enumerate(points):
-        groups.setdefault(", ".join(f"{key}={short(point[key])}" for key in point if key != name), []).append(i)
+        groups.setdefault(", ".join(f"{key}={value_label(point[key])}" for key in point if key != name), []).append(i)
     if hasattr(given, "mean_scores"):
         if value not in (None, "score") or X is not None or y is not None:
             raise ValueError("a selection has scores of its own; other values belong to what fit_path returns")
         mean, spread = np.asarray(given.mean_scores), np.asarray(given.std_scores)
-        lines = [Line(label, group, mean, spread) for label, group in groups.items()]
+        lines = [GridLine(label, group, mean, spread) for label, group in groups.items()]
         what = str(getattr(given, "scoring", "score")).replace("_", " ")
         return f"{what}, mean over folds", lines, int(given.best_index)
     value = value or ("score" if X is not None else "objective")
     if value == "coefficients":
-        return "coefficient", _coefficients(given, groups), None
+        return "coefficient", _coefficient_lines_of_grid(given, groups), None
     if value == "score":
         if X is None or y is None:
             raise ValueError("scores of a path need X and y")
@@ -192,10 +192,10 @@ def _lines(
         value = "support vectors"
     else:
         heights = np.asarray(given.objective)
-    return value, [Line(label, group, heights) for label, group in groups.items()], None
+    return value, [GridLine(label, group, heights) for label, group in groups.items()], None
 
 
-def _coefficients(given: Any, groups: dict[str, list[int]]) -> list[Line]:
+def _coefficient_lines_of_grid(given: Any, groups: dict[str, list[int]]) -> list[GridLine]:
     if len(groups) > 1:
         raise ValueError("coefficients can be plotted where the grid changes one hyper-parameter; fit such a path")
     (group,) = groups.values()
@@ -211,23 +211,23 @@ def _coefficients(given: Any, groups: dict[str, list[int]]) -> list[Line]:
         labels = models[0].classes_.tolist()
         parts = [f" ({labels[j]})" if len(labels) == W.shape[1] // d else f" ({j + 1})" for j in range(W.shape[1] // d)]
         shown = [name + parts[j // d] for j, name in enumerate(shown)]
-    return [Line(name, group, W[:, j]) for j, name in enumerate(shown)]
+    return [GridLine(name, group, W[:, j]) for j, name in enumerate(shown)]
 
 
-def _numeric(values: Sequence[Any]) -> bool:
+def _are_numeric_values(values: Sequence[Any]) -> bool:
     return all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
 
 
-def _side_by_side(values: Sequence[Any]) -> list[str]:
-    """Different values as they stand on an axis; numbers by size, others as they come."""
-    return list(dict.fromkeys(map(short, sorted(values) if _numeric(values) else values)))
+def _grid_tick_labels(values: Sequence[Any]) -> list[str]:
+    """Labels of different grid values on an axis; numbers by size, others in the order given."""
+    return list(dict.fromkeys(map(value_label, sorted(values) if _are_numeric_values(values) else values)))
 
 
-def _axis(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
-    """Where values stand on the horizontal axis, and what the axis needs to be told."""
-    if not _numeric(values) or not np.isfinite(np.array(values, dtype=float)).all():
-        known = _side_by_side(values)
-        places = [float(known.index(short(value))) for value in values]
+def _positions_of_grid_values(values: Sequence[Any]) -> tuple[list[float], Callable[[Any], None]]:
+    """Positions of grid values on the horizontal axis, and a function that sets the scale or the ticks."""
+    if not _are_numeric_values(values) or not np.isfinite(np.array(values, dtype=float)).all():
+        known = _grid_tick_labels(values)
+        places = [float(known.index(value_label(value))) for value in values]
         return places, lambda ax: ax.set_xticks(range(len(known)), known)
     numbers = [float(value) for value in values]
     positive = [number for number in numbers if number > 0]
@@ -267,21 +267,21 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
     points, scores = getattr(selection, "points", None), getattr(selection, "mean_scores", None)
     if points is None or scores is None:
         raise TypeError(f"{type(selection).__name__!r} object has no scores over a grid; give what select returned")
-    x, y = _two_names(points, x, y)
-    columns, rows = (_side_by_side([point[name] for point in points]) for name in (x, y))
+    x, y = _heat_map_parameters(points, x, y)
+    columns, rows = (_grid_tick_labels([point[name] for point in points]) for name in (x, y))
     table = np.full((len(rows), len(columns)), np.nan)
     for point, score in zip(points, scores):
-        at = rows.index(short(point[y])), columns.index(short(point[x]))
+        at = rows.index(value_label(point[y])), columns.index(value_label(point[x]))
         table[at] = np.fmax(table[at], score)
-    ax = axes(ax)
+    ax = plot_axes(ax)
     ax.set_facecolor("0.85")
     image = ax.imshow(table, origin="lower", aspect="auto", cmap=COLOUR_MAP)
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label(f"{str(getattr(selection, 'scoring', 'score')).replace('_', ' ')}, mean over folds")
     if table.size <= WRITTEN:
-        _write(ax, image, table)
+        _write_heat_map_scores(ax, image, table)
     best = points[int(selection.best_index)]
-    _frame(ax, columns.index(short(best[x])), rows.index(short(best[y])))
+    _frame_heat_map_cell(ax, columns.index(value_label(best[x])), rows.index(value_label(best[y])))
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xlabel(x)
@@ -289,11 +289,11 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
     return ax
 
 
-def _two_names(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
-    found = _changing(points)
+def _heat_map_parameters(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
+    found = _varying_parameters(points)
     for name in (x, y):
         if name is not None:
-            _check_name(points, name)
+            _check_grid_parameter(points, name)
     if x is not None and x == y:
         raise ValueError(f"x and y are both {x!r}; give two hyper-parameters")
     left = [name for name in found if name not in (x, y)]
@@ -303,7 +303,7 @@ def _two_names(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
     return x or left.pop(0), y or left.pop(0)
 
 
-def _write(ax: Any, image: Any, table: np.ndarray) -> None:
+def _write_heat_map_scores(ax: Any, image: Any, table: np.ndarray) -> None:
     """Write the score into every cell, in black or white, whichever can be read."""
     for (i, j), score in np.ndenumerate(table):
         if np.isfinite(score):
@@ -313,7 +313,7 @@ def _write(ax: Any, image: Any, table: np.ndarray) -> None:
             ax.text(j, i, f"{score:.3f}", ha="center", va="center", color=colour, fontsize="small")
 
 
-def _frame(ax: Any, column: int, row: int) -> None:
+def _frame_heat_map_cell(ax: Any, column: int, row: int) -> None:
     from matplotlib.patches import Rectangle
 
     ax.add_patch(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.forms.proof import State
-from mdlearn.plotting.style import MARKERS, add_legend, axes, curve_style, named
+from mdlearn.plotting.style import MARKERS, add_legend, curve_style, plot_axes, plot_items
 
 FAR = 5.0
 """Ratio of the largest value to the last objective beyond which a linear axis shows nothing of the end."""
@@ -62,20 +62,20 @@ def gap_history(
         raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'")
     if value not in ("gap", "bounds"):
         raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'")
-    items, names = named(models, labels, hasattr(models, "history"), "a sequence of models")
-    problems = [_problems(model) for model in items]
-    shown = names or _called(items)
-    ax = axes(ax)
+    items, names = plot_items(models, labels, hasattr(models, "history"), "a sequence of models")
+    problems = [_history_by_problem(model) for model in items]
+    shown = names or _progress_names(items)
+    ax = plot_axes(ax)
     ax.set_xlabel("time [s]" if against == "seconds" else "iterations")
     if value == "bounds":
-        return _bounds(ax, problems, against, shown)
+        return _plot_bounds(ax, problems, against, shown)
     ax.set_yscale("log")
-    _mark_tol(ax, items)
+    _draw_tolerance_line(ax, items)
     for i, (own, name) in enumerate(zip(problems, shown)):
         thin = {"linewidth": 1.6 if len(own) == 1 else 1.0}
         for j, states in enumerate(own):
             ax.plot(
-                _when(states, against),
+                _times_of_states(states, against),
                 [max(state.gap, SMALLEST) for state in states],
                 drawstyle="steps-post",
                 label=name if j == 0 else "_" + name,
@@ -92,13 +92,13 @@ def gap_history(
     return ax
 
 
-def _bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
-    """Objective and lower bound of every problem; logarithmic beyond the ends where beginnings are far from them."""
+def _plot_bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
+    """Plot objective and lower bound of every problem; logarithmic where the first values are far from the last."""
     values, ends = list[float](), list[float]()
     for i, (own, name) in enumerate(zip(problems, names)):
         look = {"color": curve_style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
         for j, states in enumerate(own):
-            when = _when(states, against)
+            when = _times_of_states(states, against)
             above = np.minimum.accumulate([state.objective for state in states])
             below = np.maximum.accumulate([state.lower_bound for state in states])
             look |= {"marker": MARKERS[i % len(MARKERS)], "markevery": [len(states) - 1]}
@@ -115,11 +115,11 @@ def _bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names:
     return ax
 
 
-def _when(states: Sequence[State], against: str) -> list[float]:
+def _times_of_states(states: Sequence[State], against: str) -> list[float]:
     return [state.elapsed if against == "seconds" else state.iteration for state in states]
 
 
-def _problems(model: Any) -> list[list[State]]:
+def _history_by_problem(model: Any) -> list[list[State]]:
     """The history of every problem of a model, as far as gaps were known."""
     if not hasattr(model, "history"):
         raise TypeError(f"{type(model).__name__!r} object has no history; give models that `fit` returned")
@@ -132,8 +132,8 @@ def _problems(model: Any) -> list[list[State]]:
     return [states for _, states in sorted(found.items())]
 
 
-def _called(models: Sequence[Any]) -> list[str]:
-    """Objective, kernel and engine of every model; a number where that is not enough."""
+def _progress_names(models: Sequence[Any]) -> list[str]:
+    """Name of every model: objective, kernel and engine; a number where that is not enough."""
     names = []
     for model in models:
         parts = [getattr(model, "objective", ""), getattr(getattr(model, "kernel", None), "name", "")]
@@ -141,7 +141,7 @@ def _called(models: Sequence[Any]) -> list[str]:
     return [f"{name} {i + 1}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _mark_tol(ax: Any, models: Sequence[Any]) -> None:
+def _draw_tolerance_line(ax: Any, models: Sequence[Any]) -> None:
     tols = {getattr(getattr(model, "certificate", None), "tol", None) for model in models}
     tol = tols.pop() if len(tols) == 1 else None
     if tol:

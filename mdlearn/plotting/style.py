@@ -26,12 +26,12 @@ def curve_style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
 
 
-def short(value: Any) -> str:
-    """A value of a hyper-parameter as it stands in labels."""
+def value_label(value: Any) -> str:
+    """Label of a value of a hyper-parameter."""
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
+def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
     """The axes that were given, or those of a new pyplot figure, in inches, with room for a legend beside them."""
     if ax is not None:
         return ax
@@ -69,22 +69,22 @@ def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
     # Long handles show a whole period of the longest dash.
     look: dict[str, Any] = {"handlelength": 3.6, "frameon": False}
     if narrow:
-        columns = max(1, int(7 * width / (max(map(_wide, names)) + 6)))
+        columns = max(1, int(7 * width / (max(map(_legend_text_width, names)) + 6)))
         lines = sum(name.count("\n") + 1 for name in names) / columns
-        look |= {"fontsize": "small", **_below(ax, columns)}
+        look |= {"fontsize": "small", **_legend_place_below(ax, columns)}
         if LINE * lines > height / 2:
-            columns = max(2, int(13 * width / (max(map(_wide, names)) + 4)))
+            columns = max(2, int(13 * width / (max(map(_legend_text_width, names)) + 4)))
             look |= {"fontsize": "xx-small", "ncols": columns, "handlelength": 2.0, "columnspacing": 0.8}
             look |= {"labelspacing": 0.1, "handletextpad": 0.4, "borderpad": 0.0, "borderaxespad": 0.0}
     else:
         look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     legend = ax.legend(handles, names, **look)
     if ax.figure.get_layout_engine() is None:
-        _shrink(ax, legend, narrow)
+        _shrink_axes_for_legend(ax, legend, narrow)
 
 
-def _shrink(ax: Any, legend: Any, below: bool) -> None:
-    """Take the room of a legend from its axes."""
+def _shrink_axes_for_legend(ax: Any, legend: Any, below: bool) -> None:
+    """Shrink axes by the room of their legend."""
     figure = ax.figure.figure
     figure.draw_without_rendering()
     place = legend.get_window_extent().transformed(figure.transFigure.inverted())
@@ -93,12 +93,12 @@ def _shrink(ax: Any, legend: Any, below: bool) -> None:
     ax.set_position([box.x0, box.y0 + height, box.width - width, box.height - height])
 
 
-def _wide(name: str) -> int:
+def _legend_text_width(name: str) -> int:
     return max(map(len, name.split("\n")))
 
 
-def _below(ax: Any, columns: int) -> dict[str, Any]:
-    """A place below the axes, their tick labels and their label."""
+def _legend_place_below(ax: Any, columns: int) -> dict[str, Any]:
+    """Place of a legend below the axes, their tick labels and their label."""
     from matplotlib import rcParams
     from matplotlib.transforms import ScaledTranslation
 
@@ -108,7 +108,7 @@ def _below(ax: Any, columns: int) -> dict[str, Any]:
     return {**box, "ncols": columns, "columnspacing": 1.0, "frameon": False}
 
 
-def named(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
+def plot_items(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
     """Return a list of what is to be drawn, and its names where there are any.
 
     Parameters

@@ -15,8 +15,8 @@ DISABLE = "MDLEARN_DISABLE_PLUGINS"
 
 
 @dataclass(frozen=True)
-class Source:
-    """One entry point.
+class PluginEntryPoint:
+    """Entry point of an installed distribution.
 
     Attributes
     ----------
@@ -44,24 +44,24 @@ class Source:
         return f"{self.distribution} {self.version}" + (f" (entry {self.entry})" if self.entry else "")
 
 
-def sources() -> list[Source]:
+def plugin_entry_points() -> list[PluginEntryPoint]:
     """All entry points of the group, sorted by distribution and entry so that the order never depends on the disk."""
-    found = [source for distribution in _distributions() for source in _entries(distribution)]
-    return sorted(found, key=lambda source: (normalized(source.distribution), source.entry))
+    found = [source for distribution in _plugin_distributions() for source in _entry_points(distribution)]
+    return sorted(found, key=lambda source: (normalized_distribution(source.distribution), source.entry))
 
 
-def disabled() -> Callable[[str], bool]:
+def disabled_distributions() -> Callable[[str], bool]:
     """Whether a distribution is switched off by the environment, as a function of its name."""
-    names = {normalized(name.strip()) for name in os.environ.get(DISABLE, "").split(",")}
-    return lambda distribution: "*" in names or normalized(distribution) in names
+    names = {normalized_distribution(name.strip()) for name in os.environ.get(DISABLE, "").split(",")}
+    return lambda distribution: "*" in names or normalized_distribution(distribution) in names
 
 
-def normalized(name: str) -> str:
+def normalized_distribution(name: str) -> str:
     """A distribution's name as package indexes compare it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _distributions() -> Iterator[importlib.metadata.Distribution]:
+def _plugin_distributions() -> Iterator[importlib.metadata.Distribution]:
     """Every distribution that mentions the group, once.
 
     One that lies on the path twice (installed and in a source folder) counts where Python looks first.
@@ -69,25 +69,25 @@ def _distributions() -> Iterator[importlib.metadata.Distribution]:
     seen = set()
     for candidate in importlib.metadata.distributions():
         # The name is in a larger file, so it is read only where it is needed.
-        name = _named(candidate)[0] if GROUP in _text(candidate) else ""
-        if not name or normalized(name) in seen:
+        name = _name_and_version(candidate)[0] if GROUP in _entry_points_text(candidate) else ""
+        if not name or normalized_distribution(name) in seen:
             continue
-        seen.add(normalized(name))
+        seen.add(normalized_distribution(name))
         try:
             first = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:  # its folder has another name than its metadata
             first = candidate
-        yield first if _named(first)[0] else candidate
+        yield first if _name_and_version(first)[0] else candidate
 
 
-def _text(distribution: importlib.metadata.Distribution) -> str:
+def _entry_points_text(distribution: importlib.metadata.Distribution) -> str:
     try:
         return distribution.read_text("entry_points.txt") or ""
     except Exception:
         return ""  # of no use to anybody
 
 
-def _named(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
+def _name_and_version(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
     """Name and version; empty for the rest of an unfinished installation."""
     try:
         metadata = distribution.metadata
@@ -96,23 +96,23 @@ def _named(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
         return "", ""
 
 
-def _entries(distribution: importlib.metadata.Distribution) -> Iterator[Source]:
-    name, version = _named(distribution)
+def _entry_points(distribution: importlib.metadata.Distribution) -> Iterator[PluginEntryPoint]:
+    name, version = _name_and_version(distribution)
     try:
         points = [point for point in distribution.entry_points if point.group == GROUP]
     except Exception as error:
         # Whether the faulty lines are ours cannot be known. Only a list with a section of ours is worth a word.
-        if f"[{GROUP}]" in _text(distribution):
+        if f"[{GROUP}]" in _entry_points_text(distribution):
             wrong = ValueError(f"entry_points.txt cannot be read ({error})")
-            yield Source(name, version, "", _failing(wrong))
+            yield PluginEntryPoint(name, version, "", _failing_entry_point(wrong))
         return
     for point in points:
         right = point.pattern.match(point.value)
         wrong = ValueError(f"{point.value!r} does not name a module")
-        yield Source(name, version, point.name, point.load if right else _failing(wrong))
+        yield PluginEntryPoint(name, version, point.name, point.load if right else _failing_entry_point(wrong))
 
 
-def _failing(error: Exception) -> Callable[[], Any]:
+def _failing_entry_point(error: Exception) -> Callable[[], Any]:
     def load() -> Any:
         raise error
 

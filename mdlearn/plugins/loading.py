@@ -15,7 +15,7 @@ from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
-from mdlearn.plugins.discovery import Source
+from mdlearn.plugins.discovery import PluginEntryPoint
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
@@ -50,7 +50,7 @@ class Plugin:
         Names that other plugins offer too, a sentence each.
     """
 
-    source: Source
+    source: PluginEntryPoint
     disabled: bool = False
     offered: dict[str, list[Any]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     faults: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Plugin:
         return tuple(cls.name for cls in self.offered[kind] if cls.name in known and known[cls.name] is cls)
 
 
-def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
+def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     """Fill in what a plugin offers and what is wrong with it.
 
     Only KeyboardInterrupt gets through: it cannot be told from the user's Ctrl-C. Anything else, SystemExit too, is
@@ -82,10 +82,10 @@ def load(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     try:
         thing = plugin.source.load()
         doing = "registration failed"
-        _register(manager, thing, plugin)
+        _register_plugin(manager, thing, plugin)
         doing = "what it returns cannot be examined"
-        for name, classes in _answers(manager, thing, plugin):
-            _examine(name, classes, plugin)
+        for name, classes in _hook_answers(manager, thing, plugin):
+            _keep_usable_classes(name, classes, plugin)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -101,7 +101,7 @@ def error_line(error: BaseException) -> str:
     return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), SHOWN_CHARACTERS, placeholder=" ...")
 
 
-def _register(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:
+def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:
     try:
         manager.register(thing, plugin.source.title)
     except BaseException:
@@ -115,18 +115,18 @@ def _register(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None
         mine = [one for one in caller.get_hookimpls() if one.plugin is thing and not one.optionalhook]
         if mine and not caller.has_spec():
             plugin.faults.append(f"hook {caller.name!r} does not exist; known hooks: {', '.join(HOOKS)}")
-    bare = [name for name in HOOKS if callable(getattr(thing, name, None)) and not _marked(manager, thing, name)]
+    bare = [name for name in HOOKS if callable(getattr(thing, name, None)) and not _marked_hook(manager, thing, name)]
     plugin.faults += [f"{name} lacks the decorator @mdlearn.hookimpl" for name in bare]
     if not callers and not bare:
         known = ", ".join(HOOKS)
         plugin.faults.append(f"it implements no hook (known: {known}); the entry point needs to name their module")
 
 
-def _marked(manager: pluggy.PluginManager, thing: Any, name: str) -> bool:
+def _marked_hook(manager: pluggy.PluginManager, thing: Any, name: str) -> bool:
     return manager.parse_hookimpl_opts(thing, name) is not None
 
 
-def _answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
+def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
     """(name of the hook, what it returned); each is called for itself, so that a failing one stops no other."""
     for name, kind in HOOKS.items():
         for implementation in getattr(manager.hook, name).get_hookimpls():
@@ -150,7 +150,7 @@ def _answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Itera
                 plugin.faults.append(f"hook {name} returned {answer!r}; {needed}")
 
 
-def _examine(kind: str, classes: list[Any], plugin: Plugin) -> None:
+def _keep_usable_classes(kind: str, classes: list[Any], plugin: Plugin) -> None:
     """Keep the classes that can be used, each once."""
     base = KINDS[kind]
     for cls in classes:
@@ -158,14 +158,14 @@ def _examine(kind: str, classes: list[Any], plugin: Plugin) -> None:
             wrong = f"which is no subclass of mdlearn.{base.__name__}"
             plugin.faults.append(f"hook mdlearn_{kind}s returned {cls!r}, {wrong}")
             continue
-        fault = _name_fault(kind, cls) or OWN_FAULTS[kind](cls)
+        fault = _plugin_name_fault(kind, cls) or OWN_FAULTS[kind](cls)
         if fault:
             plugin.faults.append(f"{kind} class {cls.__name__} {fault}")
         elif not any(cls is other for other in plugin.offered[kind]):
             plugin.offered[kind].append(cls)
 
 
-def _name_fault(kind: str, cls: Any) -> str | None:
+def _plugin_name_fault(kind: str, cls: Any) -> str | None:
     name = getattr(cls, "name", None)
     if name is None:
         return "has no name"
@@ -178,20 +178,20 @@ def _name_fault(kind: str, cls: Any) -> str | None:
     return None
 
 
-def _text_fault(cls: Any, *names: str) -> str | None:
+def _plugin_text_fault(cls: Any, *names: str) -> str | None:
     # What listings and errors about other classes read needs to be right, or they would fail as well.
     wrong = [name for name in names if not isinstance(getattr(cls, name, None), str)]
     return f"needs a text as {wrong[0]}" if wrong else None
 
 
-def _declared(given: Any, kinds: type | tuple[type, ...]) -> bool:
+def _maps_names_to(given: Any, kinds: type | tuple[type, ...]) -> bool:
     """Whether something maps names to values of these kinds."""
     return isinstance(given, Mapping) and all(
         isinstance(name, str) and isinstance(value, kinds) for name, value in given.items()
     )
 
 
-def _call_fault(call: Callable[[], Any], what: str) -> str | None:
+def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
     try:
         call()
     except KeyboardInterrupt:
@@ -201,51 +201,53 @@ def _call_fault(call: Callable[[], Any], what: str) -> str | None:
     return None
 
 
-def _instance_fault(cls: Any) -> str | None:
-    return _call_fault(cls, "cannot be made without arguments")
+def _plugin_instance_fault(cls: Any) -> str | None:
+    return _plugin_call_fault(cls, "cannot be made without arguments")
 
 
-def _objective_fault(cls: Any) -> str | None:
-    fault = _text_fault(cls, "summary", "formula")
-    if not fault and not _declared(cls.parameters, (Parameter, Setting)):
+def _plugin_objective_fault(cls: Any) -> str | None:
+    fault = _plugin_text_fault(cls, "summary", "formula")
+    if not fault and not _maps_names_to(cls.parameters, (Parameter, Setting)):
         fault = "needs parameters that map names to Parameter or Setting"
-    return fault or _instance_fault(cls)
+    return fault or _plugin_instance_fault(cls)
 
 
-def _solver_fault(cls: Any) -> str | None:
-    fault = _text_fault(cls, "purpose")
-    if not fault and not _declared(cls.options, object):
+def _plugin_solver_fault(cls: Any) -> str | None:
+    fault = _plugin_text_fault(cls, "purpose")
+    if not fault and not _maps_names_to(cls.options, object):
         fault = "needs options that map names to defaults"
-    return fault or _instance_fault(cls)
+    return fault or _plugin_instance_fault(cls)
 
 
-def _kernel_fault(cls: Any) -> str | None:
-    fault = _text_fault(cls, "summary")
+def _plugin_kernel_fault(cls: Any) -> str | None:
+    fault = _plugin_text_fault(cls, "summary")
     # Model files hold numbers, so a Setting will not do.
-    if not fault and not _declared(cls.parameters, Parameter):
+    if not fault and not _maps_names_to(cls.parameters, Parameter):
         fault = "needs parameters that map names to Parameter"
     taken = [] if fault else sorted(FIT_ARGUMENTS.difference(DEFAULTS).intersection(cls.parameters))
     if taken:
         fault = f"declares {taken}, which are names of fit's own arguments"
-    return fault or _instance_fault(cls)
+    return fault or _plugin_instance_fault(cls)
 
 
-def _source_fault(cls: Any) -> str | None:
+def _plugin_source_fault(cls: Any) -> str | None:
     same = getattr(cls.given, "__func__", None) is vars(RowBlocks)["given"].__func__
     return "needs a class method given(X, y, weight) of its own" if same else None
 
 
-def _command_fault(cls: Any) -> str | None:
+def _plugin_command_fault(cls: Any) -> str | None:
     def declare() -> None:
         cls().add_arguments(argparse.ArgumentParser(exit_on_error=False))
 
-    return _text_fault(cls, "summary", "description", "epilog") or _call_fault(declare, "cannot declare its arguments")
+    return _plugin_text_fault(cls, "summary", "description", "epilog") or _plugin_call_fault(
+        declare, "cannot declare its arguments"
+    )
 
 
 OWN_FAULTS = {
-    "objective": _objective_fault,
-    "solver": _solver_fault,
-    "kernel": _kernel_fault,
-    "source": _source_fault,
-    "command": _command_fault,
+    "objective": _plugin_objective_fault,
+    "solver": _plugin_solver_fault,
+    "kernel": _plugin_kernel_fault,
+    "source": _plugin_source_fault,
+    "command": _plugin_command_fault,
 }

@@ -9,7 +9,7 @@ from typing import Any
 from mdlearn.model.file import persistence
 from mdlearn.model.model import Model
 from mdlearn.objectives import mdlearn_objectives
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -39,11 +39,11 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
     """Read a model and the notes that were saved with it; errors as for `load`."""
-    return persistence.load_with_notes(path, _lookup)
+    return persistence.load_with_notes(path, _class_for_model_file)
 
 
-def _lookup(kind: str, name: str) -> Any:
-    """The class of a name; built-in objectives are found without a search for plugins, and without the engines."""
+def _class_for_model_file(kind: str, name: str) -> Any:
+    """Class of a name; built-in objectives are found without a search for plugins, and without the engines."""
     if kind == "objective":
         classes: Iterable[Any] = mdlearn_objectives()
         built_in = {cls.name: cls for cls in classes}

@@ -49,17 +49,17 @@ class PluginRecord:
         return f"{self.distribution} {self.version}{entry}: {self.error or self.state}"
 
 
-def as_lines(records: Iterable[PluginRecord]) -> list[str]:
+def plugin_records_as_lines(records: Iterable[PluginRecord]) -> list[str]:
     """One line per distribution: exact name, version, what it provides, state and what is wrong."""
-    return [_line(list(group)) for _, group in groupby(records, key=lambda one: (one.distribution, one.version))]
+    return [_record_line(list(group)) for _, group in groupby(records, key=lambda one: (one.distribution, one.version))]
 
 
-def as_json(records: Iterable[PluginRecord]) -> str:
+def plugin_records_as_json(records: Iterable[PluginRecord]) -> str:
     """A JSON list with one object per entry point."""
     return json.dumps([dataclasses.asdict(record) for record in records], indent=2)
 
 
-def _line(records: list[PluginRecord]) -> str:
+def _record_line(records: list[PluginRecord]) -> str:
     kinds = ("objectives", "solvers", "kernels", "sources", "commands")
     names = {kind: [name for one in records for name in getattr(one, kind)] for kind in kinds}
     provides = [f"{kind} {', '.join(found)}" for kind, found in names.items() if found]

@@ -10,8 +10,8 @@ from pathlib import Path
 from string import Template
 
 from mdlearn.output_files import check_folder
-from mdlearn.plugins.discovery import normalized
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.discovery import normalized_distribution
+from mdlearn.plugins.registry import registry
 from mdlearn.plugins.templates import FILES
 from mdlearn.plugins.templates_native import NATIVE_FILES
 
@@ -44,7 +44,7 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
         For a name that cannot be used.
         Or when the folder `name` exists and is not empty.
     """
-    values = _values(name)
+    values = _new_plugin_values(name)
     target = Path(folder) / name
     check_folder(target, "give another NAME or --dir, or remove it")
     target.mkdir(parents=True, exist_ok=True)
@@ -59,20 +59,20 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
     return target
 
 
-def _values(name: str) -> dict[str, str]:
+def _new_plugin_values(name: str) -> dict[str, str]:
     if not NAME.fullmatch(name):
         raise ValueError(
             f"NAME {name!r} cannot be a package; use letters, digits and single '-', '_' or '.' between them, "
             "a letter first"
         )
-    module = normalized(name).replace("-", "_")
+    module = normalized_distribution(name).replace("-", "_")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
         raise ValueError(f"NAME {name!r} would make a module {module!r}, which exists; give another NAME")
     objective = module.removeprefix(PREFIX)
     if not objective[0].isalpha():
         raise ValueError(f"NAME {name!r} would make an objective {objective!r}; let a letter follow {PREFIX!r}")
     found = registry()
-    mine = [one for one in found.records if normalized(one.distribution) == normalized(name)]
+    mine = [one for one in found.records if normalized_distribution(one.distribution) == normalized_distribution(name)]
     own = {known for one in mine for known in one.objectives}
     if objective in found.objectives and objective not in own:
         raise ValueError(f"NAME {name!r} would make an objective {objective!r}, which exists; give another NAME")

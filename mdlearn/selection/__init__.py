@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 from mdlearn.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mdlearn.selection.choosing import select
+    from mdlearn.selection.cross_validation import cross_validate
+    from mdlearn.selection.grid_search import select
     from mdlearn.selection.paths.fits import fit_path
     from mdlearn.selection.paths.result import Path
+    from mdlearn.selection.results import CrossValidation, Selection
     from mdlearn.selection.significance import TTest, paired_test, welch_test
-    from mdlearn.selection.validated import CrossValidation, Selection
-    from mdlearn.selection.validation import cross_validate
 
 _LAZY = {
-    "CrossValidation": "mdlearn.selection.validated",
+    "CrossValidation": "mdlearn.selection.results",
     "Path": "mdlearn.selection.paths.result",
-    "Selection": "mdlearn.selection.validated",
+    "Selection": "mdlearn.selection.results",
     "TTest": "mdlearn.selection.significance",
-    "cross_validate": "mdlearn.selection.validation",
+    "cross_validate": "mdlearn.selection.cross_validation",
     "fit_path": "mdlearn.selection.paths.fits",
     "paired_test": "mdlearn.selection.significance",
-    "select": "mdlearn.selection.choosing",
+    "select": "mdlearn.selection.grid_search",
     "welch_test": "mdlearn.selection.significance",
 }
 

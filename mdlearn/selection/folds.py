@@ -30,8 +30,8 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """Sets of equal rows, sorted by label (or target), then by their numbers.
+class RowUnits:
+    """Sets of equal rows, which stay together in folds, sorted by label (or target), then by their numbers.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class Units:
     twins: np.ndarray
 
 
-def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
-    """Find the units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
+def fold_units(data: Data, weights: np.ndarray, square: bool) -> RowUnits:
+    """Fold units of checked data; `weights` are those of its rows, `square` says that X is a Gram matrix."""
     key = data.codes if data.targets is None else np.unique(data.targets, return_inverse=True)[1].reshape(-1)
     m = data.X.shape[0]
     order, first = lexicographic_order(data.X, np.arange(m), key)
@@ -62,36 +62,36 @@ def units_of(data: Data, weights: np.ndarray, square: bool) -> Units:
     sums = np.add.reduceat(weights[by], np.searchsorted(of[by], np.arange(leaders.shape[0])))
     if square:
         # Columns are rows as well: their order must not count.
-        mine = _by_values(data.X, leaders, key[leaders], sums)
+        mine = _ordered_gram_units(data.X, leaders, key[leaders], sums)
         place = np.empty_like(mine)
         place[mine] = np.arange(mine.shape[0])
         of, leaders, sums = place[of], leaders[mine], sums[mine]
-    return Units(of, data.codes[leaders], sums, _twins(data.X, leaders))
+    return RowUnits(of, data.codes[leaders], sums, _twin_numbers_of_units(data.X, leaders))
 
 
-def _twins(X: Rows, leaders: np.ndarray) -> np.ndarray:
-    """Number of the row's values, for one row of every unit."""
+def _twin_numbers_of_units(X: Rows, leaders: np.ndarray) -> np.ndarray:
+    """Number of the distinct row that each fold unit repeats, whatever its label."""
     order, first = lexicographic_order(X, leaders)
     place = np.empty(X.shape[0], dtype=np.intp)
     place[order] = np.cumsum(first) - 1
     return place[leaders]
 
 
-def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Order of different rows of a Gram matrix by key, weight and their values, whatever the order of its columns.
+def _ordered_gram_units(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Order of the fold units of a Gram matrix by key, weight and values, whatever the order of its columns.
 
     Ranks go by the smallest value of a row, the next larger one, and so on; then by the values towards rows of each
     rank. Rows that this leaves tied are mirror images, and one is put first.
     """
-    rank, level = _ranked(key, weights), np.full(which.shape[0], -np.inf)
+    rank, level = _unit_ranks(key, weights), np.full(which.shape[0], -np.inf)
     for _ in range(TIE_LEVELS):
-        tied = _tied(rank)
+        tied = _tied_units(rank)
         for part in steps(tied.shape[0], BLOCK_ENTRIES // G.shape[1]):
             block = G.block(which[tied[part]])
             level[tied[part]] = np.where(block > level[tied[part], None], block, np.inf).min(axis=1)
-        rank = _ranked(rank, level)
+        rank = _unit_ranks(rank, level)
     for _ in range(TIE_ROUNDS):
-        tied = _tied(rank)
+        tied = _tied_units(rank)
         if not 0 < tied.shape[0] * which.shape[0] <= 16 * BLOCK_ENTRIES:
             break
         columns = np.argsort(rank, kind="stable")
@@ -103,15 +103,15 @@ def _by_values(G: Rows, which: np.ndarray, key: np.ndarray, weights: np.ndarray)
         )
         finer = np.zeros_like(rank)
         finer[tied[order]] = np.cumsum(first)
-        before, rank = rank, _ranked(rank, finer)
+        before, rank = rank, _unit_ranks(rank, finer)
         if np.array_equal(before, rank):
             mirrored = np.flatnonzero(rank == rank[tied].min())
             rank[mirrored[1:]] += 1
     return np.argsort(rank, kind="stable")
 
 
-def _ranked(*keys: np.ndarray) -> np.ndarray:
-    """Positions in the order by several keys, the first of them first; equal ones share the first position."""
+def _unit_ranks(*keys: np.ndarray) -> np.ndarray:
+    """Ranks of fold units by several keys, the first of them first; equal ones share a rank."""
     order = np.lexsort(keys[::-1])
     new = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     rank = np.empty(order.shape[0], dtype=np.intp)
@@ -119,19 +119,19 @@ def _ranked(*keys: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _tied(rank: np.ndarray) -> np.ndarray:
-    """Positions whose rank others have as well."""
+def _tied_units(rank: np.ndarray) -> np.ndarray:
+    """Positions of fold units that share their rank with others."""
     return np.flatnonzero(np.bincount(rank)[rank] > 1)
 
 
-def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
+def stratified_folds(units: RowUnits, n_folds: int, seed: int) -> np.ndarray:
     """Fold of every unit: each class is spread over the folds, heavy units first, in random order among equal ones.
 
     A unit goes where its class has least weight so far, then all classes together. Twins go first, together.
     """
     rng = np.random.default_rng(seed)
     fold = np.full(units.codes.shape[0], -1, dtype=np.intp)
-    loads = _spread_twins(units, fold, n_folds, rng)
+    loads = _assign_folds_to_twins(units, fold, n_folds, rng)
     total = loads.sum(axis=1)
     for code in range(loads.shape[1]):
         mine = rng.permutation(np.flatnonzero((units.codes == code) & (fold < 0)))
@@ -147,7 +147,7 @@ def stratified(units: Units, n_folds: int, seed: int) -> np.ndarray:
     return fold
 
 
-def _spread_twins(units: Units, fold: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+def _assign_folds_to_twins(units: RowUnits, fold: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
     """Set the fold of units that have twins; return the weight of every class in every fold, shape (n_folds, k).
 
     The heaviest set of twins goes first, each where its classes, by their weight in it, have least.
@@ -184,13 +184,13 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
     if isinstance(cv, type):
         raise TypeError(f"cv needs a splitter, not its class; got {cv.__name__}, give {cv.__name__}()")
     if hasattr(cv, "split"):
-        folds = _given(cv.split(X, y), data)
+        folds = _checked_folds(cv.split(X, y), data)
     elif isinstance(cv, Iterable):
-        folds = _given(cv, data)
+        folds = _checked_folds(cv, data)
     else:
-        folds = _drawn(cv, data, weights, square, seed)
+        folds = _random_stratified_folds(cv, data, weights, square, seed)
     for j, (train, _) in enumerate(folds):
-        missing = _absent(train, data)
+        missing = _classes_missing_in_fold(train, data)
         if missing.shape[0]:
             raise ValueError(
                 f"fold {j} has no training row of class {data.classes[missing].tolist()[0]!r}; every training part "
@@ -199,18 +199,18 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
     return folds
 
 
-def _drawn(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
+def _random_stratified_folds(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
     n_folds = check_number(cv, "cv", low=2, integer=True)
-    units = units_of(data, weights, square)
+    units = fold_units(data, weights, square)
     n = np.unique(units.twins).shape[0]
     if n < n_folds:
         raise ValueError(f"cv is {n_folds} but there are {n} distinct rows of positive weight; give at most {n} folds")
-    fold = stratified(units, n_folds, seed)[units.of]
+    fold = stratified_folds(units, n_folds, seed)[units.of]
     return tuple((data.rows[fold != j], data.rows[fold == j]) for j in range(n_folds))
 
 
-def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
-    """The caller's folds, checked."""
+def _checked_folds(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
+    """Folds of the caller, checked: pairs (train, test) of row numbers or masks."""
     folds = []
     counted = np.zeros(data.n_given, dtype=bool)
     counted[data.rows] = True
@@ -218,8 +218,8 @@ def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
         parts = tuple(pair) if isinstance(pair, Iterable) else ()
         if len(parts) != 2 or isinstance(pair, (str, bytes)):
             raise ValueError(f"cv needs pairs (train, test) of row numbers or masks; entry {j} is {pair!r:.60}")
-        train = _positions(parts[0], data.n_given, f"training part of fold {j}")
-        test = _positions(parts[1], data.n_given, f"test part of fold {j}")
+        train = _fold_row_numbers(parts[0], data.n_given, f"training part of fold {j}")
+        test = _fold_row_numbers(parts[1], data.n_given, f"test part of fold {j}")
         train, test = train[counted[train]], test[counted[test]]
         for part, name in ((train, "training"), (test, "test")):
             if part.shape[0] == 0:
@@ -230,8 +230,8 @@ def _given(pairs: Iterable[Any], data: Data) -> tuple[Fold, ...]:
     return tuple(folds)
 
 
-def _positions(part: Any, m: int, what: str) -> np.ndarray:
-    """Row numbers from row numbers or a mask."""
+def _fold_row_numbers(part: Any, m: int, what: str) -> np.ndarray:
+    """Row numbers of one part of a fold, from row numbers or a mask."""
     index = np.asarray(part)
     if index.dtype == bool:
         if index.shape != (m,):
@@ -245,8 +245,8 @@ def _positions(part: Any, m: int, what: str) -> np.ndarray:
     return index.astype(np.intp)
 
 
-def _absent(train: np.ndarray, data: Data) -> np.ndarray:
-    """Classes without a training row."""
+def _classes_missing_in_fold(train: np.ndarray, data: Data) -> np.ndarray:
+    """Classes without a training row in a fold."""
     k = data.classes.shape[0]
     code = np.full(data.n_given, k)
     code[data.rows] = data.codes

@@ -1,6 +1,6 @@
 """Leave-one-out: every row is judged by the fit that lacks one repetition of it. Beside it, the LDM paper's bound.
 
-Where the form is a quadratic of margins, one decomposition answers for all rows and points (`closed`); elsewhere every
+Where the form is a quadratic of margins, one decomposition answers for all rows and points; elsewhere every
 distinct row costs a fit, which begins at the solution for all rows. What is made of the rows before the problem is
 written stays as all rows make it: the width of a kernel, and in closed form a basis too. A row of weight w is w rows,
 of which one is left out; so weights below 1 have nothing that could be.
@@ -23,7 +23,7 @@ from mdlearn.form_making import PathCache
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import as_joint_problem
 from mdlearn.margins.bounds import hessian_diagonal, loo_error_bound
-from mdlearn.margins.loo import Decomposition, Quadratic, of_gram, of_rows
+from mdlearn.margins.closed_form_loo import LooDecomposition, LooQuadratic, decompose_gram, decompose_rows
 from mdlearn.model.class_decisions import class_scores
 from mdlearn.model.model import Model
 from mdlearn.model.start import WarmStart
@@ -31,11 +31,11 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.eigh_time import eigh_seconds
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.selection.folds import Units
-from mdlearn.selection.paths.fits import walked
-from mdlearn.selection.paths.grid import grouped, same
+from mdlearn.selection.folds import RowUnits
+from mdlearn.selection.paths.fits import solve_grid
+from mdlearn.selection.paths.grid import equal_point_groups, same_key
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.selection.study import Judged, Study, some_rows
+from mdlearn.selection.study import Study, StudyScores, rows_of_study
 from mdlearn.solvers.quadratic.spectrum import is_quadratic, quadratic_steepness
 from mdlearn.stages import CheckedCall, Fitted
 
@@ -45,8 +45,8 @@ DECOMPOSED_WIDTH = 2
 """Columns per row up to which the rows themselves are decomposed, not their Gram matrix: small values stay exact."""
 
 
-def by_rows(study: Study, units: Units, bar: ProgressBar) -> Judged:
-    """Judge every point by leave-one-out; one score of all rows together.
+def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> StudyScores:
+    """Judge every point of a grid by leave-one-out; one score of all rows together.
 
     Raises
     ------
@@ -58,27 +58,27 @@ def by_rows(study: Study, units: Units, bar: ProgressBar) -> Judged:
             "cv='loo' scores all held-out values together, so it needs a named scoring; give cv=LeaveOneOut() of "
             "scikit-learn for a callable"
         )
-    judged = Judged(np.full((len(study.points), 1), np.nan))
-    _check(study, units)
+    judged = StudyScores(np.full((len(study.points), 1), np.nan))
+    _check_loo_weights(study, units)
     filled = [study.setting.complete(task) for task, _ in study.asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(study.asked, filled)]
     open_points = []
-    for group in grouped(keys):
+    for group in equal_point_groups(keys):
         kernel = study.setting.kernel(study.asked[group[0]][1])
-        answers = _Answers(study, kernel)
+        answers = _ClosedLooValues(study, kernel)
         for i in group:
             judged.stopped = judged.stopped or study.late()
             if judged.stopped:
                 return judged
             try:
                 values = answers.values(study.asked[i][0], filled[i])
-            except _NoTimeError:
+            except _NoTimeForLooError:
                 judged.stopped = "time_limit reached"
                 return judged
             if values is None:
                 open_points.append((i, kernel))
                 continue
-            _take(study, judged, i, values)
+            _set_loo_score(study, judged, i, values)
             bar.advance(bar.total // len(study.points))
     n_fits = len(open_points) * units.weights.shape[0]
     if n_fits > MOST_FITS:
@@ -87,21 +87,21 @@ def by_rows(study: Study, units: Units, bar: ProgressBar) -> Judged:
             f"rows, {len(open_points)} points without a closed form); give cv=5, or fewer rows"
         )
     for i, kernel in open_points:
-        found = _refitted(study, judged, i, filled[i], kernel, units, bar)
+        found = _loo_by_refits(study, judged, i, filled[i], kernel, units, bar)
         if judged.stopped:
             break
-        _take(study, judged, i, found)
+        _set_loo_score(study, judged, i, found)
     return judged
 
 
-def _take(study: Study, judged: Judged, i: int, values: np.ndarray) -> None:
+def _set_loo_score(study: Study, judged: StudyScores, i: int, values: np.ndarray) -> None:
     rows = study.data.rows
     judged.scores[i, 0] = study.score(values, rows)
     if len(study.points) == 1:
         judged.keep(rows, values, study.data.n_given)
 
 
-def _check(study: Study, units: Units) -> None:
+def _check_loo_weights(study: Study, units: RowUnits) -> None:
     data = study.data
     light = np.flatnonzero(units.weights[units.of] < 1.0)
     if light.shape[0]:
@@ -117,7 +117,7 @@ def _check(study: Study, units: Units) -> None:
         raise ValueError("cv='loo' needs two rows, repetitions included; there is one")
 
 
-def closed(form: Any) -> bool:
+def has_closed_loo(form: Any) -> bool:
     """Whether leaving a row out has a closed form: a quadratic objective of margins, with a squared norm."""
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
         return False
@@ -127,15 +127,15 @@ def closed(form: Any) -> bool:
     )
 
 
-def weights_of(column: Column) -> Quadratic:
-    """Weights of a column of such a form, whose total is that without one repetition."""
+def loo_weights(column: Column) -> LooQuadratic:
+    """Weights of a column's quadratic objective with one repetition of a row left out."""
     low = [t for t in column.terms if t.side > 0]
     steep, pull = sum(2.0 * t.weight for t in low), sum(2.0 * t.weight * t.threshold for t in low)
-    return Quadratic(column.total, column.variance, column.mean, steep, pull)
+    return LooQuadratic(column.total, column.variance, column.mean, steep, pull)
 
 
-def decomposed(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, Decomposition]:
-    """Decompose the rows of a problem: O(m n min(m, n)) for m rows of n columns, O(m^3) for a Gram matrix.
+def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, LooDecomposition]:
+    """Decompose rows for leave-one-out: O(m n min(m, n)) for m rows of n columns, O(m^3) for a Gram matrix.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def decomposed(features: Features, counts: np.ndarray, bias: str) -> Generator[N
     memory.require(32.0 * m * width, f"leave-one-out with {m} x {width} numbers", "give cv=5")
     if not explicit:
         G = yield from features.gram()
-        return of_gram(np.asarray(G, dtype=np.float64), counts, bias)
+        return decompose_gram(np.asarray(G, dtype=np.float64), counts, bias)
     assert isinstance(features, LinearFeatures)
     A = np.empty((m, width + 1))
     for span in features.rows.spans():
@@ -156,26 +156,26 @@ def decomposed(features: Features, counts: np.ndarray, bias: str) -> Generator[N
         yield
     if features.ridge is not None:
         A[:, :-1] /= np.sqrt(features.ridge)
-    return of_rows(A, counts, bias)
+    return decompose_rows(A, counts, bias)
 
 
-class _NoTimeError(Exception):
-    """A decomposition would not end in time."""
+class _NoTimeForLooError(Exception):
+    """A decomposition for leave-one-out would not end in time."""
 
 
-class _Answers:
-    """Closed-form values of the points that share their features: decompositions are made once per piece."""
+class _ClosedLooValues:
+    """Leave-one-out values in closed form, of points with the same features: one decomposition per piece."""
 
     def __init__(self, study: Study, kernel: Kernel) -> None:
         self.study, self.kernel = study, kernel
         self.features: dict[int, Any] = {}
-        self.known: dict[int, Decomposition] = {}
+        self.known: dict[int, LooDecomposition] = {}
 
     def values(self, task: Objective, filled: dict[str, Any]) -> np.ndarray | None:
         """Decision values (m,) or (m, k) of all rows, each without itself; None where there is no closed form."""
         setting = self.study.setting
         before = task.resolve(setting.data.total - 1.0)
-        if self.study.class_weight is not None or any(_differs(filled[name], before[name]) for name in before):
+        if self.study.class_weight is not None or any(_default_differs(filled[name], before[name]) for name in before):
             return None  # one row less changes more than the sums
         pieces: list[np.ndarray] = []
         for j in range(len(setting.pieces)):
@@ -196,32 +196,32 @@ class _Answers:
         # Terms may depend on the total weight, which is one less.
         less = replace(piece, counts=piece.counts * ((piece.total - 1.0) / piece.total))
         try:
-            form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _no_level)
-        except _NoLevel:
+            form = yield from task.problem(less, self.features[j], self.kernel, call.bias, filled, _refuse_closed_form)
+        except _NoLooClosedFormError:
             return None
         form = as_joint_problem(form) if call.multiclass == "joint" else form
-        if not closed(form):
+        if not has_closed_loo(form):
             return None
         assert isinstance(form, MarginForm)
         if j not in self.known:
             self._check_time(form.features, piece.counts.shape[0])
-            self.known[j] = yield from decomposed(form.features, piece.counts, call.bias)
+            self.known[j] = yield from decompose_for_loo(form.features, piece.counts, call.bias)
         columns: tuple[Column, ...] = form.columns
-        return np.column_stack([column.y * self.known[j].margins(column.y, weights_of(column)) for column in columns])
+        return np.column_stack([column.y * self.known[j].margins(column.y, loo_weights(column)) for column in columns])
 
     def _check_time(self, features: Any, m: int) -> None:
         """Raise where the decomposition, one call of LAPACK, would go on after the time limit."""
         left = self.study.call.limits.deadline - time.perf_counter()
         order = min(m, features.width)
         if np.isfinite(left) and eigh_seconds(order) * max(1.0, 0.5 * m / order) > left:
-            raise _NoTimeError
+            raise _NoTimeForLooError
 
     def _paired(self, task: Objective, filled: dict[str, Any], pieces: list[np.ndarray]) -> np.ndarray:
         """Class scores: rows of other classes than a pair's are in none of its fits."""
         study, setting = self.study, self.study.setting
         fitted = setting.solve(task, filled, self.kernel, PathCache())
         model = setting.builder().model(fitted)
-        F = model._scores(check_rows(some_rows(study.X, setting.data.rows))) + model.intercept_
+        F = model._scores(check_rows(rows_of_study(study.X, setting.data.rows))) + model.intercept_
         place = np.full(setting.data.n_given, -1)
         place[setting.data.rows] = np.arange(setting.data.rows.shape[0])
         for p, (rows, values) in enumerate(zip(setting.pieces.places, pieces)):
@@ -229,34 +229,34 @@ class _Answers:
         return class_scores(F, setting.data.classes.shape[0], study.call.multiclass)
 
 
-def _refitted(
-    study: Study, judged: Judged, i: int, filled: dict[str, Any], kernel: Kernel, units: Units, bar: ProgressBar
+def _loo_by_refits(
+    study: Study, judged: StudyScores, i: int, filled: dict[str, Any], kernel: Kernel, units: RowUnits, bar: ProgressBar
 ) -> np.ndarray:
-    """Values of every row under a fit without one repetition of it."""
+    """Decision values of every row under a fit without one repetition of it."""
     task, data = study.asked[i][0], study.data
     whole = study.setting.solve(task, filled, kernel, PathCache())
     judged.stopped = whole.outcome.stopped
     model = study.setting.builder().model(whole)
-    first = model.decision_function(some_rows(study.X, data.rows[:1]))
+    first = model.decision_function(rows_of_study(study.X, data.rows[:1]))
     values = np.empty((data.rows.shape[0], *first.shape[1:]))
     for unit in range(units.weights.shape[0]):
         judged.stopped = judged.stopped or study.late()
         if judged.stopped:
             break
         mine = np.flatnonzero(units.of == unit)
-        setting = study.without(_less(study.weights, data.rows[mine]))
-        handed = _start_cache(setting, task, kernel, model)
+        setting = study.without(_weights_without_repetition(study.weights, data.rows[mine]))
+        handed = _loo_start_cache(setting, task, kernel, model)
         fitted = setting.solve(task, setting.complete(task), kernel, handed)
         judged.stopped = fitted.outcome.stopped
         judged.note(fitted)
         one = setting.builder().model(fitted)
-        values[mine] = one.decision_function(some_rows(study.X, data.rows[mine[:1]]))
+        values[mine] = one.decision_function(rows_of_study(study.X, data.rows[mine[:1]]))
         bar.advance()
     return values
 
 
-def _start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
-    """Where a fit begins: at a model of all rows, unless these have made features of their own."""
+def _loo_start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
+    """Start of a leave-one-out fit: a model of all rows, unless it has made features of its own."""
     handed = PathCache()
     if not model.extras:
         start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
@@ -265,7 +265,7 @@ def _start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, model: M
     return handed
 
 
-def _less(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _weights_without_repetition(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Weights with one repetition less of some equal rows."""
     less, due = weights.copy(), 1.0
     for row in rows.tolist():
@@ -275,20 +275,20 @@ def _less(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return less
 
 
-class _NoLevel(Exception):
-    """A form that needs the solution of another one first."""
+class _NoLooClosedFormError(Exception):
+    """Leave-one-out of a form that needs the solution of another one first."""
 
 
-def _no_level(form: Any) -> Any:
-    raise _NoLevel
+def _refuse_closed_form(form: Any) -> Any:
+    raise _NoLooClosedFormError
 
 
-def _differs(a: Any, b: Any) -> bool:
+def _default_differs(a: Any, b: Any) -> bool:
     return a is not b and not np.array_equal(a, b)
 
 
-def by_bound(study: Study, bar: ProgressBar) -> Judged:
-    """Judge every point by 1 less the bound, which may be negative; one fit per point, to all rows.
+def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
+    """Judge every point of a grid by 1 less the leave-one-out bound, which may be negative; one fit per point.
 
     Raises
     ------
@@ -304,21 +304,21 @@ def by_bound(study: Study, bar: ProgressBar) -> Judged:
     if bias == "free":
         raise ValueError("cv='pseudo-loo' knows no free bias; give bias='none', as the paper has it, or 'regularized'")
     for task, _ in study.asked:
-        _terms(task, study.setting.complete(task), data.total)
-    judged = Judged(np.full((len(study.points), 1), np.nan))
+        _terms_of_loo_bound(task, study.setting.complete(task), data.total)
+    judged = StudyScores(np.full((len(study.points), 1), np.nan))
     diagonals: list[tuple[Any, float, np.ndarray]] = []
-    for i, fitted in walked(study.setting, study.asked):
+    for i, fitted in solve_grid(study.setting, study.asked):
         judged.stopped = fitted.outcome.stopped
         if judged.stopped:
             break
         judged.note(fitted)
-        judged.scores[i, 0] = 1.0 - _bound(study, fitted, diagonals)
+        judged.scores[i, 0] = 1.0 - _loo_bound_of_fit(study, fitted, diagonals)
         bar.advance()
     return judged
 
 
-def _terms(task: Objective, params: dict[str, Any], total: float) -> Terms:
-    """Terms of an objective that the theorem is about."""
+def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -> Terms:
+    """Terms of an objective that the leave-one-out bound is about; ValueError for others."""
     try:
         terms = task.terms(params, total)
     except NotImplementedError:
@@ -333,13 +333,13 @@ def _terms(task: Objective, params: dict[str, Any], total: float) -> Terms:
     return terms
 
 
-def _bound(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
-    """The bound at one point; `diagonals` keeps those of H, which depend on kernel and variance alone."""
+def _loo_bound_of_fit(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
+    """Leave-one-out bound of one fit; `diagonals` keeps those of H, which depend on kernel and variance alone."""
     data, task = study.data, fitted.task
     own = {name: value for name, value in fitted.params.items() if name in task.parameters}
-    terms = _terms(task, own, data.total)
+    terms = _terms_of_loo_bound(task, own, data.total)
     key = (fitted.kernel.params, task.features_depend_on(own))
-    known = [diagonal for other, variance, diagonal in diagonals if variance == terms.variance and same(other, key)]
+    known = [diagonal for other, variance, diagonal in diagonals if variance == terms.variance and same_key(other, key)]
     if not known:
         rng = np.random.default_rng([study.call.seed, 0, 1])
         features = finished(task.features(data, fitted.kernel, own, rng))

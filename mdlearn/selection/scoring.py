@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.errors import did_you_mean
-from mdlearn.model.class_decisions import class_probabilities, labels_of
+from mdlearn.model.class_decisions import class_probabilities, labels_of_decisions
 from mdlearn.model.regression import r2
-from mdlearn.selection import scores
+from mdlearn.selection import metrics
 
 WHOLE = ("ovr", "joint")
 """Ways of several classes with one score per class, of which probabilities are made."""
@@ -21,37 +21,37 @@ Score = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 """score(classes, f, y, weights) from decision values f of shape (n,) or (n, k)."""
 
 
-def _from_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> Score:
-    return lambda classes, f, y, weights: score(y, labels_of(classes, f), weights)
+def _score_by_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> Score:
+    return lambda classes, f, y, weights: score(y, labels_of_decisions(classes, f), weights)
 
 
-def _auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Of two classes, that of the second; of several, the mean over classes, each against the rest by its values."""
+def _score_auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """AUC of decision values: of two classes, that of the second; of several, the mean, each against the rest."""
     if f.ndim == 1:
-        return scores.auc(y == classes[1], f, weights)
-    return float(np.mean([scores.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
+        return metrics.auc(y == classes[1], f, weights)
+    return float(np.mean([metrics.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
 
 
-def _f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """That of the second of two classes."""
-    return scores.f1(y == classes[1], f >= 0, weights)
+def _score_f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """F1 of decision values, for the second of two classes."""
+    return metrics.f1(y == classes[1], f >= 0, weights)
 
 
-def _neg_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+def _score_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     place = np.searchsorted(classes, y)
-    return scores.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
+    return metrics.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
 
 
 NAMED: dict[str, dict[str, Score]] = {
     "classification": {
-        "accuracy": _from_labels(scores.accuracy),
-        "balanced_accuracy": _from_labels(scores.balanced_accuracy),
-        "auc": _auc,
-        "roc_auc": _auc,
-        "f1": _f1,
-        "f1_macro": _from_labels(scores.f1_macro),
-        "f1_micro": _from_labels(scores.f1_micro),
-        "neg_log_loss": _neg_log_loss,
+        "accuracy": _score_by_labels(metrics.accuracy),
+        "balanced_accuracy": _score_by_labels(metrics.balanced_accuracy),
+        "auc": _score_auc,
+        "roc_auc": _score_auc,
+        "f1": _score_f1,
+        "f1_macro": _score_by_labels(metrics.f1_macro),
+        "f1_micro": _score_by_labels(metrics.f1_micro),
+        "neg_log_loss": _score_log_loss,
     },
     "regression": {"r2": lambda classes, f, y, weights: r2(y, f, weights)},
 }
@@ -81,16 +81,16 @@ class Scoring:
     @property
     def all_classes(self) -> bool:
         """Whether held-out rows need to be of every class."""
-        return self.values is _auc
+        return self.values is _score_auc
 
     def check(self, objective: Any, multiclass: str, n_classes: int) -> None:
         """Raise ValueError before any fit where the models will not have what is scored."""
-        if self.values is _neg_log_loss and not (objective.probabilities and (n_classes < 3 or multiclass in WHOLE)):
+        if self.values is _score_log_loss and not (objective.probabilities and (n_classes < 3 or multiclass in WHOLE)):
             raise ValueError(
                 f"scoring={self.name!r} needs probabilities, which models of {objective.name!r} with multiclass="
                 f"{multiclass!r} do not have; give another scoring, or an objective such as 'l2lr'"
             )
-        if self.values is _f1 and n_classes > 2:
+        if self.values is _score_f1 and n_classes > 2:
             raise ValueError(f"scoring='f1' is for two classes and y has {n_classes}; give 'f1_macro' or 'f1_micro'")
 
     def call(self, model: Any, X: Any, y: Any, weights: np.ndarray | None) -> float:
@@ -123,7 +123,7 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
         if given in known:
             return Scoring(given, known[given])
         elsewhere = any(given in names for names in NAMED.values())
-        found, others = _of_sklearn(given) if not elsewhere else (None, [])
+        found, others = _sklearn_scorer(given) if not elsewhere else (None, [])
         if found is not None:
             return Scoring(given, None, found, borrowed=True)
         raise ValueError(
@@ -132,7 +132,7 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
         )
     if not callable(given):
         raise TypeError(f"scoring needs to be one of {', '.join(known)}, or a callable(model, X, y); got {given!r:.60}")
-    if weighted and not _takes_weights(given):
+    if weighted and not _scoring_takes_weights(given):
         raise TypeError(
             "sample_weight is given, and scoring does not take it; give a callable(model, X, y, sample_weight=None), "
             "so that weights count in scores too"
@@ -140,7 +140,7 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
     return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
 
 
-def _of_sklearn(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
+def _sklearn_scorer(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
     """The scorer of a name, and the names that there are; nothing where scikit-learn is not installed."""
     try:
         from sklearn.metrics import get_scorer, get_scorer_names
@@ -150,7 +150,7 @@ def _of_sklearn(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
     return (get_scorer(name) if name in names else None), names
 
 
-def _takes_weights(function: Callable[..., Any]) -> bool:
+def _scoring_takes_weights(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # it does not say: its own error will

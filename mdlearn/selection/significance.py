@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import number, real
+from mdlearn.margins.validation import finite_array, finite_number
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     Neural Computation 10, 1998. C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52,
     2003. T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014.
     """
-    first, second = _scores(a, "a"), _scores(b, "b")
+    first, second = _checked_test_scores(a, "a"), _checked_test_scores(b, "b")
     if first.shape != second.shape:
         raise ValueError(
             f"a has {first.size} scores and b has {second.size}; a paired test needs both on the same splits, or take "
             "welch_test"
         )
-    d, blur = first - second, _rounding(first, second)
-    return _t_test(float(d.mean()), _variance(d, blur) / d.size, d.size - 1.0, blur, confidence)
+    d, blur = first - second, _rounding_of_scores(first, second)
+    return _t_test(float(d.mean()), _variance_of_scores(d, blur) / d.size, d.size - 1.0, blur, confidence)
 
 
 def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
@@ -115,9 +115,9 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     B. L. Welch, "The generalization of Student's problem when several different population variances are involved",
     Biometrika 34, 1947.
     """
-    first, second = _scores(a, "a"), _scores(b, "b")
-    blur = _rounding(first, second)
-    parts = np.array([_variance(first, blur) / first.size, _variance(second, blur) / second.size])
+    first, second = _checked_test_scores(a, "a"), _checked_test_scores(b, "b")
+    blur = _rounding_of_scores(first, second)
+    parts = np.array([_variance_of_scores(first, blur) / first.size, _variance_of_scores(second, blur) / second.size])
     df = first.size + second.size - 2.0
     if parts.any():
         share = parts / parts.max()  # squares of small variances would vanish
@@ -125,8 +125,8 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
     return _t_test(float(first.mean() - second.mean()), float(parts.sum()), df, blur, confidence)
 
 
-def _scores(values: Any, name: str) -> np.ndarray:
-    scores = real(values, name)
+def _checked_test_scores(values: Any, name: str) -> np.ndarray:
+    scores = finite_array(values, name)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}; give a list of scores, shape (n,)")
     if scores.size < 2:
@@ -134,12 +134,12 @@ def _scores(values: Any, name: str) -> np.ndarray:
     return scores
 
 
-def _rounding(a: np.ndarray, b: np.ndarray) -> float:
+def _rounding_of_scores(a: np.ndarray, b: np.ndarray) -> float:
     """Largest difference of two scores that may be rounding alone."""
     return 4.0 * float(np.finfo(float).eps) * max(float(np.abs(a).max()), float(np.abs(b).max()))
 
 
-def _variance(values: np.ndarray, blur: float) -> float:
+def _variance_of_scores(values: np.ndarray, blur: float) -> float:
     """Variance with divisor n - 1; 0 where it is no more than rounding."""
     return 0.0 if float(np.ptp(values)) <= blur else float(values.var(ddof=1))
 
@@ -148,7 +148,7 @@ def _t_test(difference: float, variance: float, df: float, blur: float, confiden
     # scipy.stats takes a second to import: only who tests pays for it.
     from scipy.stats import t as student
 
-    confidence = number(confidence, "confidence")
+    confidence = finite_number(confidence, "confidence")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} is not between 0 and 1; give, for example, 0.95")
     if variance == 0:

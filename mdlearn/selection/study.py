@@ -14,16 +14,16 @@ from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import Certificate
 from mdlearn.selection.folds import Fold
-from mdlearn.selection.paths.fits import walked
-from mdlearn.selection.paths.grid import Asked, asked_of
+from mdlearn.selection.paths.fits import solve_grid
+from mdlearn.selection.paths.grid import Asked, checked_grid_points
 from mdlearn.selection.paths.result import Path
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.scoring import Scoring, scoring_of
 from mdlearn.stages import Call, CheckedCall, Fitted
 
 
-def some_rows(X: Any, index: np.ndarray) -> Any:
-    """Rows of what the caller gave as X, in its own kind; a view where they follow each other in an array."""
+def rows_of_study(X: Any, index: np.ndarray) -> Any:
+    """Rows of a study's X, in the caller's kind of container; a view where they follow each other in an array."""
     n = index.shape[0]
     if isinstance(X, np.ndarray) and n and index[-1] - index[0] == n - 1 and (np.diff(index) == 1).all():
         return X[int(index[0]) : int(index[-1]) + 1]
@@ -31,8 +31,8 @@ def some_rows(X: Any, index: np.ndarray) -> Any:
 
 
 @dataclass(eq=False)
-class Judged:
-    """Scores of points by held-out rows.
+class StudyScores:
+    """Scores of the points of a study by held-out rows.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Study:
     def ask(self, grid: Any, params: Mapping[str, Any]) -> None:
         """Set the points of a grid; None: those of the objective's own grid. `params` are what all points have."""
         grid = self.call.task(params)[0].grid(self.data.total) if grid is None else grid
-        self.points, self.asked = asked_of(self.call, grid, params)
+        self.points, self.asked = checked_grid_points(self.call, grid, params)
 
     @property
     def data(self) -> Data:
@@ -142,9 +142,9 @@ class Study:
                     f"{missing.tolist()[0]!r}; give fewer folds, other folds or another scoring"
                 )
 
-    def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> Judged:
+    def by_folds(self, folds: tuple[Fold, ...], bar: ProgressBar) -> StudyScores:
         """Fit every point to the training rows of every fold."""
-        judged = Judged(np.full((len(self.points), len(folds)), np.nan), folds)
+        judged = StudyScores(np.full((len(self.points), len(folds)), np.nan), folds)
         for j, (train, test) in enumerate(folds):
             judged.stopped = judged.stopped or self.late()
             if judged.stopped:
@@ -152,7 +152,7 @@ class Study:
             began = time.perf_counter()
             setting = self.without(self.weights * np.bincount(train, minlength=self.data.n_given))
             found: dict[int, Fitted] = {}
-            for i, fitted in walked(setting, self.asked):
+            for i, fitted in solve_grid(setting, self.asked):
                 judged.stopped = fitted.outcome.stopped
                 if judged.stopped:
                     break
@@ -168,9 +168,9 @@ class Study:
                 self._judge(judged, j, reached, path, test)
         return judged
 
-    def _judge(self, judged: Judged, j: int, reached: list[int], path: Path, test: np.ndarray) -> None:
+    def _judge(self, judged: StudyScores, j: int, reached: list[int], path: Path, test: np.ndarray) -> None:
         """Score the models of one fold."""
-        X, y = some_rows(self.X, test), self.truth[test]
+        X, y = rows_of_study(self.X, test), self.truth[test]
         if self.scoring.values is None:
             weights = self.weights[test] if self.weighted else None
             for i, model in zip(reached, path):
@@ -180,14 +180,14 @@ class Study:
                         f"scoring returned NaN in fold {j} at {self.points[i]}; it needs to return a number"
                     )
         if self.scoring.values is not None or len(self.points) == 1:
-            for i, values in zip(reached, _decisions(path, X, test.shape[0] * max(1, self.data.classes.shape[0]))):
+            for i, values in zip(reached, _path_decisions(path, X, test.shape[0] * max(1, self.data.classes.shape[0]))):
                 if self.scoring.values is not None:
                     judged.scores[i, j] = self.score(values, test)
                 if len(self.points) == 1:
                     judged.keep(test, values, self.data.n_given)
 
 
-def _decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
+def _path_decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
     """Decision values of every model, of `n_values` numbers at most; made together where they take little memory."""
     if 8.0 * len(path) * n_values <= COPY_BYTES:
         yield from path.decision_function(X)

@@ -19,9 +19,9 @@ from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
 from mdlearn.arguments import DefaultTolerance, checked_limits
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.class_decisions import PAIRWISE, n_problems
+from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.objectives.base import Objective
-from mdlearn.sklearn.params import FLOATS, NestedParams, entries, seed
+from mdlearn.sklearn.params import FLOATS, NestedParams, param_entries, sklearn_seed
 from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks
 from mdlearn.sklearn.streaming import Streaming
 from mdlearn.stages import Call
@@ -134,12 +134,12 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
         limits = checked_limits(started, tol, self.max_iter, self.time_limit, callback, self.verbose, self.n_threads)
         kernel, engine = self._kernel().get("kernel", "linear"), (self.solver, self.solver_options)
         ways = (self.bias, self.multiclass)
-        return Call.of(self._task(), kernel, *engine, *ways, limits, seed(self.random_state))
+        return Call.of(self._task(), kernel, *engine, *ways, limits, sklearn_seed(self.random_state))
 
     def _n_problems(self, y: np.ndarray) -> int:
         """Number of problems that a fit solves one by one, as far as labels tell."""
         way = self._task().multiclass[0] if self.multiclass == "auto" else self.multiclass
-        return 1 if way == "joint" else n_problems(len(np.unique(y)), way)
+        return 1 if way == "joint" else n_decision_functions(len(np.unique(y)), way)
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -261,7 +261,7 @@ class KernelClassifier(CertifiedClassifier):
         """Kernel and parameters, only those that the kernel has: a grid can hold several kernels."""
         names = PARAMETERS.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
         own = {name: getattr(self, name) for name in names}
-        given = entries(self.kernel_params, "kernel_params")
+        given = param_entries(self.kernel_params, "kernel_params")
         if "kernel" in given:
             raise ValueError("kernel_params holds the kernel's own parameters; give the kernel itself as kernel=")
         return {"kernel": self.kernel, **own, **given}

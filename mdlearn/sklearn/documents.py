@@ -96,22 +96,22 @@ def estimator(made: T) -> T:
             "ways": ways,
             "auto": f'"{objective.multiclass[0]}"' if objective else "the objective's first choice",
         }
-        attributes = (MODEL if hasattr(cls, "decision_function") else "") + _properties(cls) + ATTRIBUTES
+        attributes = (MODEL if hasattr(cls, "decision_function") else "") + _property_documents(cls) + ATTRIBUTES
         given = {name for name in names if f"\n{name} : " in text}
-        own = "".join(entry for name, entry in _parameters(objective).items() if name in names - given)
+        own = "".join(entry for name, entry in _parameter_documents(objective).items() if name in names - given)
         filled = {"own": own, "shared": shared, "attributes": attributes}
         cls.__doc__ = text % {name: part.rstrip() for name, part in filled.items()}
     return made
 
 
-def _parameters(objective: Any) -> dict[str, str]:
+def _parameter_documents(objective: Any) -> dict[str, str]:
     """Entries of the section Parameters in the docstring of an objective, by name."""
     section = re.search(r"\nParameters\n-+\n(.+?\n)(\n|$)", f"{inspect.getdoc(objective)}\n", re.DOTALL)
     entries = re.split(r"^(?=\w+ : )", section[1], flags=re.MULTILINE)[1:] if objective and section else []
     return {entry.split(" : ")[0]: entry for entry in entries}
 
 
-def _properties(cls: type) -> str:
+def _property_documents(cls: type) -> str:
     """Entries of the public properties that classes of mdlearn have: type and docstring."""
     ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("mdlearn.")]
     found = {name: one for base in ours for name, one in vars(base).items() if name[0] != "_"}

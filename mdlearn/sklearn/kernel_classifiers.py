@@ -15,10 +15,10 @@ from mdlearn.objectives.leastsquares import LSLDM, LSSVM
 from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 from mdlearn.sklearn.base import KernelClassifier
 from mdlearn.sklearn.documents import estimator
-from mdlearn.sklearn.params import entries
+from mdlearn.sklearn.params import param_entries
 
 
 @estimator
@@ -344,4 +344,4 @@ class MarginClassifier(KernelClassifier):
 
     def _own(self) -> dict[str, Any]:
         """Hyper-parameters as given."""
-        return entries(self.params, "params")
+        return param_entries(self.params, "params")

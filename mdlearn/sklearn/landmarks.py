@@ -16,7 +16,7 @@ from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.documents import estimator
-from mdlearn.sklearn.params import FLOATS, seed
+from mdlearn.sklearn.params import FLOATS, sklearn_seed
 
 
 @estimator
@@ -106,7 +106,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         task = L3SVM(**self._choices())
         params = task.complete(task.resolve(data.total), data)
         # The generator of the first problem of a fit: the same points as there.
-        rng = np.random.default_rng([seed(self.random_state), 0, 1])
+        rng = np.random.default_rng([sklearn_seed(self.random_state), 0, 1])
         self._map = finished(task.place(data, params, rng)).straight
         return self
 

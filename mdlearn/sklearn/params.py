@@ -16,12 +16,12 @@ NESTED = ("params", "kernel_params", "solver_options")
 """Parameters that are mappings, whose entries get_params and set_params know as NAME__key."""
 
 
-def seed(random_state: Any) -> int:
+def sklearn_seed(random_state: Any) -> int:
     """Seed of a `random_state` of scikit-learn's; the module ``numpy.random`` stands for the global generator."""
     return checked_seed(check_random_state(np.random) if random_state is np.random else random_state)
 
 
-def entries(given: Any, name: str) -> dict[str, Any]:
+def param_entries(given: Any, name: str) -> dict[str, Any]:
     """Entries of a parameter that is a mapping or None; TypeError for anything else."""
     if given is None:
         return {}

@@ -36,7 +36,7 @@ STREAMED = ("asgd", "sgd")
 
 @dataclass(frozen=True, eq=False)
 class Portions:
-    """State that `partial_fit` keeps between calls.
+    """State of an estimator that `partial_fit` keeps between calls.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Streaming:
         old: Portions | None = getattr(self, "_portions", None)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=model is None)
         check_classification_targets(y)
-        data = self._portion(X, y, _labels(None if model is None else model.classes_, classes), sample_weight)
+        data = self._portion(X, y, _stream_labels(None if model is None else model.classes_, classes), sample_weight)
         if old is None:
             unit = float(data.counts.mean())
             old = Portions(0.0 if model is None else unit * model.duals.shape[-1], unit, 0, ())
@@ -204,7 +204,7 @@ class Streaming:
         return task, form, params
 
 
-def _labels(known: np.ndarray | None, classes: Any) -> np.ndarray:
+def _stream_labels(known: np.ndarray | None, classes: Any) -> np.ndarray:
     """Sorted labels of a stream: given in the first call, the same in every later one."""
     if classes is None:
         if known is None:

@@ -17,7 +17,7 @@ from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_fo
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import check_takes_blocks
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 from mdlearn.streaming.descent import StreamedDescent

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.testing.checks import CHECKS
 from mdlearn.testing.installed import CheckOutcome, check_installed
 from mdlearn.testing.reference import title_of

@@ -10,7 +10,7 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.forms.margin import BIASES
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import choose_solver
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
@@ -18,16 +18,16 @@ from mdlearn.testing.reference import (
     CLOSE,
     GAMMA,
     ROUNDING,
-    Judge,
-    form_of,
-    kernels_of,
-    message_of,
-    rbf_matrix,
+    ReferenceObjective,
+    reference_fit,
+    reference_form,
+    reference_kernels,
+    reference_rbf_matrix,
+    reference_sample,
+    reference_task,
     require,
     require_close,
-    sample,
-    task_of,
-    tight_fit,
+    required_error,
 )
 
 
@@ -36,10 +36,10 @@ def check_certificate(objective: Any) -> None:
     if not has_terms(objective):
         check_own_certificate(objective)
         return
-    for settings in kernels_of(objective):
-        X, y, counts = sample(objective)
-        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
-        judge, certificate = Judge(objective, model, X, y, counts), model.certificate
+    for settings in reference_kernels(objective):
+        X, y, counts = reference_sample(objective)
+        model = reference_fit(objective, X, y, sample_weight=counts, **settings)
+        judge, certificate = ReferenceObjective(objective, model, X, y, counts), model.certificate
         held, where = judge.model_objective(0), f"{model.objective}, {settings['kernel']} kernel"
         require(
             abs(certificate.objective - held) <= ROUNDING * judge.scale,
@@ -61,10 +61,10 @@ def check_perturbations(objective: Any) -> None:
     if not has_terms(objective):
         return  # part of the check before
     rng = np.random.default_rng(0)
-    for settings in kernels_of(objective):
-        X, y, counts = sample(objective)
-        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
-        judge, low = Judge(objective, model, X, y, counts), model.certificate.lower_bound
+    for settings in reference_kernels(objective):
+        X, y, counts = reference_sample(objective)
+        model = reference_fit(objective, X, y, sample_weight=counts, **settings)
+        judge, low = ReferenceObjective(objective, model, X, y, counts), model.certificate.lower_bound
         coef, b = judge.coefs[0], float(model.intercept_[0])
         for size in np.logspace(-6, 1, 100):
             step = size * (float(np.abs(coef).max()) or 1.0)
@@ -80,11 +80,11 @@ def check_perturbations(objective: Any) -> None:
 
 def check_weights(objective: Any) -> None:
     """Integer weights equal repeated rows; weight 0 equals a row left out."""
-    for settings in kernels_of(objective):
+    for settings in reference_kernels(objective):
         for k in (2, 3):
-            X, y, counts = sample(objective, k)
-            weighted = tight_fit(objective, X, y, sample_weight=counts, **settings)
-            repeated = tight_fit(objective, np.repeat(X, counts, axis=0), np.repeat(y, counts), **settings)
+            X, y, counts = reference_sample(objective, k)
+            weighted = reference_fit(objective, X, y, sample_weight=counts, **settings)
+            repeated = reference_fit(objective, np.repeat(X, counts, axis=0), np.repeat(y, counts), **settings)
             require_close(
                 (weighted, X),
                 (repeated, X),
@@ -95,22 +95,22 @@ def check_weights(objective: Any) -> None:
 
 def check_row_order(objective: Any) -> None:
     """The order of the rows does not matter."""
-    for settings in kernels_of(objective):
-        X, y, counts = sample(objective, 3)
+    for settings in reference_kernels(objective):
+        X, y, counts = reference_sample(objective, 3)
         order = np.argsort(X[:, 0])
-        straight = tight_fit(objective, X, y, sample_weight=counts, **settings)
-        mixed = tight_fit(objective, X[order], y[order], sample_weight=counts[order], **settings)
+        straight = reference_fit(objective, X, y, sample_weight=counts, **settings)
+        mixed = reference_fit(objective, X[order], y[order], sample_weight=counts[order], **settings)
         require_close((straight, X), (mixed, X), "the order of the rows matters; nothing may depend on positions")
 
 
 def check_engines_agree(objective: Any) -> None:
     """Engine "auto" takes the problem, and all engines that take it give the same decision values."""
-    task = task_of(objective)
-    X, y, _ = sample(objective)
-    for settings in kernels_of(objective):
+    task = reference_task(objective)
+    X, y, _ = reference_sample(objective)
+    for settings in reference_kernels(objective):
         for bias in BIASES:
             try:
-                form = form_of(task, X, y, bias, settings["kernel"])
+                form = reference_form(task, X, y, bias, settings["kernel"])
             except ValueError:
                 if bias == task.default_bias:
                     raise
@@ -120,7 +120,7 @@ def check_engines_agree(objective: Any) -> None:
             able = [name for name, cls in exact.items() if engine_takes_form(cls, form) and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
             require(choose_solver(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
-            models = [tight_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
+            models = [reference_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
             for model in models[1:]:
                 told = f"engines {models[0].solver} and {model.solver} disagree ({where}); one of them is wrong"
                 require_close((models[0], X), (model, X), told)
@@ -128,10 +128,10 @@ def check_engines_agree(objective: Any) -> None:
 
 def check_determinism(objective: Any) -> None:
     """Check that the same call gives the same bits, and that random_state=None is 0."""
-    for settings in kernels_of(objective):
-        X, y, counts = sample(objective)
+    for settings in reference_kernels(objective):
+        X, y, counts = reference_sample(objective)
         first, *others = (
-            tight_fit(objective, X, y, sample_weight=counts, random_state=s, **settings) for s in (None, 0, 0)
+            reference_fit(objective, X, y, sample_weight=counts, random_state=s, **settings) for s in (None, 0, 0)
         )
         same = all(np.array_equal(first.decision_function(X), other.decision_function(X)) for other in others)
         require(same, f"{first.objective}: the same call gives other bits; draw no random numbers and keep no state")
@@ -139,15 +139,15 @@ def check_determinism(objective: Any) -> None:
 
 def check_string_labels(objective: Any) -> None:
     """Strings and booleans serve as labels: only their order counts; a regression refuses strings."""
-    X, y, counts = sample(objective)
-    number = tight_fit(objective, X, y, sample_weight=counts)
-    if task_of(objective).task == "regression":
+    X, y, counts = reference_sample(objective)
+    number = reference_fit(objective, X, y, sample_weight=counts)
+    if reference_task(objective).task == "regression":
         words = np.where(y > 0, "yes", "no")
         accepted = f"{number.objective}: strings are accepted as numbers; leave y to mdlearn"
-        message_of(TypeError, lambda: fit(objective, X, words), accepted)
+        required_error(TypeError, lambda: fit(objective, X, words), accepted)
         return
     for classes in (np.array(["no", "yes"]), np.array([False, True])):
-        named = tight_fit(objective, X, classes[y], sample_weight=counts)
+        named = reference_fit(objective, X, classes[y], sample_weight=counts)
         require(
             np.array_equal(named.decision_function(X), number.decision_function(X))
             and np.array_equal(named.predict(X), classes[number.predict(X)]),
@@ -158,24 +158,24 @@ def check_string_labels(objective: Any) -> None:
 
 def check_precomputed(objective: Any) -> None:
     """The kernel rbf and its matrix given as precomputed make the same model; where such a matrix will do."""
-    if not task_of(objective).kernels or task_of(objective).needs_rows:
+    if not reference_task(objective).kernels or reference_task(objective).needs_rows:
         return
-    X, y, counts = sample(objective)
-    rbf = tight_fit(objective, X, y, sample_weight=counts, kernel="rbf", gamma=GAMMA)
-    given = tight_fit(objective, rbf_matrix(X, X), y, sample_weight=counts, kernel="precomputed")
-    Z = sample(objective)[0][:7] + 0.1
+    X, y, counts = reference_sample(objective)
+    rbf = reference_fit(objective, X, y, sample_weight=counts, kernel="rbf", gamma=GAMMA)
+    given = reference_fit(objective, reference_rbf_matrix(X, X), y, sample_weight=counts, kernel="precomputed")
+    Z = reference_sample(objective)[0][:7] + 0.1
     told = "kernel rbf and its precomputed matrix disagree; form() needs to pass on `features` as it is"
-    require_close((rbf, Z), (given, rbf_matrix(Z, X)), told)
+    require_close((rbf, Z), (given, reference_rbf_matrix(Z, X)), told)
 
 
 def check_model(objective: Any) -> None:
     """Shapes and meaning of what a model of two classes, or of numbers, offers."""
-    X, y, counts = sample(objective)
+    X, y, counts = reference_sample(objective)
     d, total = X.shape[1], int((counts > 0).sum())
-    for settings in kernels_of(objective):
-        model = tight_fit(objective, X, y, sample_weight=counts, **settings)
+    for settings in reference_kernels(objective):
+        model = reference_fit(objective, X, y, sample_weight=counts, **settings)
         f, name = model.decision_function(X), f"{model.objective}, {settings['kernel']} kernel: "
-        k = {"classification": 2, "regression": 0}[task_of(objective).task]
+        k = {"classification": 2, "regression": 0}[reference_task(objective).task]
         shapes = {"intercept_": (1,), "n_support_": (max(k, 1),), "classes_": (k,)}
         for attribute, shape in shapes.items():
             require(np.shape(getattr(model, attribute)) == shape, f"{name}{attribute} needs the shape {shape}")
@@ -183,7 +183,7 @@ def check_model(objective: Any) -> None:
         require(hasattr(model, "coef_") == linear, f"{name}coef_ exists for the linear kernel, and only there")
         wanted = (1, d) if model._map is None else (1, *np.shape(getattr(model, "coef_", ()))[1:])
         require(not linear or model.coef_.shape == wanted, f"{name}coef_ needs the shape {wanted}")
-        judge = Judge(objective, model, X, y, counts) if has_terms(objective) else None
+        judge = ReferenceObjective(objective, model, X, y, counts) if has_terms(objective) else None
         if judge is not None and judge.terms.ridge > 0:
             _check_combination(model, X, judge.F, counts, name)
         require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
@@ -196,7 +196,7 @@ def check_model(objective: Any) -> None:
 
 
 def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndarray, name: str) -> None:
-    """With a squared norm, w is a combination of the rows."""
+    """Check that w is a combination of the rows, where the norm is squared."""
     require(model.dual_coef_.shape == (1, X.shape[0]), f"{name}dual_coef_ needs the shape {(1, X.shape[0])}")
     alpha, f = model.dual_coef_[0], model.decision_function(X)
     G = F @ F.T if model.kernel.name == "linear" else F
@@ -207,19 +207,19 @@ def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndar
 
 def check_three_classes(objective: Any) -> None:
     """Three classes make three problems, each with a certificate that holds; not for objectives of joint problems."""
-    task = task_of(objective)
+    task = reference_task(objective)
     if task.task == "regression" or "ovr" not in task.multiclass:
         return
-    X, y, counts = sample(objective, 3)
-    for settings in kernels_of(objective):
-        model = tight_fit(objective, X, y, sample_weight=counts, multiclass="ovr", **settings)
+    X, y, counts = reference_sample(objective, 3)
+    for settings in reference_kernels(objective):
+        model = reference_fit(objective, X, y, sample_weight=counts, multiclass="ovr", **settings)
         f, parts, name = model.decision_function(X), model.certificate.parts, f"{model.objective}, three classes: "
         require(f.shape == (X.shape[0], 3), f"{name}decision_function needs one column per class; form() makes them")
         require(np.array_equal(model.predict(X), f.argmax(axis=1)), f"{name}predict is not the largest score")
         require(len(parts) == 3, f"{name}the certificate has {len(parts)} parts; form() needs one column per class")
         if not has_terms(objective):
             continue
-        judge = Judge(objective, model, X, y, counts)
+        judge = ReferenceObjective(objective, model, X, y, counts)
         for j, part in enumerate(parts):
             require(
                 abs(part.objective - judge.model_objective(j)) <= ROUNDING * judge.scale,

@@ -13,12 +13,20 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.forms.margin import BIASES
 from mdlearn.objectives.base import Parameter, Setting
-from mdlearn.testing.reference import data_of, message_of, require, require_terms, sample, task_of, tight_fit
+from mdlearn.testing.reference import (
+    reference_data,
+    reference_fit,
+    reference_sample,
+    reference_task,
+    require,
+    require_terms,
+    required_error,
+)
 
 
 def check_declaration(objective: Any) -> None:
     """Name, texts, parameters, default bias and terms are declared as the listing and the engines need them."""
-    task = task_of(objective)
+    task = reference_task(objective)
     require(
         re.fullmatch(r"[a-z][a-z0-9_-]*", task.name) is not None,
         f"name is {task.name!r}; use lower-case letters, digits, '_' and '-'",
@@ -36,23 +44,23 @@ def check_declaration(objective: Any) -> None:
 
 def check_unknown_parameter(objective: Any) -> None:
     """A parameter that was not declared is refused, and the message lists the declared ones."""
-    task = task_of(objective)
-    X, y, _ = sample(objective)
+    task = reference_task(objective)
+    X, y, _ = reference_sample(objective)
     calls: dict[str, Callable[[], Any]] = {
         "fit": lambda: fit(objective, X, y, no_such_parameter=1.0),
         "the constructor": lambda: type(task)(no_such_parameter=1.0),
     }
     for place, call in calls.items():
         accepted = f"{task.name}: {place} accepts no_such_parameter; let Objective.__init__ refuse it"
-        message = message_of(ValueError, call, accepted)
+        message = required_error(ValueError, call, accepted)
         missing = [name for name in task.parameters if name not in message]
         require(not missing, f"{task.name}: the message of {place} does not list {missing}: {message}")
 
 
 def check_bounds(objective: Any) -> None:
     """Values outside a parameter's bounds are refused by name; the bounds themselves are usable."""
-    task = task_of(objective)
-    X, y, _ = sample(objective)
+    task = reference_task(objective)
+    X, y, _ = reference_sample(objective)
     for name, parameter in task.parameters.items():
         if not isinstance(parameter, Parameter):
             continue
@@ -61,25 +69,25 @@ def check_bounds(objective: Any) -> None:
         wrong = [math.nan, *(end for end in outside if math.isfinite(end))]
         for value in [*wrong, math.inf] if parameter.finite else wrong:
             refuse = f"{task.name}: {name}={value!r} is accepted; Parameter.check needs to refuse it"
-            message = message_of(ValueError, partial(fit, objective, X, y, **_given(name, value)), refuse)
+            message = required_error(ValueError, partial(fit, objective, X, y, **_as_argument(name, value)), refuse)
             require(name in message, f"{task.name}: the refusal of {name}={value!r} does not name it: {message}")
         refuse = f"{task.name}: {name}='text' is accepted; Parameter.check needs to refuse it"
-        message_of(TypeError, partial(fit, objective, X, y, **_given(name, "text")), refuse)
+        required_error(TypeError, partial(fit, objective, X, y, **_as_argument(name, "text")), refuse)
         for end in (high,) if parameter.strict else (low, high):
             if math.isfinite(end) or (end > 0 and not parameter.finite):
-                require_terms(task_of(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
+                require_terms(reference_task(objective, **{name: end}), f" at {name}={end:g}, which its bounds allow")
 
 
-def _given(name: str, value: Any) -> dict[str, Any]:
+def _as_argument(name: str, value: Any) -> dict[str, Any]:
     return {name: value}
 
 
 def check_params(objective: Any) -> None:
     """The model's params are the given values and the defaults for m = sum of the weights; all within bounds."""
-    task = task_of(objective)
-    X, y, counts = sample(objective)
-    model = tight_fit(objective, X, y, sample_weight=counts)
-    want = task.complete(task.resolve(float(counts.sum())), data_of(task, X, y, counts))
+    task = reference_task(objective)
+    X, y, counts = reference_sample(objective)
+    model = reference_fit(objective, X, y, sample_weight=counts)
+    want = task.complete(task.resolve(float(counts.sum())), reference_data(task, X, y, counts))
     require(
         model.params == want and list(want) == list(task.parameters),
         f"{task.name}: model.params is {model.params}, but resolve(sum of the weights) gives {want}; let "
@@ -91,7 +99,7 @@ def check_params(objective: Any) -> None:
             task.parameters[name].check(name, value)
         except (TypeError, ValueError) as error:
             raise AssertionError(unfit) from error
-    explicit = tight_fit(objective, X, y, sample_weight=counts, **want)
+    explicit = reference_fit(objective, X, y, sample_weight=counts, **want)
     require(
         np.array_equal(explicit.coef_, model.coef_),
         f"{task.name}: the defaults given explicitly make another model; terms() needs to use its argument params only",

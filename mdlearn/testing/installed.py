@@ -13,8 +13,8 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.datasets import two_gaussians
 from mdlearn.plugins.loading import error_line
-from mdlearn.plugins.manager import list_plugins, registry
 from mdlearn.plugins.records import PluginRecord
+from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
 
 ROWS = 60
@@ -66,13 +66,13 @@ def check_installed() -> Iterator[CheckOutcome]:
         title = f"{record.distribution} {record.version}"
         if record.state != "ok":
             yield CheckOutcome(title, "plugin", record.entry, 0, (record.error or record.state,))
-        for kind, names, clauses in _contracts(record):
+        for kind, names, clauses in _checks_of_installed(record):
             for name in names:
-                faults = tuple(filter(None, (_fault(clause, name) for clause in clauses)))
+                faults = tuple(filter(None, (_fault_of_check(clause, name) for clause in clauses)))
                 yield CheckOutcome(title, kind, name, len(clauses) - len(faults), faults)
 
 
-def _contracts(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Sequence[Callable[[str], None]]]]:
+def _checks_of_installed(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Sequence[Callable[[str], None]]]]:
     """(kind, names, clauses) of what a plugin brings."""
     return (
         ("objective", record.objectives, CHECKS),
@@ -83,7 +83,7 @@ def _contracts(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Seque
     )
 
 
-def _fault(clause: Callable[[str], None], name: str) -> str | None:
+def _fault_of_check(clause: Callable[[str], None], name: str) -> str | None:
     """Text of the error that a clause raises; None where it holds. Warnings of fits that end early are no faults."""
     try:
         with warnings.catch_warnings():

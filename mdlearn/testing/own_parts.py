@@ -13,17 +13,26 @@ from mdlearn.forms.composite import Composite
 from mdlearn.model.file.persistence import load_with_notes
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
-from mdlearn.testing.reference import CLOSE, ROUNDING, form_of, mapped_matrix, require, sample, task_of, tight_fit
+from mdlearn.testing.reference import (
+    CLOSE,
+    ROUNDING,
+    reference_fit,
+    reference_form,
+    reference_mapped,
+    reference_sample,
+    reference_task,
+    require,
+)
 
 
 def has_terms(objective: Any) -> bool:
     """Whether an objective is declared by `terms`."""
-    return type(task_of(objective)).terms is not Objective.terms
+    return type(reference_task(objective)).terms is not Objective.terms
 
 
 def check_own_certificate(objective: Any) -> None:
     """Value, gradient and bound of a Composite fit together, and no other coefficients fall below the bound."""
-    found = _fitted(objective)
+    found = _fitted_own_composite(objective)
     if found is None:
         return
     model, form, W = found
@@ -59,11 +68,11 @@ def check_own_certificate(objective: Any) -> None:
         )
 
 
-def _fitted(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
-    """A model, its form and its coefficients (p, k); None for forms of other kinds."""
-    X, y, _ = sample(objective)
-    model = tight_fit(objective, X, y)
-    form = form_of(task_of(objective), X, y, model.bias, "linear")
+def _fitted_own_composite(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
+    """Fitted model, its form and its coefficients (p, k); None for forms of other kinds."""
+    X, y, _ = reference_sample(objective)
+    model = reference_fit(objective, X, y)
+    form = reference_form(reference_task(objective), X, y, model.bias, "linear")
     if not isinstance(form, Composite):
         return None
     rows = model.coef_.T if model.bias == "none" else np.vstack([model.coef_.T, model.intercept_])
@@ -72,9 +81,9 @@ def _fitted(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
 
 def check_features(objective: Any) -> None:
     """Features of a row depend on it alone, make the decision values, and come back from a model file."""
-    task = task_of(objective)
-    X, y, counts = sample(objective)
-    model = tight_fit(objective, X, y, sample_weight=counts)
+    task = reference_task(objective)
+    X, y, counts = reference_sample(objective)
+    model = reference_fit(objective, X, y, sample_weight=counts)
     place, named = model._map, task.feature_map
     right = place is None if named is None else isinstance(place, named)
     require(
@@ -89,8 +98,8 @@ def check_features(objective: Any) -> None:
         f"{task.name}: {type(place).__name__}.columns is {place.columns} for rows of {X.shape[1]} columns",
     )
     f = model.decision_function(X)
-    F = mapped_matrix(model, X) if place.linear else f
-    one = partial(mapped_matrix, model) if place.linear else model.decision_function
+    F = reference_mapped(model, X) if place.linear else f
+    one = partial(reference_mapped, model) if place.linear else model.decision_function
     each = np.concatenate([one(row) for row in X[:, None]])
     scale = np.maximum(1.0, np.abs(each))
     require(

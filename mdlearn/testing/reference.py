@@ -20,7 +20,7 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
-from mdlearn.plugins.manager import find, instance_with
+from mdlearn.plugins.registry import find, objective_with_params
 from mdlearn.stages import READERS
 
 TOL = 1e-15
@@ -35,21 +35,21 @@ GAMMA = 0.5
 KERNELS: tuple[dict[str, Any], ...] = ({"kernel": "linear"}, {"kernel": "rbf", "gamma": GAMMA})
 
 
-class Judge:
+class ReferenceObjective:
     """Values of the declared problems at coefficients, from `terms` alone."""
 
     def __init__(self, objective: Any, model: Model, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -> None:
-        task, linear = task_of(objective), model.kernel.name == "linear"
+        task, linear = reference_task(objective), model.kernel.name == "linear"
         self.model, self.counts, self.total = model, counts, float(counts.sum())
         self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
         self.signs, self.offset = SIGNS[task.task](model, y)
-        self.F = X if linear else rbf_matrix(X, X)
+        self.F = X if linear else reference_rbf_matrix(X, X)
         if model._map is not None:
-            self.F = landmark_matrix(model, X) if hasattr(model, "landmarks_") else mapped_matrix(model, X)
+            self.F = reference_landmarks(model, X) if hasattr(model, "landmarks_") else reference_mapped(model, X)
         self.M = np.eye(self.F.shape[1]) if linear else self.F
         if not linear and hasattr(model, "basis_indices_"):
             # |w| is the length of the coefficients of these rows; there are no others.
-            features = features_of(task, data_of(task, X, y, counts), "rbf")
+            features = reference_features(task, reference_data(task, X, y, counts), "rbf")
             self.M = np.zeros(self.F.shape)
             at = model.basis_indices_
             self.M[at, at] = 1.0 if getattr(features, "ridge", None) is None else features.ridge
@@ -70,7 +70,7 @@ class Judge:
             excess = term.side * (term.threshold - z)
             if term.kind == "constraint" and excess[self.counts > 0].max() > ROUNDING:
                 return math.inf
-            value += float(self.counts @ _losses(term, z))
+            value += float(self.counts @ _reference_losses(term, z))
         return value * self.terms.unit
 
     def model_objective(self, j: int) -> float:
@@ -78,20 +78,20 @@ class Judge:
         return self.value(j, self.coefs[j], float(self.model.intercept_[j]))
 
 
-def _signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+def _reference_signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
     k = model.classes_.shape[0]
     return [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)], 0.0
 
 
-def _signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+def _reference_signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
     return [np.ones(y.shape[0])], y
 
 
-SIGNS = {"classification": _signs_of_classes, "regression": _signs_of_numbers}
+SIGNS = {"classification": _reference_signs_of_classes, "regression": _reference_signs_of_numbers}
 """Signs of each problem and the offset of margins, by the objective's task."""
 
 
-def _losses(term: Term, z: np.ndarray) -> np.ndarray:
+def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
     """One term at all rows, straight from its formula; a constraint that holds costs nothing."""
     if isinstance(term, GivenTerm):
         return term.weight * term.each(z)
@@ -102,24 +102,24 @@ def _losses(term: Term, z: np.ndarray) -> np.ndarray:
     return 0.0 * short if term.hard else term.weight * short**term.power
 
 
-def task_of(objective: Any, **given: float) -> Objective:
-    """An instance, with some parameters replaced."""
+def reference_task(objective: Any, **given: float) -> Objective:
+    """Instance of the objective to check, with some parameters replaced."""
     found = find("objective", objective)
-    return instance_with(found, given)
+    return objective_with_params(found, given)
 
 
-def kernels_of(objective: Any) -> tuple[dict[str, Any], ...]:
+def reference_kernels(objective: Any) -> tuple[dict[str, Any], ...]:
     """The kernels that an objective is checked with: the linear one alone when it takes no other."""
-    return KERNELS if task_of(objective).kernels else KERNELS[:1]
+    return KERNELS if reference_task(objective).kernels else KERNELS[:1]
 
 
 def title_of(objective: Any) -> str:
     """Name of an objective with the parameters given to it, as pytest shows it."""
-    task = task_of(objective)
+    task = reference_task(objective)
     return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
 
 
-def sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, y for the objective's task and repetition counts 0 ... 3; one row stands there with two y.
 
     y are labels 0 ... k-1 of overlapping classes, or numbers.
@@ -131,53 +131,55 @@ def sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarr
     X[1], classes[1] = X[0], (classes[0] + 1) % k
     counts = rng.integers(0, 4, 36)
     counts[:2] = 1, 2
-    y = {"classification": classes, "regression": 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0]}[task_of(objective).task]
+    y = {"classification": classes, "regression": 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0]}[
+        reference_task(objective).task
+    ]
     return X, y, counts
 
 
-def rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def reference_rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Kernel values exp(-GAMMA |a - b|^2) between the rows of A and of B, straight from the definition."""
     K: np.ndarray = np.exp(-GAMMA * np.square(A[:, None, :] - B[None, :, :]).sum(axis=2))
     return K
 
 
-def landmark_matrix(model: Model, X: np.ndarray) -> np.ndarray:
+def reference_landmarks(model: Model, X: np.ndarray) -> np.ndarray:
     """Landmark features of rows in the blocks of their clusters, or the kernel between those; dot projections."""
     k = np.square(X[:, None, :] - model.centers_).sum(axis=2).argmin(axis=1)
     mu = X @ model.landmarks_.T
     if model.kernel.name == "rbf":
-        return np.where(k[:, None] == k, rbf_matrix(mu, mu), 0.0)
+        return np.where(k[:, None] == k, reference_rbf_matrix(mu, mu), 0.0)
     return (np.eye(len(model.centers_))[k][:, :, None] * mu[:, None, :]).reshape(len(X), -1)
 
 
-def mapped_matrix(model: Model, X: np.ndarray) -> np.ndarray:
-    """The features that a model of explicit rows makes of its own, shape (n, width)."""
+def reference_mapped(model: Model, X: np.ndarray) -> np.ndarray:
+    """Features that a model of explicit rows makes of its own, shape (n, width)."""
     assert model._map is not None
     F: np.ndarray = model._map.checked(check_rows(X)).block(slice(None))
     return F
 
 
-def form_of(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
+def reference_form(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
     """The form that an objective writes for these rows, with the linear or the rbf kernel."""
-    data = data_of(task, X, y, None)
+    data = reference_data(task, X, y, None)
     params = task.complete(task.resolve(data.total), data)
-    return task.form(data, features_of(task, data, kernel), bias, params)
+    return task.form(data, reference_features(task, data, kernel), bias, params)
 
 
-def data_of(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
+def reference_data(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
     """The training data of an objective, as fit makes them."""
     return READERS[task.task](X, y, counts, None, square=False)
 
 
-def features_of(task: Objective, data: Data, kernel: str) -> Any:
+def reference_features(task: Objective, data: Data, kernel: str) -> Any:
     """The features that an objective makes of these rows, with the linear or the rbf kernel."""
     chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
     params = task.complete(task.resolve(data.total), data)
     return finished(task.features(data, chosen, params, np.random.default_rng(0)))
 
 
-def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
-    """Fit to TOL; the certified gap is demanded here, whatever the caller does with warnings."""
+def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> Model:
+    """Fit to TOL, for a check; the certified gap is demanded here, whatever the caller does with warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = fit(objective, X, y, tol=TOL, **settings)
@@ -190,14 +192,14 @@ def tight_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any) -> 
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise AssertionError with `message` unless `holds`."""
+    """Raise AssertionError of a check, with `message`, unless `holds`."""
     # Not the assert statement: these checks also hold under python -O.
     if not holds:
         raise AssertionError(message)
 
 
 def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
-    """Two models agree on the rows that go with each."""
+    """Require that two models agree on the rows that go with each."""
     f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
     require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
     worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
@@ -224,7 +226,7 @@ def require_terms(task: Objective, where: str = "") -> None:
     )
 
 
-def message_of(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
+def required_error(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
     """Text of the error that a call must raise."""
     try:
         call()

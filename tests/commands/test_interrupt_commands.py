@@ -133,13 +133,13 @@ def test_while_a_label_is_read(place, monkeypatch):
     from mdlearn.files import delimited
     from mdlearn.files.reading import ReadingOptions, read_for_fit
 
-    plain = delimited.Labels.code
+    plain = delimited.CsvLabels.code
 
     def code(self, cell):
-        monkeypatch.setattr(delimited.Labels, "code", plain)
+        monkeypatch.setattr(delimited.CsvLabels, "code", plain)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delimited.Labels, "code", code)
+    monkeypatch.setattr(delimited.CsvLabels, "code", code)
     (place[0] / "a.csv").write_text("1,2,x\n3,4,y\n")
     with pytest.raises(KeyboardInterrupt):
         read_for_fit("a.csv", ReadingOptions())

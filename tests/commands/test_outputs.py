@@ -12,7 +12,7 @@ from command_cases import fails
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.model.file.persistence import is_model
+from mdlearn.model.file.persistence import is_model_file
 from mdlearn.output_files import OutputFile, check_folder
 
 place, run = command_cases.place, command_cases.run  # pytest finds fixtures by the names of the module
@@ -66,7 +66,7 @@ def test_a_model_is_replaced_by_a_model_and_by_nothing_else(place, run):
     assert run("fit", "a.svm", "-o", "m.npz")[0] == 0
     assert run("fit", "a.svm", "-o", "m.npz", "--param", "C=7")[0] == 0
     assert mdlearn.load("m.npz").params["C"] == 7.0
-    assert run("fit", "a.svm", "-o", "notes.txt", "--force")[0] == 0 and is_model("notes.txt")
+    assert run("fit", "a.svm", "-o", "notes.txt", "--force")[0] == 0 and is_model_file("notes.txt")
 
 
 def test_predictions_and_tables_replace_no_file(place, run):
@@ -112,12 +112,12 @@ def test_an_overwritten_file_keeps_its_mode_and_a_failed_one_its_content(place, 
 def test_what_a_model_file_is(place, tmp_path):
     model = mdlearn.fit("svm", [[0.0], [1.0]], [0, 1])
     model.save("m.npz")
-    assert is_model("m.npz")
+    assert is_model_file("m.npz")
     content = Path("m.npz").read_bytes()
     for other in (b"", content[:100], b"PK\x03\x04", b"1 1:2\n"):
         Path("x").write_bytes(other)
-        assert not is_model("x")
-    assert not is_model("none") and not is_model(".")
+        assert not is_model_file("x")
+    assert not is_model_file("none") and not is_model_file(".")
 
 
 @pytest.mark.extras

@@ -13,7 +13,7 @@ from plugin_cases import Site
 from scipy.sparse import csr_matrix
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.where(X[:, 0] + 0.5 * np.random.default_rng(1).standard_normal(40) > 0, 1, 0)

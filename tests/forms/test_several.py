@@ -11,7 +11,7 @@ from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import ColumnProblem, Several, problems_of
 from mdlearn.forms.proof import judge
 from mdlearn.objectives.svm import SVM
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 
 
 class RootProblem(ColumnProblem):

@@ -20,7 +20,7 @@ from mdlearn.forms.certificates.unboundedness import Attainment, is_unbounded
 from mdlearn.forms.certificates.without_ridge import CORRECTED_COLUMNS, without_ridge
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 ALPHA = 3.0
 

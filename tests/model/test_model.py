@@ -75,7 +75,7 @@ def test_parameters_may_be_numpy_scalars_and_integers():
 def test_objective_and_solver_by_class_and_instance():
     X, y = data()
     by_name = mdlearn.fit("ldm", X, y, C=2.0)
-    from mdlearn.plugins.manager import registry
+    from mdlearn.plugins.registry import registry
 
     cls = registry().objectives["ldm"]
     assert issubclass(cls, mdlearn.Objective)

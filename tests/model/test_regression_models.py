@@ -7,7 +7,7 @@ import pytest
 from regression_cases import Tube, sample
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 
 def test_the_model(tmp_path):

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers import linear_program as engine
 from mdlearn.solvers.common import highs_thread
 

@@ -241,13 +241,13 @@ def test_demo_prints_a_certified_table_and_draws_the_plot(demo, monkeypatch, tmp
 def test_demo_split_scales_on_the_training_half_only(demo):
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(5, 2, 31), np.full(31, 7.0), np.arange(31)])
-    halves = demo.split(X, np.arange(31))
+    halves = demo.demo_halves(X, np.arange(31))
     assert len(halves.y) == 15 and sorted([*halves.y, *halves.y_test]) == list(range(31))
     assert_array_equal(halves.X.min(0), [0, 0, 0])
     assert_allclose(halves.X.max(0), [1, 0, 1])
     low, high = X[halves.y, 0].min(), X[halves.y, 0].max()
     assert_allclose(halves.X_test[:, 0], (X[halves.y_test, 0] - low) / (high - low))
-    assert_array_equal(demo.split(X, np.arange(31)).y, halves.y)
+    assert_array_equal(demo.demo_halves(X, np.arange(31)).y, halves.y)
 
 
 @pytest.mark.parametrize("package", ["sklearn", "matplotlib.figure"])

@@ -17,7 +17,7 @@ from smooth_reference import overlapping
 import mdlearn
 from mdlearn.solvers.stochastic.solver import SGD
 from mdlearn.testing import CHECKS
-from mdlearn.testing.reference import form_of, task_of
+from mdlearn.testing.reference import reference_form, reference_task
 
 LOSSES = {
     "declared": ("Band", lambda z: np.maximum(0, 0.8 - z) ** 2 + np.maximum(0, z - 1.2) ** 2),
@@ -68,7 +68,7 @@ def test_ways_to_bring_a_loss(name, example):
     best = minimize(value, np.zeros(3), method="BFGS", options={"gtol": 1e-8}).fun
     assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
     assert model.certificate.objective == pytest.approx(best, rel=1e-9)
-    form = form_of(task_of(objective), X, y, "none", "linear")
+    form = reference_form(reference_task(objective), X, y, "none", "linear")
     assert (SGD().refusal(form) is None) == (name != "given")
 
 

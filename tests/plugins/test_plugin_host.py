@@ -15,8 +15,8 @@ import mdlearn.objectives
 import mdlearn.solvers
 from mdlearn.cli import main
 from mdlearn.plugins.discovery import DISABLE
-from mdlearn.plugins.manager import registry
 from mdlearn.plugins.records import PluginRecord
+from mdlearn.plugins.registry import registry
 
 OBJECTIVES = [cls.name for cls in mdlearn.objectives.mdlearn_objectives()]
 SOLVERS = [cls.name for cls in mdlearn.solvers.mdlearn_solvers()]

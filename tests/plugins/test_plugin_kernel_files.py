@@ -40,7 +40,7 @@ def changed(path, old, new):
         text = file["header"].tobytes().decode()
     assert old in text
     header = np.frombuffer(text.replace(old, new).encode(), np.uint8)
-    np.savez(path, header=header, digest=persistence._digest(header, arrays), **arrays)
+    np.savez(path, header=header, digest=persistence._model_file_digest(header, arrays), **arrays)
 
 
 def test_a_kernel_that_is_missing_or_another_one(site, tmp_path):

@@ -17,8 +17,8 @@ from mdlearn.cli import main
 from mdlearn.data.features import kernels
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.plugins.discovery import DISABLE
-from mdlearn.plugins.manager import find, registry
 from mdlearn.plugins.records import PluginRecord
+from mdlearn.plugins.registry import find, registry
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import mdlearn.objectives
 import mdlearn.solvers
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins import hookspecs
-from mdlearn.plugins.manager import Registry, find, registry
+from mdlearn.plugins.registry import Registry, find, registry
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.testing import CHECKS
 

@@ -12,7 +12,7 @@ from plugin_cases import Site, can_build, can_compile, install, run_tests
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.plugins.scaffold import new_plugin
 from mdlearn.testing import CHECKS
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 TOL = 1e-11
 OBJECTIVES = mdlearn.list_objectives()

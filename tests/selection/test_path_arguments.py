@@ -16,8 +16,8 @@ from path_cases import RBF, path, rows
 import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.plugins.manager import registry
-from mdlearn.selection.paths.grid import Route, grouped
+from mdlearn.plugins.registry import registry
+from mdlearn.selection.paths.grid import GridRoute, equal_point_groups
 from mdlearn.solvers.dual_hessian import eigen as decomposed
 
 GRID = {"C": [1.0, 5.0], "lambda1": [0.0, 2.0, 30.0]}
@@ -184,13 +184,13 @@ def test_points_share_the_gram_matrix_and_its_decomposition(monkeypatch):
 
 
 def test_order_and_neighbours():
-    route = Route([[2.0, 1.0], [0.0, 1.0], [1.0, 4.0], [1.0, np.inf], [0.0, 0.0]])
+    route = GridRoute([[2.0, 1.0], [0.0, 1.0], [1.0, 4.0], [1.0, np.inf], [0.0, 0.0]])
     assert route.order == [4, 1, 2, 3, 0]
     # Points 4, 1 and 2 have come when point 3 does, which is one step from point 2; point 1 is one step from point 4.
     assert [route.before(t) for t in range(4)] == [None, 4, 1, 2]
-    assert Route([None, None]).order == [0, 1]
+    assert GridRoute([None, None]).order == [0, 1]
     a, b = np.arange(3), np.arange(3)
-    assert grouped([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
+    assert equal_point_groups([({"x": a},), ({"x": 1},), ({"x": b},), ({"x": a[::-1]},)]) == [[0, 2], [1], [3]]
 
 
 @pytest.mark.extras

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import mdlearn
 from mdlearn.data.validation import check_data, check_regression
-from mdlearn.selection.folds import make_folds, units_of
+from mdlearn.selection.folds import fold_units, make_folds
 
 
 def sample(m=60, seed=0, classes=3):
@@ -122,7 +122,7 @@ def test_regression_has_plain_folds():
     X, _ = sample(40)
     y = X[:, 0].round(0)
     data = check_regression(X, y, None, None, square=False)
-    units = units_of(data, np.ones(40), False)
+    units = fold_units(data, np.ones(40), False)
     assert len(units.codes) == len({(*row, t) for row, t in zip(X.tolist(), y)})
     folds = make_folds(4, X, y, data, np.ones(40), False, 0)
     sizes = [len(test) for _, test in folds]

@@ -5,9 +5,9 @@ import pytest
 from sklearn import metrics
 
 import mdlearn
-from mdlearn.model.class_decisions import labels_of
+from mdlearn.model.class_decisions import labels_of_decisions
 from mdlearn.model.regression import r2
-from mdlearn.selection import scores
+from mdlearn.selection import metrics as ours
 from mdlearn.selection.scoring import scoring_of
 
 RNG = np.random.default_rng(7)
@@ -24,8 +24,8 @@ def drawn(rng, classes):
 @pytest.mark.parametrize("classes", [2, 4])
 def test_scores_of_labels_against_scikit_learn(classes, weights, rng):
     y, told = drawn(rng, classes)
-    assert scores.accuracy(y, told, weights) == pytest.approx(metrics.accuracy_score(y, told, sample_weight=weights))
-    for average, score in (("macro", scores.f1_macro), ("micro", scores.f1_micro)):
+    assert ours.accuracy(y, told, weights) == pytest.approx(metrics.accuracy_score(y, told, sample_weight=weights))
+    for average, score in (("macro", ours.f1_macro), ("micro", ours.f1_micro)):
         true = metrics.f1_score(y, told, average=average, sample_weight=weights)
         assert score(y, told, weights) == pytest.approx(true, rel=1e-12)
 
@@ -35,7 +35,7 @@ def test_auc_and_r2_against_scikit_learn(weights, rng):
     y, _ = drawn(rng, 2)
     f = rng.integers(0, 9, 80).astype(float)
     true = metrics.roc_auc_score(y == "x", f, sample_weight=weights)
-    assert scores.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
+    assert ours.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
     target = rng.standard_normal(80)
     assert r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
 
@@ -44,8 +44,8 @@ def test_auc_takes_values_within_rounding_for_equal():
     positive = np.array([True, False, False, True])
     for sign in (1.0, -1.0):
         f = sign * np.array([0.1 + 0.2, 0.3, -1.0, 1.0])  # 0.1 + 0.2 is not 0.3
-        assert f[0] != f[1] and scores.auc(positive, f) == (0.875 if sign > 0 else 0.125)
-    assert scores.auc(positive, np.array([1e-9, 1e-10, 0.0, 1.0])) == 1.0
+        assert f[0] != f[1] and ours.auc(positive, f) == (0.875 if sign > 0 else 0.125)
+    assert ours.auc(positive, np.array([1e-9, 1e-10, 0.0, 1.0])) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -73,7 +73,7 @@ def test_named_scores_are_those_of_a_model(classes, weights, rng):
     X = rng.standard_normal((80, 3)) + (y == "a")[:, None]
     model = mdlearn.fit("lssvm", X, y)
     f, w = model.decision_function(X), np.ones(80) if weights is None else weights
-    np.testing.assert_array_equal(labels_of(model.classes_, f), model.predict(X))
+    np.testing.assert_array_equal(labels_of_decisions(model.classes_, f), model.predict(X))
     told = {name: scoring_of(name, "classification").values(model.classes_, f, y, w) for name in ("accuracy", "auc")}
     assert told["accuracy"] == pytest.approx(model.score(X, y, weights), rel=1e-14)
     columns = np.column_stack([-f, f]) if classes == 2 else f
@@ -86,10 +86,10 @@ def test_a_weight_is_a_repetition(rng):
     many = np.repeat(np.arange(80), WEIGHTS.astype(int))
     f = rng.integers(0, 5, 80).astype(float)
     for score, a, b in (
-        (scores.accuracy, y, told),
-        (scores.f1_macro, y, told),
-        (scores.f1_micro, y, told),
-        (scores.auc, y == "a", f),
+        (ours.accuracy, y, told),
+        (ours.f1_macro, y, told),
+        (ours.f1_micro, y, told),
+        (ours.auc, y == "a", f),
         (r2, f, f[::-1]),
     ):
         assert score(a, b, WEIGHTS) == pytest.approx(score(a[many], b[many]), rel=1e-13)
@@ -151,13 +151,13 @@ def test_names_are_those_of_scikit_learn(name, weighted):
     y = y.astype(int)
     weight = {"sample_weight": rng.integers(1, 4, 60)} if weighted else {}
     folds = [(np.arange(0, 40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
-    ours = mdlearn.cross_validate("l2lr", X, y, cv=folds, scoring=name, **weight).scores
+    mine = mdlearn.cross_validate("l2lr", X, y, cv=folds, scoring=name, **weight).scores
     theirs = []
     for train, test in folds:
         part = {key: value[train] for key, value in weight.items()}
         model = mdlearn.fit("l2lr", X[train], y[train], **part)
         theirs.append(get_scorer(name)(model, X[test], y[test], **{key: value[test] for key, value in weight.items()}))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-4)
 
 
 def test_scores_that_models_do_not_have_are_refused_before_any_fit():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mdlearn
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 from mdlearn.solvers.base import Offer, Report
 from mdlearn.solvers.quadratic.solver import Direct
 

@@ -15,7 +15,7 @@ EPS = np.finfo(float).eps
 
 def engine_names():
     """Engines that promise the optimum on every problem they take; the others are judged in tests of their own."""
-    from mdlearn.plugins.manager import registry
+    from mdlearn.plugins.registry import registry
 
     return [name for name in mdlearn.list_solvers() if registry().solvers[name].exact]
 

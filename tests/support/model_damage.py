@@ -28,7 +28,7 @@ def packed(header, arrays, text=None):
         text = json.dumps(header, allow_nan=True).encode()
     body = np.frombuffer(text, np.uint8)
     try:
-        digest = persistence._digest(body, arrays)
+        digest = persistence._model_file_digest(body, arrays)
     except (ValueError, TypeError, BufferError):
         digest = np.zeros(32, np.uint8)
     out = io.BytesIO()

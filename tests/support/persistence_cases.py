@@ -58,7 +58,7 @@ def sealed(header, arrays):
     header = {**header, "arrays": {name: [a.dtype.str, list(a.shape)] for name, a in arrays.items()}}
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     out = io.BytesIO()
-    np.savez(out, header=text, digest=persistence._digest(text, arrays), **arrays)
+    np.savez(out, header=text, digest=persistence._model_file_digest(text, arrays), **arrays)
     return out.getvalue()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import mdlearn
-from mdlearn.plugins import discovery, manager
+from mdlearn.plugins import discovery, registry
 from mdlearn.plugins.discovery import DISABLE
 
 GOOD = """
@@ -216,15 +216,15 @@ class Site:
         self.folder, self.monkeypatch = folder, monkeypatch
         monkeypatch.delenv(DISABLE, raising=False)
         monkeypatch.syspath_prepend(folder)
-        distributions = discovery._distributions
+        distributions = discovery._plugin_distributions
         # What is installed where the tests run is no part of them.
         here = lambda found: Path(found.locate_file("")).is_relative_to(folder.parent)  # noqa: E731
-        monkeypatch.setattr(discovery, "_distributions", lambda: filter(here, distributions()))
+        monkeypatch.setattr(discovery, "_plugin_distributions", lambda: filter(here, distributions()))
         self.forget()
 
     def forget(self):
         """Drop the registry; the one of before comes back after the test."""
-        self.monkeypatch.setattr(manager, "_once", manager._Once())
+        self.monkeypatch.setattr(registry, "_once", registry._ProcessRegistry())
 
     def add(self, name, code, version="1.0", entries=None):
         """Install a distribution with one module; the default entry point is "main"."""

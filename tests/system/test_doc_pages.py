@@ -13,7 +13,7 @@ from documents import README, ROOT
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.commands.command import BUILT_IN
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 DOCS = ROOT / "docs"
 MADE = ("_build", "auto_gallery")

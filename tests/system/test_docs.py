@@ -15,7 +15,7 @@ from documents import ARCHITECTURE, PACKAGE, PROJECT, README, ROOT, blocks
 import mdlearn
 import mdlearn.objectives
 from mdlearn.data.features.kernels import PARAMETERS
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import RULES
 from mdlearn.testing import CHECKS
 

@@ -11,7 +11,7 @@ import pytest
 from docstrings import entries, faults_of_class, faults_of_function, members, names_of, sections
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 MODULES = ("mdlearn", "mdlearn.margins", "mdlearn.datasets", "mdlearn.plotting", "mdlearn.testing")
 OPTIONAL = ("mdlearn.selection", "mdlearn.sklearn")

@@ -23,7 +23,7 @@ from mdlearn.driver.driver import Driver
 from mdlearn.driver.limits import Limits
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.stochastic import task as sgd_module
 
 # ---------------------------------------------------------------- what the compiled loops see

@@ -252,10 +252,10 @@ def test_requests_of_threads_that_a_child_does_not_have(tmp_path):
 LOADING = """
 import os, signal, threading, warnings
 import mdlearn
-from mdlearn.plugins import manager
+from mdlearn.plugins import registry
 
 warnings.simplefilter("ignore")
-begun, go, made = threading.Event(), threading.Event(), manager.Registry
+begun, go, made = threading.Event(), threading.Event(), registry.Registry
 
 
 def slowly():
@@ -264,14 +264,14 @@ def slowly():
     return made()
 
 
-manager.Registry = slowly
+registry.Registry = slowly
 thread = threading.Thread(target=mdlearn.list_solvers)
 thread.start()
 begun.wait(60)
 child = os.fork()
 if not child:
     signal.alarm(60)
-    manager.Registry = made
+    registry.Registry = made
     os._exit(0 if "cd" in mdlearn.list_solvers() else 3)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 go.set()

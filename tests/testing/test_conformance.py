@@ -14,7 +14,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.svm import SVM
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.testing import CHECKS, checks, parametrize_with_checks
 

@@ -40,7 +40,7 @@ class Unreadable(Exception):
     """Error whose text says, as the second half of a sentence, what is wrong with a model file."""
 
 
-def write(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
+def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
     """Write arrays, which own their elements, as the members of an archive."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
@@ -48,8 +48,8 @@ def write(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
                 npy.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-class Members:
-    """The arrays of an open file, taken one after the other.
+class ArchiveMembers:
+    """Arrays of an open archive, taken one after the other.
 
     Raises
     ------

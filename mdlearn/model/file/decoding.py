@@ -15,7 +15,7 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
-from mdlearn.model.class_decisions import PAIRWISE, n_problems
+from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.model.file.archive import Unreadable
 from mdlearn.model.model import Model
 from mdlearn.model.regression import RegressionModel
@@ -45,61 +45,61 @@ Lookup = Callable[[str, str], Any]
 """lookup(kind, name) returns the class that has this name; ValueError says that none has."""
 
 
-def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
-    """Build the Model; Unreadable (or what a wrong type in the header raises) when the file makes none."""
-    rest = Arrays(arrays)
+def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
+    """Build the Model; Unreadable (or another error, for a wrong type) when the file makes none."""
+    rest = ArraysToDecode(arrays)
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
-    multiclass = among(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
+    multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
     kind = RegressionModel if multiclass == "none" else Model
-    classes = rest.take("classes", "f", 0) if multiclass == "none" else _classes(rest.left.pop("classes"))
+    classes = rest.take("classes", "f", 0) if multiclass == "none" else _decoded_classes(rest.left.pop("classes"))
     k = classes.shape[0]
-    problems = n_problems(k, multiclass)
-    width = typed(header, "n_features_in", (int,))
+    problems = n_decision_functions(k, multiclass)
+    width = header_field(header, "n_features_in", (int,))
     if width < 1:
         raise Unreadable(f"its header gives 'n_features_in' as {width}")
-    given = typed(header, "kernel", (dict,))
+    given = header_field(header, "kernel", (dict,))
     approximate = header.get("approximation") is not None
     name, linear = given["name"], given["name"] == "linear" or approximate
     terms = rest.left["duals"].shape[1:-1] if "duals" in rest.left else ()
     duals = rest.take("duals", "f", problems, *terms[:1], None)
     m = duals.shape[-1]
-    combination = check_type(header.get("combination", True), (bool,), "combination")
+    combination = check_header_type(header.get("combination", True), (bool,), "combination")
     alpha = rest.take("dual_coef", "f", problems, m) if combination or not linear else None
-    support, n_support = _support(rest, m, k)
-    kernel = _kernel(given, rest, width) if name in PARAMETERS else _brought_kernel(given, lookup)
+    support, n_support = _decoded_support(rest, m, k)
+    kernel = _decoded_kernel(given, rest, width) if name in PARAMETERS else _decoded_plugin_kernel(given, lookup)
     if name == "precomputed" and width != m:
         raise Unreadable("its number of kernel values is not that of its training rows")
     names = header["feature_names"]
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise Unreadable("its column names are not one string per column")
-    extras = _extras(check_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
+    extras = _decoded_attributes(check_header_type(header.get("extras", {}), (dict,), "extras"), rest, problems)
     mapping: FeatureMap | None = None
     if approximate:
-        mapping = KernelMap.decoded({**_params(typed(header, "map", (dict,)), rest), "kernel": kernel})
-        among(header["approximation"], (mapping.approximation,))
+        mapping = KernelMap.decoded({**_decoded_params(header_field(header, "map", (dict,)), rest), "kernel": kernel})
+        header_choice(header["approximation"], (mapping.approximation,))
     elif header.get("map") is not None:
-        mapping = _map(header, extras, rest, lookup)
+        mapping = _decoded_map(header, extras, rest, lookup)
     if mapping is not None:
         if mapping.columns != width:
             raise Unreadable(f"its features are made of {mapping.columns} columns, and X had {width}")
         if not linear:
             mapping.over(kernel)
         extras |= mapping.attributes()
-    objective = typed(header, "objective", (str,))
-    params = _params(typed(header, "params", (dict,)), rest)
-    _check_params(objective, params, kernel, lookup)
+    objective = header_field(header, "objective", (str,))
+    params = _decoded_params(header_field(header, "params", (dict,)), rest)
+    _check_decoded_parameters(objective, params, kernel, lookup)
     model = kind(
         objective=objective,
         params=params,
         kernel=kernel,
-        bias=among(header["bias"], BIASES),
+        bias=header_choice(header["bias"], BIASES),
         multiclass=multiclass,
-        probabilities=check_type(header.get("probabilities", False), (bool,), "probabilities"),
-        solver=typed(header, "solver", (str,)),
-        solver_reason=typed(header, "solver_reason", (str,)),
-        n_iter=typed(header, "n_iter", (int,)),
-        history=_history(typed(header, "history", (dict,))),
-        certificate=_certificate(typed(header, "certificate", (dict,)), nested=True),
+        probabilities=check_header_type(header.get("probabilities", False), (bool,), "probabilities"),
+        solver=header_field(header, "solver", (str,)),
+        solver_reason=header_field(header, "solver_reason", (str,)),
+        n_iter=header_field(header, "n_iter", (int,)),
+        history=_decoded_history(header_field(header, "history", (dict,))),
+        certificate=_decoded_certificate(header_field(header, "certificate", (dict,)), nested=True),
         classes_=classes,
         n_features_in_=width,
         intercept_=rest.take("intercept", "f", problems),
@@ -109,7 +109,7 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
         _names=None if names is None else tuple(names),
         _coef=rest.take("coef", "f", problems, mapping.width if mapping else width) if linear else None,
         _alpha=alpha,
-        _rows=_rows(given["rows"], rest, support.shape[0], width, wanted=not linear and name != "precomputed"),
+        _rows=_decoded_rows(given["rows"], rest, support.shape[0], width, wanted=not linear and name != "precomputed"),
         _norms=rest.take("norms", "f", problems),
         extras=extras,
         _map=mapping,
@@ -121,7 +121,7 @@ def decode(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup
     return model
 
 
-def _support(rest: Arrays, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Support rows among m, and their number in each of k classes."""
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
     if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
@@ -132,7 +132,7 @@ def _support(rest: Arrays, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return support, counts
 
 
-def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
+def _decoded_params(given: dict[str, Any], rest: ArraysToDecode) -> dict[str, Any]:
     """Values by name; those that are arrays are in the file under the name that the header gives."""
     return {
         name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
@@ -140,7 +140,7 @@ def _params(given: dict[str, Any], rest: Arrays) -> dict[str, Any]:
     }
 
 
-def _check_params(objective: str, params: dict[str, Any], kernel: Kernel, lookup: Lookup) -> None:
+def _check_decoded_parameters(objective: str, params: dict[str, Any], kernel: Kernel, lookup: Lookup) -> None:
     """Check hyper-parameters as a fit does, where the objective is known; that of a plugin may not be installed."""
     for name, value in kernel.params.items():
         if name in params and params[name] != value:
@@ -157,11 +157,11 @@ def _check_params(objective: str, params: dict[str, Any], kernel: Kernel, lookup
                 raise Unreadable(f"its objective {objective!r} cannot be: {error}") from None
 
 
-def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any]:
+def _decoded_attributes(given: dict[str, Any], rest: ArraysToDecode, problems: int) -> dict[str, Any]:
     """Attributes that only some objectives have: an array each, or one per problem."""
     extras: dict[str, Any] = {}
     for name, several in given.items():
-        count = several is None or check_type(several, (int,), "extras") == problems
+        count = several is None or check_header_type(several, (int,), "extras") == problems
         if not (count and name.isidentifier() and name[0] != "_") or hasattr(Model, name):
             raise Unreadable(f"its header gives {several!r} arrays of {name!r} for {problems} problems")
         arrays = tuple(rest.take_any(f"extra_{name}_{i}") for i in range(several or 1))
@@ -169,21 +169,21 @@ def _extras(given: dict[str, Any], rest: Arrays, problems: int) -> dict[str, Any
     return extras
 
 
-def _map(header: dict[str, Any], extras: dict[str, Any], rest: Arrays, lookup: Lookup) -> FeatureMap:
-    """The way of new rows to features, by the class that the objective names for it."""
-    given = typed(header, "map", (dict,))
+def _decoded_map(header: dict[str, Any], extras: dict[str, Any], rest: ArraysToDecode, lookup: Lookup) -> FeatureMap:
+    """Map of new rows to features, by the class that the objective names for it."""
+    given = header_field(header, "map", (dict,))
     if header["version"] < 3:
-        return _old_map(given, extras, rest)
-    objective = _found(lookup, "objective", header["objective"])
+        return _decoded_old_map(given, extras, rest)
+    objective = _decoded_class(lookup, "objective", header["objective"])
     if objective.feature_map is None:
         raise Unreadable(f"it needs a feature map, and the objective {objective.name!r} has none")
-    found: FeatureMap = objective.feature_map.decoded(_params(given, rest))
+    found: FeatureMap = objective.feature_map.decoded(_decoded_params(given, rest))
     return found
 
 
-def _old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays) -> LandmarkMap:
-    """Formats 1 and 2 knew landmarks alone; these and the centres were attributes of the model only."""
-    projection = typed(given, "projection", (dict,))
+def _decoded_old_map(given: dict[str, Any], extras: dict[str, Any], rest: ArraysToDecode) -> LandmarkMap:
+    """Landmark map of formats 1 and 2, in which landmarks and centres were attributes of the model only."""
+    projection = header_field(given, "projection", (dict,))
     values = {
         "centers": extras["centers_"],
         "landmarks": extras["landmarks_"],
@@ -196,7 +196,7 @@ def _old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays) -> Lan
     return LandmarkMap.decoded(values)
 
 
-def _classes(classes: np.ndarray) -> np.ndarray:
+def _decoded_classes(classes: np.ndarray) -> np.ndarray:
     # tolist checks the code points of strings.
     if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
         raise Unreadable("its labels are not two or more different ones")
@@ -205,9 +205,9 @@ def _classes(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
-    name = among(given["name"], tuple(PARAMETERS))
-    params = typed(given, "params", (dict,))
+def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> Kernel:
+    name = header_choice(given["name"], tuple(PARAMETERS))
+    params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
         raise Unreadable(f"its kernel {name!r} has the parameters {sorted(params)}")
     try:
@@ -218,22 +218,22 @@ def _kernel(given: dict[str, Any], rest: Arrays, width: int) -> Kernel:
     return Kernel(name, params, None, centre)
 
 
-def _brought_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
+def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
     """The kernel of a plugin, with the parameters of the file."""
-    cls = _found(lookup, "kernel", given["name"])
-    params = typed(given, "params", (dict,))
+    cls = _decoded_class(lookup, "kernel", given["name"])
+    params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(cls.parameters):
         taken = sorted(cls.parameters)
         raise Unreadable(f"its kernel {cls.name!r} has the parameters {sorted(params)}, the installed one {taken}")
     try:
-        return make_plugin_kernel(cls, {key: typed(params, key, NUMBER) for key in cls.parameters}, float("nan"))
+        return make_plugin_kernel(cls, {key: header_field(params, key, NUMBER) for key in cls.parameters}, float("nan"))
     except (TypeError, ValueError) as error:
         raise Unreadable(f"the installed kernel {cls.name!r} refuses its parameters: {error}") from None
 
 
-def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | None:
+def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: bool) -> Rows | None:
     """The support rows of a kernel model."""
-    among(kind, ("dense", "csr") if wanted else ("none",))
+    header_choice(kind, ("dense", "csr") if wanted else ("none",))
     if kind == "dense":
         return DenseRows(rest.take("rows", "f", n, width))
     if kind == "none":
@@ -255,33 +255,33 @@ def _rows(kind: Any, rest: Arrays, n: int, width: int, wanted: bool) -> Rows | N
     return CsrRows(csr_matrix((data, indices, indptr), shape=(n, width)))
 
 
-def _certificate(given: dict[str, Any], nested: bool) -> Certificate:
-    fields = {name: typed(given, name, types) for name, types in CERTIFICATE.items()}
+def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
+    fields = {name: header_field(given, name, types) for name, types in CERTIFICATE.items()}
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = given["parts"] if nested else ()
-    return Certificate(**fields, parts=tuple(_certificate(part, nested=False) for part in parts), source="file")
+    return Certificate(**fields, parts=tuple(_decoded_certificate(part, nested=False) for part in parts), source="file")
 
 
-def _history(given: dict[str, Any]) -> list[State]:
+def _decoded_history(given: dict[str, Any]) -> list[State]:
     for name, types in HISTORY.items():
         for value in given[name]:
-            check_type(value, types, "history")
+            check_header_type(value, types, "history")
     if len({len(given[name]) for name in HISTORY}) != 1:
         raise Unreadable("its history is incomplete")
     return [State(*record) for record in zip(*(given[name] for name in HISTORY))]
 
 
-def _found(lookup: Lookup, kind: str, name: Any) -> Any:
-    """The class that brings what a model needs; Unreadable when its plugin is missing."""
-    name = check_type(name, (str,), kind)
+def _decoded_class(lookup: Lookup, kind: str, name: Any) -> Any:
+    """Class that a model file needs; Unreadable when its plugin is missing."""
+    name = check_header_type(name, (str,), kind)
     try:
         return lookup(kind, name)
     except ValueError as error:
         raise Unreadable(f"it needs the {kind} {name!r} of a plugin; {error}") from None
 
 
-class Arrays:
-    """The arrays of a file, taken out one by one; what is left in the end does not belong there."""
+class ArraysToDecode:
+    """Arrays of a model file, taken out one by one; one that is left in the end does not belong there."""
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.left = dict(arrays)
@@ -309,23 +309,23 @@ class Arrays:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def typed(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
-    """A field of the header, which needs to have one of these types."""
+def header_field(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
+    """Field of the header, which needs to have one of these types."""
     if name not in header:
         raise Unreadable(f"its header lacks {name!r}")
-    return check_type(header[name], types, name)
+    return check_header_type(header[name], types, name)
 
 
-def check_type(value: Any, types: tuple[type, ...], name: str) -> Any:
-    """A value, which needs to have one of these types; `name` is what errors call it."""
+def check_header_type(value: Any, types: tuple[type, ...], name: str) -> Any:
+    """Return a value of the header, which needs to have one of these types; `name` is what errors call it."""
     # In Python, True is an int.
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise Unreadable(f"its header gives {name!r} as {value!r}")
     return value
 
 
-def among(value: Any, choices: tuple[str, ...]) -> Any:
-    """A value, which needs to be one of these."""
+def header_choice(value: Any, choices: tuple[str, ...]) -> Any:
+    """Return a value of the header, which needs to be one of these."""
     if value not in choices:
         raise Unreadable(f"its header says {value!r} where one of {', '.join(choices)} is needed")
     return value

@@ -18,11 +18,11 @@ from mdlearn.model.model import Model
 FORMAT = "mdlearn model"
 VERSION = 5
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
-"""Arrays that hold finite numbers alone, as `decode` asks."""
+"""Arrays that hold finite numbers alone, as `decode_model` asks."""
 
 
-def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return header and arrays of a model; ValueError for what a file cannot hold."""
+def encode_model(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return header and arrays of a model; ValueError for anything that a file cannot contain."""
     kernel, certificate = model.kernel, model.certificate
     if kernel.name == "callable":
         raise ValueError(
@@ -61,9 +61,9 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         arrays["centre"] = kernel.centre
     place, params, extras = None, {}, {}
     for name, value in model.params.items():
-        params[name] = _stored(arrays, f"param_{name}", value)
+        params[name] = _encoded_value(arrays, f"param_{name}", value)
     if model._map is not None:
-        place = {name: _stored(arrays, f"map_{name}", value) for name, value in model._map.encoded().items()}
+        place = {name: _encoded_value(arrays, f"map_{name}", value) for name, value in model._map.encoded().items()}
     for name, value in model.extras.items():
         if model._map is not None and name in model._map.attributes():
             continue
@@ -74,8 +74,8 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
     for name in WHOLE & arrays.keys():
         if not np.isfinite(arrays[name]).all():
             raise ValueError(f"a model with NaN or infinity in its {name} cannot be saved; it predicts nothing")
-    arrays = {name: _contiguous(array) for name, array in arrays.items()}
-    parts = [_fields(part, CERTIFICATE) for part in certificate.parts]
+    arrays = {name: _contiguous_to_encode(array) for name, array in arrays.items()}
+    parts = [_encoded_fields(part, CERTIFICATE) for part in certificate.parts]
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -96,31 +96,31 @@ def encode(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[st
         "n_iter": model.n_iter,
         "n_features_in": model.n_features_in_,
         "feature_names": model._names,
-        "certificate": {**_fields(certificate, CERTIFICATE), "parts": parts},
+        "certificate": {**_encoded_fields(certificate, CERTIFICATE), "parts": parts},
         "history": {name: [getattr(state, name) for state in model.history] for name in HISTORY},
         "notes": notes,
     }
-    return {key: _plain(value, key) for key, value in header.items()}, arrays
+    return {key: _encoded_json_value(value, key) for key, value in header.items()}, arrays
 
 
-def _stored(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
-    """A value as the header holds it: an array goes among the arrays, and the header says where."""
+def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
+    """Entry of the header for a value: an array goes among the arrays, and the entry has its name."""
     if not isinstance(value, np.ndarray):
         return value
     arrays[name] = value
     return {"array": name}
 
 
-def _fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
+def _encoded_fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def _contiguous(array: np.ndarray) -> np.ndarray:
+def _contiguous_to_encode(array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     return array if array.flags.f_contiguous else np.ascontiguousarray(array)
 
 
-def _plain(value: Any, where: str) -> Any:
+def _encoded_json_value(value: Any, where: str) -> Any:
     """Values of JSON; infinity and NaN, which JSON lacks, become {"number": "inf"}."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -129,7 +129,7 @@ def _plain(value: Any, where: str) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, f"{where} {key!r}") for key, item in value.items()}
+        return {key: _encoded_json_value(item, f"{where} {key!r}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, where) for item in value]
+        return [_encoded_json_value(item, where) for item in value]
     raise ValueError(f"{where} cannot be saved: a model file holds numbers and strings there, not {type(value)}")

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from mdlearn.model.file import archive
-from mdlearn.model.file.archive import Members, Unreadable
-from mdlearn.model.file.decoding import Lookup, decode
-from mdlearn.model.file.encoding import FORMAT, VERSION, encode
+from mdlearn.model.file.archive import ArchiveMembers, Unreadable
+from mdlearn.model.file.decoding import Lookup, decode_model
+from mdlearn.model.file.encoding import FORMAT, VERSION, encode_model
 from mdlearn.model.model import Model
 from mdlearn.numerics import memory
 from mdlearn.output_files import check_target, replace_file
@@ -60,15 +60,15 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
         When the file cannot be written.
     """
     target = check_target(path)
-    header, arrays = encode(model, dict(notes or {}))
+    header, arrays = encode_model(model, dict(notes or {}))
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
     if text.nbytes + NPY_HEADER_BYTES > HEADER_BYTES_LIMIT:
         raise ValueError(
             f"a model whose names, parameters and history take {text.nbytes / 1e6:.3g} MB of text cannot be saved "
             f"({HEADER_BYTES_LIMIT / 1e6:.3g} MB at most); fit with shorter column names or fewer reports (max_iter)"
         )
-    members = {"header": text, "digest": _digest(text, arrays), **arrays}
-    replace_file(target, lambda file: archive.write(file, members))
+    members = {"header": text, "digest": _model_file_digest(text, arrays), **arrays}
+    replace_file(target, lambda file: archive.write_archive(file, members))
 
 
 def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
@@ -86,29 +86,29 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
     ValueError, OSError
         As for `mdlearn.load`.
     """
-    with memory.memory_error_in_words(f"loading {_shown(path)}"), _opened(path) as file:
+    with memory.memory_error_in_words(f"loading {_shown_model_path(path)}"), _open_model_file(path) as file:
         try:
-            header, arrays = _read(file)
+            header, arrays = _read_model_file(file)
             if not isinstance(header["notes"], dict):
                 raise Unreadable("its notes are no mapping")
-            return decode(header, arrays, lookup), header["notes"]
+            return decode_model(header, arrays, lookup), header["notes"]
         except MemoryError:
             raise
         except Unreadable as error:
-            raise ValueError(f"{_shown(path)} cannot be loaded: {_short(str(error))}") from None
+            raise ValueError(f"{_shown_model_path(path)} cannot be loaded: {_shortened_error(str(error))}") from None
         except Exception as error:
             # Damage makes JSON, and the classes that a model is made of, raise nearly anything.
             raise ValueError(
-                f"{_shown(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
-                f"({type(error).__name__}: {_short(str(error))})"
+                f"{_shown_model_path(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
+                f"({type(error).__name__}: {_shortened_error(str(error))})"
             ) from error
 
 
-def is_model(path: str | os.PathLike[str]) -> bool:
+def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as the model files of mdlearn do, of whatever format version."""
     try:
-        with _opened(path) as file:
-            _header(Members(file).take("header", HEADER_BYTES_LIMIT))
+        with _open_model_file(path) as file:
+            _read_model_header(ArchiveMembers(file).take("header", HEADER_BYTES_LIMIT))
     except FutureFormat:
         return True
     except (Unreadable, KeyError, OSError, ValueError):
@@ -116,7 +116,7 @@ def is_model(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _model_file_digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
     """SHA-256 of the header, then of the arrays in its order, each in its own memory order."""
     total = hashlib.sha256(text.tobytes())
     for array in arrays.values():
@@ -126,20 +126,20 @@ def _digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(total.digest(), np.uint8)
 
 
-def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
+def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     """The file at a path, open for reading; OSError for what is no regular file, such as a pipe or a device."""
     # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
     extra = getattr(os, "O_NONBLOCK", 0)
     file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(f"{_shown(path)} is not a regular file; give the path of a model file")
+        raise OSError(f"{_shown_model_path(path)} is not a regular file; give the path of a model file")
     return file
 
 
-def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    members = Members(file)
-    header = _header(text := members.take("header", HEADER_BYTES_LIMIT))
+def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    members = ArchiveMembers(file)
+    header = _read_model_header(text := members.take("header", HEADER_BYTES_LIMIT))
     listed = header["arrays"]
     if not isinstance(listed, dict):
         raise Unreadable("its header lists no arrays")
@@ -149,16 +149,16 @@ def _read(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray
         if array.dtype.str != dtype or list(array.shape) != shape:
             raise Unreadable(f"its array {name!r} is not the one that its header describes")
     members.finish()
-    if not np.array_equal(digest, _digest(text, arrays)):
+    if not np.array_equal(digest, _model_file_digest(text, arrays)):
         raise Unreadable("it was changed after it was saved")
     return header, arrays
 
 
-def _header(text: np.ndarray) -> dict[str, Any]:
+def _read_model_header(text: np.ndarray) -> dict[str, Any]:
     if text.dtype != np.uint8 or text.ndim != 1:
         raise Unreadable("its header is not text")
     memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
-    header = json.loads(text.tobytes().decode(), object_pairs_hook=_mapping, parse_constant=_no_number)
+    header = json.loads(text.tobytes().decode(), object_pairs_hook=_header_object, parse_constant=_refuse_constant)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise Unreadable("it is not a model file of mdlearn")
     version = header["version"]
@@ -172,7 +172,7 @@ def _header(text: np.ndarray) -> dict[str, Any]:
     return header
 
 
-def _mapping(pairs: list[tuple[str, Any]]) -> Any:
+def _header_object(pairs: list[tuple[str, Any]]) -> Any:
     """Value that an object of the header stands for: a mapping, or a number that JSON lacks."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -184,15 +184,15 @@ def _mapping(pairs: list[tuple[str, Any]]) -> Any:
     return float(found["number"])
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise Unreadable(f"its header holds {name}, which JSON lacks")
 
 
-def _short(text: str) -> str:
+def _shortened_error(text: str) -> str:
     """Shorten an error's text and replace characters that cannot be printed: it may quote the file."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
     return plain if len(text) <= SHOWN else f"{plain}..."
 
 
-def _shown(path: str | os.PathLike[str]) -> str:
+def _shown_model_path(path: str | os.PathLike[str]) -> str:
     return os.fsdecode(os.fspath(path))

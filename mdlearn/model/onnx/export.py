@@ -13,9 +13,9 @@ from mdlearn.data.features.kernel_approximation import KernelMap
 from mdlearn.data.features.kernels import PARAMETERS, Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
-from mdlearn.model.class_decisions import PAIRWISE, pairs_of
+from mdlearn.model.class_decisions import PAIRWISE, pairs_of_decisions
 from mdlearn.model.model import Model
-from mdlearn.model.onnx.graph import Graph, checked_opset, finished
+from mdlearn.model.onnx.graph import OnnxGraph, checked_opset, onnx_model
 
 REMOTE = 1e4
 """Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""
@@ -24,27 +24,27 @@ CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 def export(model: Model, target_opset: int | None = None) -> Any:
     """Return the ModelProto of a model; see `Model.to_onnx`."""
-    graph = Graph(checked_opset(target_opset))
+    graph = OnnxGraph(checked_opset(target_opset))
     check_exportable(model)
     dtype, k = model.intercept_.dtype, model.classes_.shape[0]
     rows = "X" if dtype == np.float64 else graph.cast("X", np.float64)
-    F = decision_values(graph, model, rows)
+    F = onnx_decision_values(graph, model, rows)
     columns = None if k <= 2 else k
     given = ("X", dtype, model.n_features_in_)
     if k == 0:
-        _result(graph, _flat(graph, F), dtype, "value")
-        return finished(graph, given, {"value": (dtype, None)}, repr(model))
-    classes = exported_classes(model)
-    add_label(graph, F, classes, "label")
-    _result(graph, F if k > 2 else _flat(graph, F), dtype, "scores")
+        _add_onnx_result(graph, _flat_onnx_value(graph, F), dtype, "value")
+        return onnx_model(graph, given, {"value": (dtype, None)}, repr(model))
+    classes = exported_onnx_classes(model)
+    add_onnx_label(graph, F, classes, "label")
+    _add_onnx_result(graph, F if k > 2 else _flat_onnx_value(graph, F), dtype, "scores")
     results = {"label": (None if classes.dtype.kind == "U" else classes.dtype, None), "scores": (dtype, columns)}
     if hasattr(model, "predict_proba"):
-        _result(graph, probabilities(graph, F, k), dtype, "probabilities")
+        _add_onnx_result(graph, onnx_probabilities(graph, F, k), dtype, "probabilities")
         results["probabilities"] = (dtype, k)
-    return finished(graph, given, results, repr(model))
+    return onnx_model(graph, given, results, repr(model))
 
 
-def exported_classes(model: Model) -> np.ndarray:
+def exported_onnx_classes(model: Model) -> np.ndarray:
     """Labels as ONNX can hold them: int64, bool, float64 or strings; ValueError for others."""
     classes = model.classes_
     if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes.tolist()):
@@ -58,24 +58,24 @@ def exported_classes(model: Model) -> np.ndarray:
     raise ValueError(f"labels of dtype {classes.dtype} cannot be exported; fit with integers, booleans or strings")
 
 
-def add_label(graph: Graph, F: str, classes: np.ndarray, output: str) -> None:
-    """Add the labels (n,) that scores give: f = 0 is the second label; ties go to the first class."""
+def add_onnx_label(graph: OnnxGraph, F: str, classes: np.ndarray, output: str) -> None:
+    """Add the labels (n,) of scores to an ONNX graph: f = 0 is the second label; ties go to the first class."""
     if classes.shape[0] == 2:
-        positive = graph.node("Not", graph.node("Less", _flat(graph, F), graph.constant(0.0)))
+        positive = graph.node("Not", graph.node("Less", _flat_onnx_value(graph, F), graph.constant(0.0)))
         codes = graph.cast(positive, np.int64)
     else:
         codes = graph.node("ArgMax", F, axis=1, keepdims=0, select_last_index=0)
     graph.node("Gather", graph.constant(classes), codes, axis=0, output=output)
 
 
-def both_scores(graph: Graph, F: str, k: int) -> str:
+def onnx_scores(graph: OnnxGraph, F: str, k: int) -> str:
     """Scores of every class (n, k); -f and f for two."""
     return F if k > 2 else graph.node("Concat", graph.node("Neg", F), F, axis=1)
 
 
-def probabilities(graph: Graph, F: str, k: int) -> str:
-    """sigma(f) of every class over their sum (n, k), by logarithms."""
-    f = both_scores(graph, F, k)
+def onnx_probabilities(graph: OnnxGraph, F: str, k: int) -> str:
+    """Add class probabilities (n, k) to an ONNX graph: sigma(f) over their sum, by logarithms."""
+    f = onnx_scores(graph, F, k)
     # ln sigma(f) = min(f, 0) - ln(1 + exp(-|f|)): onnxruntime lacks Softplus of newer opsets.
     small = graph.node("Exp", graph.node("Neg", graph.node("Abs", f)))
     below = graph.node("Log", graph.node("Add", small, graph.constant(1.0)))
@@ -83,12 +83,12 @@ def probabilities(graph: Graph, F: str, k: int) -> str:
     return graph.node("Softmax", logs, axis=1)
 
 
-def _flat(graph: Graph, F: str) -> str:
+def _flat_onnx_value(graph: OnnxGraph, F: str) -> str:
     return graph.node("Reshape", F, graph.whole(-1))
 
 
-def _result(graph: Graph, value: str, dtype: np.dtype[Any], output: str) -> None:
-    """Name a result, in the type of the model."""
+def _add_onnx_result(graph: OnnxGraph, value: str, dtype: np.dtype[Any], output: str) -> None:
+    """Add a named result, in the type of the model."""
     if dtype == np.float64:
         graph.node("Identity", value, output=output)
     else:
@@ -103,10 +103,10 @@ def check_exportable(model: Model) -> None:
     if kernel.name not in PARAMETERS:
         raise ValueError(f"a model with the kernel {kernel.name!r} of a plugin cannot be exported to ONNX; {CHOICE}")
     if model._map is not None:
-        check_map(model._map, model.objective)
+        check_onnx_map(model._map, model.objective)
 
 
-def check_map(place: FeatureMap, name: str) -> None:
+def check_onnx_map(place: FeatureMap, name: str) -> None:
     """ValueError for features that need code; `name` is what errors call their owner."""
     if isinstance(place, KernelMap):
         return
@@ -116,29 +116,29 @@ def check_map(place: FeatureMap, name: str) -> None:
         raise ValueError(f"{name!r} with a callable projection cannot be exported to ONNX; {CHOICE}")
 
 
-def decision_values(graph: Graph, model: Model, rows: str) -> str:
+def onnx_decision_values(graph: OnnxGraph, model: Model, rows: str) -> str:
     """f of float64 rows: (n, 1) for two classes and for regression, (n, k) else."""
-    F = graph.node("Add", _sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
+    F = graph.node("Add", _onnx_sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
     k = model.classes_.shape[0]
     if k <= 2 or model.multiclass not in PAIRWISE:
         return F
-    return (_votes if model.multiclass == "ovo" else _memberships)(graph, F, k, model.multiclass)
+    return (_onnx_votes if model.multiclass == "ovo" else _onnx_memberships)(graph, F, k, model.multiclass)
 
 
-def _sums(graph: Graph, model: Model, rows: str) -> str:
+def _onnx_sums(graph: OnnxGraph, model: Model, rows: str) -> str:
     """Decision values without intercept, shape (n, p)."""
     if model._map is not None:
-        return _mapped(graph, model, rows)
+        return _onnx_values_over_features(graph, model, rows)
     if model._coef is not None:
         return graph.product(rows, model._coef.T)
     if model._rows is None:
         return graph.product(rows, model.dual_coef_.T)
     graph.require(8.0 * model._rows.shape[0] * model._rows.shape[1])  # sparse ones become dense
-    K = _kernel_values(graph, model.kernel, rows, model._rows.block(slice(None)))
+    K = _onnx_kernel_values(graph, model.kernel, rows, model._rows.block(slice(None)))
     return graph.product(K, model.dual_coef_[:, model.support_].T)
 
 
-def _kernel_values(graph: Graph, kernel: Kernel, rows: str, others: np.ndarray) -> str:
+def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.ndarray) -> str:
     """Kernel values (n, m) between rows and the rows of an array, as `Kernel.block` makes them."""
     if kernel.name != "rbf":
         if kernel.name == "linear":
@@ -163,44 +163,44 @@ def _kernel_values(graph: Graph, kernel: Kernel, rows: str, others: np.ndarray) 
     return graph.node("Exp", graph.node("Min", K, graph.constant(0.0)))
 
 
-def _mapped(graph: Graph, model: Model, rows: str) -> str:
+def _onnx_values_over_features(graph: OnnxGraph, model: Model, rows: str) -> str:
     """Decision values over features: of every cluster, by a kernel on the landmark space, or of an approximation."""
     place = model._map
     if isinstance(place, KernelMap):
         assert model._coef is not None
-        K = _kernel_values(graph, model.kernel, rows, place.points)
+        K = _onnx_kernel_values(graph, model.kernel, rows, place.points)
         return graph.product(K, place.combination(model._coef))
     assert isinstance(place, LandmarkMap)
-    W = _weights(graph, place, rows)
+    W = _onnx_cluster_weights(graph, place, rows)
     if model._coef is None:
         assert model._rows is not None
         placed = place.placed(model._rows)
-        mu = _kernel_values(graph, place.projection, rows, place.landmarks)
+        mu = _onnx_kernel_values(graph, place.projection, rows, place.landmarks)
         W = W if place.mix is None else graph.product(W, place.mix)
-        K = _kernel_values(graph, replace(model.kernel, centre=None), mu, placed.mu)
+        K = _onnx_kernel_values(graph, replace(model.kernel, centre=None), mu, placed.mu)
         K = graph.node("Mul", K, graph.product(W, placed.weights.T))
         return graph.product(K, model.dual_coef_[:, model.support_].T)
     coef = model._coef.astype(np.float64)
     small = 8.0 * coef.shape[0] * place.centers.size <= COPY_BYTES
     table = place.folded(coef) if small else None
     if table is None:
-        rows, table = _kernel_values(graph, place.projection, rows, place.landmarks), place.shown(coef)
+        rows, table = _onnx_kernel_values(graph, place.projection, rows, place.landmarks), place.shown(coef)
     p, K_, width = table.shape
     each = graph.product(rows, table.transpose(2, 1, 0).reshape(width, K_ * p))
     each = graph.node("Reshape", each, graph.whole(-1, K_, p))
     return graph.reduced("ReduceSum", graph.node("Mul", each, graph.node("Unsqueeze", W, graph.whole(2))), 1)
 
 
-def landmark_features(graph: Graph, place: LandmarkMap, rows: str) -> str:
+def onnx_landmark_features(graph: OnnxGraph, place: LandmarkMap, rows: str) -> str:
     """Projections of float64 rows in the blocks of their clusters, (n, K L): what `LandmarkMap.features` makes."""
-    mu = _kernel_values(graph, place.projection, rows, place.landmarks)
-    W = _weights(graph, place, rows)
+    mu = _onnx_kernel_values(graph, place.projection, rows, place.landmarks)
+    W = _onnx_cluster_weights(graph, place, rows)
     W = W if place.mix is None else graph.product(W, place.mix)
     blocks = graph.node("Mul", graph.node("Unsqueeze", W, graph.whole(2)), graph.node("Unsqueeze", mu, graph.whole(1)))
     return graph.node("Reshape", blocks, graph.whole(-1, place.width))
 
 
-def _weights(graph: Graph, place: LandmarkMap, rows: str) -> str:
+def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> str:
     """Weights (n, K) of rows over clusters: 1 for the nearest centre, or shares of the few nearest."""
     shift = place.centers.mean(axis=0)
     centers, K = place.centers - shift, place.centers.shape[0]
@@ -225,9 +225,9 @@ def _weights(graph: Graph, place: LandmarkMap, rows: str) -> str:
     return graph.reduced("ReduceSum", spread, 1)
 
 
-def _votes(graph: Graph, F: str, k: int, multiclass: str) -> str:
+def _onnx_votes(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
     """Votes with a tie-break from the values (n, pairs): see `class_scores`."""
-    low, high = (np.eye(k)[[pair[side] for pair in pairs_of(k)]] for side in (0, 1))
+    low, high = (np.eye(k)[[pair[side] for pair in pairs_of_decisions(k)]] for side in (0, 1))
     negative = graph.node("Less", F, graph.constant(0.0))
     against = graph.product(graph.cast(negative, np.float64), low)
     for_ = graph.product(graph.cast(graph.node("Not", negative), np.float64), high)
@@ -236,9 +236,9 @@ def _votes(graph: Graph, F: str, k: int, multiclass: str) -> str:
     return graph.node("Add", graph.node("Add", against, for_), graph.node("Div", total, size))
 
 
-def _memberships(graph: Graph, F: str, k: int, multiclass: str) -> str:
+def _onnx_memberships(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
     """Fuzzy memberships from the values (n, pairs): see `class_scores`."""
-    pairs = pairs_of(k)
+    pairs = pairs_of_decisions(k)
     both = graph.node("Concat", F, graph.node("Neg", F), axis=1)
     # For every class its values of all pairs that it is in: F where it is the high class of a pair, else -F.
     own = [[p + (0 if pair[1] == c else len(pairs)) for p, pair in enumerate(pairs) if c in pair] for c in range(k)]

@@ -14,8 +14,8 @@ CONSTANT_BYTES = 2_000_000_000
 """Bytes of constants; a protobuf message holds 2 GiB in all."""
 
 
-class Graph:
-    """Nodes that compute something from one input; each method returns the name of what it adds.
+class OnnxGraph:
+    """ONNX graph under construction, from one input; each method returns the name of the node that it adds.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Graph:
 
     def cast(self, value: str, dtype: Any, output: str | None = None) -> str:
         """A tensor as another type."""
-        return self.node("Cast", value, to=tensor_type(dtype), output=output)
+        return self.node("Cast", value, to=onnx_tensor_type(dtype), output=output)
 
     def reduced(self, operator: str, value: str, axis: int, keep: bool = False) -> str:
         """A reduction along one axis."""
@@ -90,15 +90,15 @@ class Graph:
         return self.node("MatMul", value, self.constant(np.ascontiguousarray(matrix, dtype=np.float64)))
 
 
-def tensor_type(dtype: Any) -> int:
+def onnx_tensor_type(dtype: Any) -> int:
     """ONNX's number of a dtype."""
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def needed() -> Any:
-    """The package onnx; ImportError that says how to get it."""
+def imported_onnx() -> Any:
+    """Import the package onnx; ImportError that says how to get it."""
     try:
         import onnx
     except ImportError as error:
@@ -108,7 +108,7 @@ def needed() -> Any:
 
 def checked_opset(given: Any) -> int:
     """The opset that was asked for, or the usual one; ValueError for one that cannot be written."""
-    newest = int(needed().defs.onnx_opset_version())
+    newest = int(imported_onnx().defs.onnx_opset_version())
     if given is None:
         return USUAL
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not OLDEST <= given <= newest:
@@ -116,8 +116,10 @@ def checked_opset(given: Any) -> int:
     return int(given)
 
 
-def finished(graph: Graph, given: tuple[str, Any, int], results: dict[str, tuple[Any, int | None]], title: str) -> Any:
-    """The ModelProto of a graph, checked, with the shapes of everything in between.
+def onnx_model(
+    graph: OnnxGraph, given: tuple[str, Any, int], results: dict[str, tuple[Any, int | None]], title: str
+) -> Any:
+    """ModelProto of an ONNX graph, checked, with the shapes of everything in between.
 
     `given` is the input's name, dtype and number of columns; `results` the outputs' dtypes (None: strings) and numbers
     of columns (None: vectors).
@@ -125,7 +127,7 @@ def finished(graph: Graph, given: tuple[str, Any, int], results: dict[str, tuple
     from onnx import TensorProto, checker, helper, shape_inference
 
     def described(name: str, dtype: Any, columns: int | None) -> Any:
-        kind = TensorProto.STRING if dtype is None else tensor_type(dtype)
+        kind = TensorProto.STRING if dtype is None else onnx_tensor_type(dtype)
         return helper.make_tensor_value_info(name, kind, ["n"] if columns is None else ["n", columns])
 
     outputs = [described(name, *about) for name, about in results.items()]

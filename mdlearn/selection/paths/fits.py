@@ -19,7 +19,7 @@ from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Start, State, starts_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.paths.grid import Route, asked_of, grouped, place_of
+from mdlearn.selection.paths.grid import GridRoute, checked_grid_points, equal_point_groups, point_term_weights
 from mdlearn.selection.paths.result import Path
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.solvers.base import Solver
@@ -99,23 +99,23 @@ def fit_path(
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     own = replace(limits, verbose=limits.verbose if limits.verbose > 1 else 0)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, own, checked_seed(random_state))
-    points, asked = asked_of(call, [{}] if grid is None else grid, params)
+    points, asked = checked_grid_points(call, [{}] if grid is None else grid, params)
     setting = call.read(X, y, sample_weight, class_weight)
     if grid is None:
-        points, asked = asked_of(call, call.task(params)[0].grid(setting.data.total), params)
+        points, asked = checked_grid_points(call, call.task(params)[0].grid(setting.data.total), params)
     with blas_threads(setting.n_threads):
         found: dict[int, Fitted] = {}
         with ProgressBar(limits.verbose, f"path of {call.objective.name!r}", len(points)) as bar:
-            for i, fitted in walked(setting, asked):
+            for i, fitted in solve_grid(setting, asked):
                 found[i] = fitted
                 bar.advance(note=f"gap {fitted.outcome.certificate.gap:.1e}")
         fits = [found[i] for i in range(len(points))]
         builder = setting.builder(fits)
-    _warn(found, limits)
+    _warn_of_path_shortfalls(found, limits)
     return Path(points, builder, fits, time.perf_counter() - limits.started)
 
 
-def walked(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
+def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
     """Solve points group by group, those with the same features together; yield (position, fit) as they are done.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
@@ -129,14 +129,14 @@ def walked(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]
     limits, total = setting.call.limits, setting.data.total
     filled = [setting.complete(task) for task, _ in asked]
     keys = [(given, task.features_depend_on(params)) for (task, given), params in zip(asked, filled)]
-    for group in grouped(keys):
+    for group in equal_point_groups(keys):
         kernel = setting.kernel(asked[group[0]][1])
-        route = Route([place_of(asked[i][0], filled[i], total) for i in group])
+        route = GridRoute([point_term_weights(asked[i][0], filled[i], total) for i in group])
         handed, solved = PathCache(prepared=Prepared(len(group))), dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
-            handed.starts = None if near is None or limits.over else _starts(solved[near])
-            own = limits if limits.callback is None else replace(limits, callback=_placed(limits.callback, i))
+            handed.starts = None if near is None or limits.over else _starts_from_solved_point(solved[near])
+            own = limits if limits.callback is None else replace(limits, callback=_point_callback(limits.callback, i))
             solved[j] = fitted = setting.solve(asked[i][0], filled[i], kernel, handed, own)
             handed.prepared.left -= 1
             if fitted.outcome.stopped:
@@ -144,13 +144,13 @@ def walked(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]
             yield i, fitted
 
 
-def _placed(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
-    """The caller's function, told which point a state belongs to."""
+def _point_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
+    """Callback of a path, which adds to each state the point that it belongs to."""
     return lambda state: callback(replace(state, point=i))
 
 
-def _starts(fitted: Fitted) -> Starts:
-    """Starts of the problems of a form, from those of another one."""
+def _starts_from_solved_point(fitted: Fitted) -> Starts:
+    """Starts of the problems of a point, from the fit of a point that is solved."""
     solutions = fitted.outcome.solutions
 
     def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
@@ -159,7 +159,7 @@ def _starts(fitted: Fitted) -> Starts:
     return starts
 
 
-def _warn(found: dict[int, Fitted], limits: Limits) -> None:
+def _warn_of_path_shortfalls(found: dict[int, Fitted], limits: Limits) -> None:
     """One warning for all points that did not reach their gap; the reason is what stopped the path, or the worst's."""
     short = {i: one for i, fitted in found.items() for one in fitted.shortfalls}
     if not short:

@@ -15,13 +15,13 @@ Asked = tuple[Objective, dict[str, Any]]
 """An objective with its hyper-parameters, and the parameters of the kernel."""
 
 
-def asked_of(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Asked]]:
-    """Points of a grid and what they ask for, each checked."""
-    points = points_of(grid, params)
+def checked_grid_points(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Asked]]:
+    """Points of a grid, and the objective and kernel parameters of each, checked."""
+    points = grid_points(grid, params)
     return points, [call.task({**params, **point}) for point in points]
 
 
-def points_of(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+def grid_points(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Points of a grid as the user gives it: all combinations of a mapping, or the union of several grids.
 
     Raises
@@ -29,19 +29,19 @@ def points_of(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
     TypeError, ValueError
         For anything else, for a grid without points, and for a name that `params` has as well.
     """
-    points = _combined(grid) if isinstance(grid, Mapping) else _united(grid)
-    both = [name for name in names_of(points) if name in params]
+    points = _grid_combinations(grid) if isinstance(grid, Mapping) else _union_of_grids(grid)
+    both = [name for name in grid_names(points) if name in params]
     if both:
         raise ValueError(f"{both[0]!r} is in the grid and has one value beside it; give it once")
     return points
 
 
-def names_of(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names that some point has, in the order in which they come first."""
+def grid_names(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Hyper-parameters that some point of a grid has, in the order in which they come first."""
     return list(dict.fromkeys(name for point in points for name in point))
 
 
-def _combined(grid: Mapping[Any, Any], title: str = "grid", alone: bool = False) -> list[dict[str, Any]]:
+def _grid_combinations(grid: Mapping[Any, Any], title: str = "grid", alone: bool = False) -> list[dict[str, Any]]:
     """All combinations of the values; the last name varies fastest. `alone`: a value may stand without a sequence."""
     if not grid and not alone:
         raise ValueError(f"{title} is empty; give a mapping of hyper-parameters to values")
@@ -60,7 +60,7 @@ def _combined(grid: Mapping[Any, Any], title: str = "grid", alone: bool = False)
     return [dict(zip(grid, one)) for one in product(*values)]
 
 
-def _united(grid: Any) -> list[dict[str, Any]]:
+def _union_of_grids(grid: Any) -> list[dict[str, Any]]:
     """Points of several grids, one grid after the other; a point whose values stand alone is a grid of one point."""
     if isinstance(grid, (str, bytes)) or not isinstance(grid, Sequence):
         raise TypeError(f"grid needs to be a mapping of names to values, or a sequence of such grids; got {grid!r}")
@@ -70,16 +70,16 @@ def _united(grid: Any) -> list[dict[str, Any]]:
     for i, one in enumerate(grid):
         if not isinstance(one, Mapping):
             raise TypeError(f"grid[{i}] needs to be a mapping of hyper-parameters to values; got {one!r}")
-        points += _combined(one, f"grid[{i}]", alone=True)
+        points += _grid_combinations(one, f"grid[{i}]", alone=True)
     return points
 
 
-def grouped(keys: Sequence[Any]) -> list[list[int]]:
-    """Positions of equal keys, in the order in which they come first; keys may hold arrays."""
+def equal_point_groups(keys: Sequence[Any]) -> list[list[int]]:
+    """Positions of grid points with equal keys, in the order in which they come first; keys may contain arrays."""
     groups: list[list[int]] = []
     for i, key in enumerate(keys):
         for group in groups:
-            if same(keys[group[0]], key):
+            if same_key(keys[group[0]], key):
                 group.append(i)
                 break
         else:
@@ -87,19 +87,19 @@ def grouped(keys: Sequence[Any]) -> list[list[int]]:
     return groups
 
 
-def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal: mappings and arrays by what they hold."""
+def same_key(a: Any, b: Any) -> bool:
+    """Whether two keys of grid points are equal: mappings and arrays by their entries."""
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(same_key, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(same_key(a[name], b[name]) for name in a)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and np.array_equal(a, b)
     return a is b or bool(a == b)
 
 
-def place_of(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
-    """Weights of the terms of a problem: what is dear to change first. None where an objective writes no terms."""
+def point_term_weights(task: Objective, params: dict[str, Any], total: float) -> list[float] | None:
+    """Weights of the terms of a grid point's problem, the costliest to change first; None without terms."""
     try:
         terms = task.terms(params, total)
     except NotImplementedError:
@@ -108,8 +108,8 @@ def place_of(task: Objective, params: dict[str, Any], total: float) -> list[floa
     return [terms.variance, terms.penalty, *weights, terms.mean]
 
 
-class Route:
-    """The way through the points of one group.
+class GridRoute:
+    """Order in which the grid points of one group are solved.
 
     Points are visited by increasing weights, the variance first. Each begins at the nearest point that is solved, where
     distances are those of the logarithms of the weights.
@@ -117,7 +117,7 @@ class Route:
     Parameters
     ----------
     places : list of list of float, or None
-        Weights of every point (see `place_of`).
+        Weights of every point (see `point_term_weights`).
     """
 
     def __init__(self, places: list[list[float] | None]) -> None:

@@ -12,10 +12,10 @@ from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_labels, check_model_labels, check_targets, check_weights
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
-from mdlearn.model.class_decisions import labels_of, values_of_classes
-from mdlearn.model.model import Model, kernel_values
+from mdlearn.model.class_decisions import class_decision_values, labels_of_decisions
+from mdlearn.model.model import Model, kernel_decisions
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
-from mdlearn.selection.paths.grid import names_of
+from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of
 from mdlearn.stages import Builder, Fitted
 
@@ -64,7 +64,7 @@ class Path(Sequence[Model]):
 
     def __repr__(self) -> str:
         one = self._fits[0]
-        names = ", ".join(names_of(self.points))
+        names = ", ".join(grid_names(self.points))
         return f"Path({one.task.name!r}, {len(self)} points of {names}, largest gap={self.gap.max():.2g})"
 
     def _model(self, i: int) -> Model:
@@ -128,7 +128,7 @@ class Path(Sequence[Model]):
                 F = self._values(A, self._fits[group[0]], held)
             for j, (i, one) in enumerate(zip(group, held)):
                 values = F[:, j * p : (j + 1) * p] + one.intercept
-                out[i] = values_of_classes(values, k, builder.call.multiclass)
+                out[i] = class_decision_values(values, k, builder.call.multiclass)
         return out
 
     @property
@@ -148,7 +148,7 @@ class Path(Sequence[Model]):
         if first.kernel.name == "precomputed":
             return A.dot(alpha.T)
         rows = self._builder.data.rows
-        return kernel_values(A, self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)
+        return kernel_decisions(A, self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels (for regression, numbers) of every point.
@@ -163,7 +163,7 @@ class Path(Sequence[Model]):
         ndarray of shape (p, n)
         """
         F, data = self.decision_function(X), self._builder.data
-        return F if data.targets is not None else np.array([labels_of(data.classes, f) for f in F])
+        return F if data.targets is not None else np.array([labels_of_decisions(data.classes, f) for f in F])
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, scoring: str | Callable[..., Any] | None = None
@@ -209,14 +209,14 @@ class Path(Sequence[Model]):
         ImportError
             Without pandas.
         """
-        told = {name: [point.get(name) for point in self.points] for name in names_of(self.points)}
+        told = {name: [point.get(name) for point in self.points] for name in grid_names(self.points)}
         for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
             told[name] = getattr(self, name)
-        return frame(told)
+        return result_data_frame(told)
 
 
-def frame(table: dict[str, Any], index: str | None = None) -> Any:
-    """A pandas.DataFrame of columns; ImportError says what is missing."""
+def result_data_frame(table: dict[str, Any], index: str | None = None) -> Any:
+    """A pandas.DataFrame from the columns of a result; ImportError says what is missing."""
     try:
         import pandas
     except ImportError:

@@ -8,7 +8,7 @@ from persistence_cases import data, gram
 from regression_cases import Tube
 
 import mdlearn
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdlearn.ConvergenceWarning")
 

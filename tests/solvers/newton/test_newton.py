@@ -14,7 +14,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Terms
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 
 
 @pytest.mark.parametrize("bias", BIASES)

@@ -20,7 +20,7 @@ from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.plugins.manager import registry
+from mdlearn.plugins.registry import registry
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 
 

@@ -12,7 +12,7 @@ from mdlearn.data.validation import check_data
 from mdlearn.forms.certificates.margin import certify
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 from mdlearn.solvers.dual_hessian.eigen import eigendecompose_gram
 from mdlearn.solvers.quadratic.decompositions import Decompositions
 from mdlearn.solvers.quadratic.kernel_spectrum import BasisSpectrum

@@ -20,7 +20,7 @@ from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.objectives.base import Objective, Parameter, Terms
-from mdlearn.plugins.manager import find
+from mdlearn.plugins.registry import find
 from mdlearn.solvers.common.dual_bound import DualBound
 from mdlearn.solvers.stochastic import task as sgd_task
 

@@ -14,11 +14,11 @@ from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import State
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.folds import make_folds, units_of
-from mdlearn.selection.loo import by_bound, by_rows
+from mdlearn.selection.folds import fold_units, make_folds
+from mdlearn.selection.loo import score_by_leave_one_out, score_by_loo_bound
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.selection.study import Judged, Study
-from mdlearn.selection.validated import CrossValidation
+from mdlearn.selection.results import CrossValidation
+from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 
@@ -121,32 +121,32 @@ def cross_validate(
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask([{}], params)
-        judged = judge(study, cv, "cross_validate")
-    for text in warnings_of(judged):
+        judged = judge_study(study, cv, "cross_validate")
+    for text in cross_validation_warnings(judged):
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     name, folds, certificates = study.scoring.name, judged.folds, tuple(judged.certificates)
     elapsed = time.perf_counter() - limits.started
     return CrossValidation(name, judged.scores[0], judged.values, folds, certificates, study.data.classes, elapsed)
 
 
-def judge(study: Study, cv: Any, title: str) -> Judged:
-    """Judge the points of a study, with a bar."""
+def judge_study(study: Study, cv: Any, title: str) -> StudyScores:
+    """Judge the points of a study by folds or by leave-one-out, with a bar."""
     data, n, verbose = study.data, len(study.points), study.verbose
     weights, square = study.weights[data.rows], study.call.square
     if isinstance(cv, str) and cv == "loo":
-        units = units_of(data, weights, square)
+        units = fold_units(data, weights, square)
         with ProgressBar(verbose, title, n * units.weights.shape[0]) as bar:
-            return by_rows(study, units, bar)
+            return score_by_leave_one_out(study, units, bar)
     if isinstance(cv, str) and cv == "pseudo-loo":
         with ProgressBar(verbose, title, n) as bar:
-            return by_bound(study, bar)
+            return score_by_loo_bound(study, bar)
     folds = make_folds(cv, study.X, study.y, data, weights, square, study.call.seed)
     study.check_folds(folds)
     with ProgressBar(verbose, title, n * len(folds)) as bar:
         return study.by_folds(folds, bar)
 
 
-def warnings_of(judged: Judged) -> Iterator[str]:
+def cross_validation_warnings(judged: StudyScores) -> Iterator[str]:
     """Yield the warnings that a caller should see, a sentence each."""
     short, n = judged.shortfalls, len(judged.certificates)
     if short:

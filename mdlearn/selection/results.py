@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.class_decisions import labels_of
+from mdlearn.model.class_decisions import labels_of_decisions
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
-from mdlearn.selection.paths.grid import names_of
-from mdlearn.selection.paths.result import frame
+from mdlearn.selection.paths.grid import grid_names
+from mdlearn.selection.paths.result import result_data_frame
 
 
 @dataclass(eq=False, repr=False)
@@ -55,12 +55,12 @@ class CrossValidation:
     @property
     def mean(self) -> float:
         """Mean of the scores that there are."""
-        return float(mean_of(self.scores))
+        return float(mean_without_nan(self.scores))
 
     @property
     def std(self) -> float:
         """Standard deviation of the scores that there are, divisor n."""
-        return float(std_of(self.scores))
+        return float(std_without_nan(self.scores))
 
     @property
     def predictions(self) -> np.ndarray:
@@ -72,7 +72,7 @@ class CrossValidation:
         if f is None or np.isnan(f).any():
             n = "all" if f is None else int(np.isnan(f.reshape(f.shape[0], -1)).any(axis=1).sum())
             raise ValueError(f"predictions need every row to be held out once; {n} rows were not, see decision")
-        return labels_of(self.classes_, f) if self.classes_.shape[0] else f
+        return labels_of_decisions(self.classes_, f) if self.classes_.shape[0] else f
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row per score: score, and by fold numbers of rows, gap and convergence.
@@ -93,7 +93,7 @@ class CrossValidation:
             absent = len(self.folds) - len(self.certificates)
             table["gap"] = [*(one.gap for one in self.certificates), *[np.nan] * absent]
             table["converged"] = [*(one.converged for one in self.certificates), *[False] * absent]
-        return frame(table, "fold")
+        return result_data_frame(table, "fold")
 
 
 @dataclass(eq=False, repr=False)
@@ -139,12 +139,12 @@ class Selection:
     @property
     def mean_scores(self) -> np.ndarray:
         """Mean over folds of the scores that there are, shape (p,)."""
-        return mean_of(self.scores)
+        return mean_without_nan(self.scores)
 
     @property
     def std_scores(self) -> np.ndarray:
         """Standard deviation over folds, divisor n, shape (p,)."""
-        return std_of(self.scores)
+        return std_without_nan(self.scores)
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -168,13 +168,13 @@ class Selection:
         ImportError
             Without pandas.
         """
-        table: dict[str, Any] = {name: [point.get(name) for point in self.points] for name in names_of(self.points)}
+        table: dict[str, Any] = {name: [point.get(name) for point in self.points] for name in grid_names(self.points)}
         table |= {"mean_score": self.mean_scores, "std_score": self.std_scores}
         table |= {f"score_{j}": column for j, column in enumerate(self.scores.T)}
-        return frame(table, "point")
+        return result_data_frame(table, "point")
 
 
-def mean_of(scores: np.ndarray) -> np.ndarray:
+def mean_without_nan(scores: np.ndarray) -> np.ndarray:
     """Mean along the last axis of the numbers that are not NaN; NaN of none."""
     known = ~np.isnan(scores)
     n = known.sum(axis=-1)
@@ -182,9 +182,9 @@ def mean_of(scores: np.ndarray) -> np.ndarray:
     return np.divide(sums, n, out=np.full(np.shape(sums), np.nan), where=n > 0)
 
 
-def std_of(scores: np.ndarray) -> np.ndarray:
-    """Standard deviation, divisor n, of the same numbers; NaN where one is infinite."""
+def std_without_nan(scores: np.ndarray) -> np.ndarray:
+    """Standard deviation, divisor n, of the numbers that are not NaN; NaN where one is infinite."""
     with np.errstate(invalid="ignore"):
-        away = scores - mean_of(scores)[..., None]
-    known = np.sqrt(mean_of(np.square(away)))
+        away = scores - mean_without_nan(scores)[..., None]
+    known = np.sqrt(mean_without_nan(np.square(away)))
     return np.where(np.isinf(scores).any(axis=-1), np.nan, known)

@@ -18,9 +18,9 @@ from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.study import Judged, Study
-from mdlearn.selection.validated import Selection, mean_of
-from mdlearn.selection.validation import judge, warnings_of
+from mdlearn.selection.cross_validation import cross_validation_warnings, judge_study
+from mdlearn.selection.results import Selection, mean_without_nan
+from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
 
@@ -107,16 +107,16 @@ def select(
     limits = checked_limits(time.perf_counter(), tol, max_iter, time_limit, callback, verbose, n_threads)
     if not isinstance(refit, (bool, np.bool_)):
         raise TypeError(f"refit needs to be True or False; got {refit!r}")
-    first, seed = _earlier(limits, SCORING_SHARE) if refit else limits, checked_seed(random_state)
+    first, seed = _limits_before_refit(limits, SCORING_SHARE) if refit else limits, checked_seed(random_state)
     call = Call.of(objective, kernel, solver, solver_options, bias, multiclass, first, seed)
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask(grid, params)
-        judged = judge(study, cv, "select")
-        best = best_of(judged, study)
-        model, texts = None, list(warnings_of(judged))
+        judged = judge_study(study, cv, "select")
+        best = best_grid_point(judged, study)
+        model, texts = None, list(cross_validation_warnings(judged))
         if refit:
-            model, more = _refit(study, best, limits)
+            model, more = _refit_best_point(study, best, limits)
             texts += more
     for text in texts:
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
@@ -125,8 +125,8 @@ def select(
     return Selection(points, study.scoring.name, judged.scores, best, model, folds, certificates, elapsed)
 
 
-def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
-    """The best point fitted to all rows, and what is to be said of it."""
+def _refit_best_point(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
+    """Fit the best point of the grid to all rows; return the model and its warnings."""
     task, given = study.asked[best]
     limits = replace(limits, verbose=study.call.limits.verbose)
     setting = replace(study.setting, call=replace(study.call, limits=limits))
@@ -134,11 +134,11 @@ def _refit(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
     return setting.builder().model(fitted), [one.text for one in fitted.shortfalls]
 
 
-def best_of(judged: Judged, study: Study) -> int:
-    """The best point by mean score; of equal ones the one that `TIES` says, then the first."""
+def best_grid_point(judged: StudyScores, study: Study) -> int:
+    """Position of the best mean score; of equal ones the one that `TIES` says, then the first."""
     scores = judged.scores
     whole = ~np.isnan(scores).any(axis=0)
-    means = mean_of(scores[:, whole] if whole.any() else scores)
+    means = mean_without_nan(scores[:, whole] if whole.any() else scores)
     means = np.where(np.isnan(means), -np.inf, means)
     top = float(means.max())
     near = means >= top - EQUAL * max(1.0, abs(top)) if np.isfinite(top) else means == top
@@ -151,8 +151,8 @@ def best_of(judged: Judged, study: Study) -> int:
     return min(np.flatnonzero(near).tolist(), key=rank)
 
 
-def _earlier(limits: Limits, share: float) -> Limits:
-    """Return the limits with `share` of the time."""
+def _limits_before_refit(limits: Limits, share: float) -> Limits:
+    """Limits with `share` of the time; the fit of the best point has the rest."""
     if np.isinf(limits.deadline):
         return limits
     return replace(limits, deadline=limits.started + share * (limits.deadline - limits.started))

@@ -16,8 +16,8 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.errors import PluginWarning, did_you_mean
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
-from mdlearn.plugins.discovery import DISABLE, disabled, sources
-from mdlearn.plugins.loading import KINDS, Plugin, load
+from mdlearn.plugins.discovery import DISABLE, disabled_distributions, plugin_entry_points
+from mdlearn.plugins.loading import KINDS, Plugin, load_plugin
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
@@ -56,11 +56,11 @@ class Registry:
         self.sources: dict[str, Any] = {}
         self.commands: dict[str, Any] = dict(zip(BUILT_IN, BUILT_IN))
         self.conflicts: dict[tuple[str, str], str] = {}
-        off = disabled()
-        plugins = [Plugin(source, off(source.distribution)) for source in sources()]
+        off = disabled_distributions()
+        plugins = [Plugin(source, off(source.distribution)) for source in plugin_entry_points()]
         for plugin in plugins:
             if not plugin.disabled:
-                load(self.manager, plugin)
+                load_plugin(self.manager, plugin)
         for kind in KINDS:
             self._settle(kind, plugins)
         self.records = [plugin.record({kind: self.registered(kind) for kind in KINDS}) for plugin in plugins]
@@ -132,7 +132,7 @@ class Registry:
         return f"{kind} {name!r} is unknown; known {kind}s: {known}{plugins}{did_you_mean(name, self.registered(kind))}"
 
 
-class _Once:
+class _ProcessRegistry:
     """The registry of this process: of the threads that ask first, each makes one, and the first that is whole is kept.
 
     No lock is held meanwhile. Making it imports the plugins, and a thread that waited for a lock could be importing one
@@ -161,7 +161,7 @@ class _Once:
             self.local.busy = False
 
 
-_once = _Once()
+_once = _ProcessRegistry()
 
 
 def registry() -> Registry:
@@ -189,7 +189,7 @@ def list_plugins() -> list[PluginRecord]:
 
 
 def find(kind: str, given: Any) -> Any:
-    """Return what `given` names or is.
+    """Find a registered objective, solver or kernel by name; a class, instance or callable is returned as it is.
 
     Parameters
     ----------
@@ -223,24 +223,24 @@ def find(kind: str, given: Any) -> Any:
     raise TypeError(f"{kind} needs to be a name ({', '.join(known)}), {told}; got {shown}")
 
 
-def instance_of(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
+def registered_objective(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
     """An objective with its hyper-parameters; `kernel_names` are those of the kernel, for the list of valid ones."""
     unknown = [name for name in own if name not in found.parameters and name not in found.aliases]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
         hint = did_you_mean(unknown[0], (*found.parameters, *kernel_names, *FIT_ARGUMENTS.difference(DEFAULTS)))
         raise ValueError(f"objective {found.name!r} has no parameter {unknown[0]!r} here; valid: {valid}{hint}")
-    return instance_with(found, own)
+    return objective_with_params(found, own)
 
 
-def solver_of(found: Any) -> Solver:
-    """An engine, from its class or an instance."""
+def registered_solver(found: Any) -> Solver:
+    """An engine, from the class in the registry or an instance."""
     engine: Solver = found() if isinstance(found, type) else found
     return engine
 
 
-def options_of(given: Any, engine: Solver | None) -> dict[str, Any]:
-    """Options as a dict, their names checked as far as the engine is known before any work."""
+def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
+    """Options of an engine as a dict, their names checked as far as the engine is known before any work."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -256,7 +256,7 @@ def options_of(given: Any, engine: Solver | None) -> dict[str, Any]:
     return dict(given)
 
 
-def instance_with(found: Any, own: Mapping[str, Any]) -> Objective:
+def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
     """An objective from its class or an instance, with parameters that take the place of the instance's."""
     if isinstance(found, type):
         task: Objective = found(**own)
@@ -267,7 +267,7 @@ def instance_with(found: Any, own: Mapping[str, Any]) -> Objective:
     return again
 
 
-def origin(solver: Any) -> str | None:
+def plugin_of_solver(solver: Any) -> str | None:
     """Distribution and version that bring an engine's class; None: it is built in, or no plugin has registered it."""
     found, cls = registry(), type(solver)
     if found.solvers.get(solver.name) is not cls:
@@ -276,7 +276,7 @@ def origin(solver: Any) -> str | None:
     return names[0] if names else None
 
 
-def _function(given: Any) -> bool:
+def _is_kernel_function(given: Any) -> bool:
     # A class of a plugin goes by its name, by which a saved model finds it again.
     return callable(given) and not (isinstance(given, type) and issubclass(given, KernelFunction))
 
@@ -284,6 +284,6 @@ def _function(given: Any) -> bool:
 _FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "objective": (lambda given: hasattr(given, "name") and hasattr(given, "terms"), "a class or an instance"),
     "solver": (lambda given: hasattr(given, "name") and hasattr(given, "iterate"), "a class or an instance"),
-    "kernel": (_function, "or a callable k(A, B)"),
+    "kernel": (_is_kernel_function, "or a callable k(A, B)"),
 }
 """Kind -> whether something that is no name can be used, and what else can be given."""

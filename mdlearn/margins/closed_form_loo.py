@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.margins.validation import counts, number, real, signs_of
+from mdlearn.margins.validation import checked_counts, checked_signs, finite_array, finite_number
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 
 
@@ -78,12 +78,12 @@ def uldm_loo_margins(
     S. Abe, Unconstrained large margin distribution machines, Pattern Recognition Letters 98, 2017,
     eq. (34)-(35), for the machine.
     """
-    F, signs, w = _problem(columns, "columns", y, sample_weight)
-    grid = _grid(C)
-    lambda0 = number(lambda0, "lambda0")
+    F, signs, w = _loo_problem(columns, "columns", y, sample_weight)
+    grid = _checked_grid_of_C(C)
+    lambda0 = finite_number(lambda0, "lambda0")
     if not lambda0 > 0:
         raise ValueError(f"lambda0={lambda0!r} is not positive; without variance there is nothing to leave out of")
-    scale = np.ones(F.shape[1]) if ridge is None else real(ridge, "ridge")
+    scale = np.ones(F.shape[1]) if ridge is None else finite_array(ridge, "ridge")
     if scale.shape != (F.shape[1],) or scale.min() <= 0:
         raise ValueError(
             f"ridge has shape {scale.shape}, but {F.shape[1]} positive numbers, one per column, are needed"
@@ -98,10 +98,10 @@ def uldm_loo_margins(
     rank = int((S > max(A.shape) * np.finfo(float).eps * S[0]).sum()) if S.size else 0
     if grid.min() == 0 and rank < F.shape[1]:
         raise ValueError("C=0 needs columns that are independent of each other; give C > 0")
-    known = Decomposition(w[used], U, S * S)
+    known = LooDecomposition(w[used], U, S * S)
     out = np.empty((grid.shape[0], F.shape[0]))
     for p, c in enumerate(grid):
-        out[p, used] = known.margins(signs[used], Quadratic(total - 1.0, 0.5 * lambda0, 1.0, 0.0, 0.0, c))
+        out[p, used] = known.margins(signs[used], LooQuadratic(total - 1.0, 0.5 * lambda0, 1.0, 0.0, 0.0, c))
         if not used.all():
             short = c / lambda0 * total
             t = Vt.T @ (S / (S * S + short) * (U.T @ (root * signs[used])))
@@ -148,21 +148,21 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     S. Abe, Unconstrained large margin distribution machines, Pattern Recognition Letters 98, 2017,
     eq. (8)-(10), for the machine.
     """
-    K, signs, w = _problem(G, "G", y, sample_weight)
+    K, signs, w = _loo_problem(G, "G", y, sample_weight)
     if K.shape[0] != K.shape[1] or np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
         raise ValueError(f"G has shape {K.shape}; a symmetric Gram matrix of the rows is needed")
     if bias not in ("free", "regularized", "none"):
         raise ValueError(f"bias={bias!r} is unknown; give 'free', 'regularized' or 'none'")
-    grid = _grid(C)
+    grid = _checked_grid_of_C(C)
     if grid.min() == 0:
         raise ValueError("C=0 leaves no loss: every margin is 0; give C > 0")
     used = w > 0
     y_used, total = signs[used], float(w.sum())
-    known = of_gram(K[np.ix_(used, used)], w[used], bias)
+    known = decompose_gram(K[np.ix_(used, used)], w[used], bias)
     others = K[~used][:, used] + (bias == "regularized")
     out = np.empty((grid.shape[0], K.shape[0]))
     for p, c in enumerate(grid):
-        out[p, used] = known.margins(y_used, Quadratic(total - 1.0, 0.0, 0.0, c, c))
+        out[p, used] = known.margins(y_used, LooQuadratic(total - 1.0, 0.0, 0.0, c, c))
         if not used.all():
             residuals = known.regressed(y_used, c)[0]
             alpha, b = c * w[used] * y_used * residuals, 0.0
@@ -172,29 +172,29 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     return out
 
 
-def _problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _loo_problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Checked matrix, signs and weights of a problem of two classes."""
-    A = real(matrix, name)
+    A = finite_array(matrix, name)
     if A.ndim != 2:
         raise ValueError(f"{name} has shape {A.shape}, but a matrix with one row per label is needed")
-    w = counts(sample_weight, A.shape[0])
+    w = checked_counts(sample_weight, A.shape[0])
     if ((w > 0) & (w < 1)).any():
         raise ValueError(
             f"sample_weight has the entry {w[(w > 0) & (w < 1)][0]:g}; one repetition is left out, so give 0 or >= 1"
         )
-    return A, signs_of(y, A, name, w), w
+    return A, checked_signs(y, A, name, w), w
 
 
-def _grid(C: Any) -> np.ndarray:
-    grid = real(C, "C").reshape(-1)
+def _checked_grid_of_C(C: Any) -> np.ndarray:
+    grid = finite_array(C, "C").reshape(-1)
     if grid.min() < 0:
         raise ValueError(f"C has a negative entry, {grid.min():g}; it must be at least 0")
     return grid
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
-    """Weights of an objective at the total count without one repetition.
+class LooQuadratic:
+    """Weights of a quadratic objective of margins at the total count without one repetition.
 
     Attributes
     ----------
@@ -219,8 +219,8 @@ class Quadratic:
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposition:
-    """Rows of a problem, times the roots of their counts, in units of R, centred for a free bias: U S V'.
+class LooDecomposition:
+    """Rows of a leave-one-out problem, times the roots of their counts, in units of R, decomposed: U S V'.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class Decomposition:
         slacks = (c - 1.0 + outside + np.square(U) @ left) / c
         return residuals, slacks, float(beyond @ beyond + along @ (left * along))
 
-    def margins(self, y: np.ndarray, weights: Quadratic) -> np.ndarray:
+    def margins(self, y: np.ndarray, weights: LooQuadratic) -> np.ndarray:
         """Margin of every row under the problem without one repetition of it, shape (m,)."""
         twice, M = 2.0 * weights.variance, weights.total
         held = twice + weights.steepness * M
@@ -266,8 +266,8 @@ class Decomposition:
         return margins
 
 
-def of_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
-    """Decompose explicit rows of shape (m, n + 1), whose last column is for the bias; A is overwritten.
+def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
+    """Decompose explicit rows of shape (m, n + 1) for leave-one-out; the last column is for the bias, A is overwritten.
 
     O(m n min(m, n)); small values are exact.
     """
@@ -284,11 +284,11 @@ def of_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
         A[:, -1] = 2.0 * size * mean
     U, S, _ = np.linalg.svd(A, full_matrices=False)
     first = int(bias == "free")
-    return Decomposition(counts, U[:, first:], np.square(S[first:]), bias == "free")
+    return LooDecomposition(counts, U[:, first:], np.square(S[first:]), bias == "free")
 
 
-def of_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
-    """Decompose a Gram matrix of shape (m, m): O(m^3)."""
+def decompose_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
+    """Decompose a Gram matrix of shape (m, m) for leave-one-out: O(m^3)."""
     root = np.sqrt(counts)
     K = (G + 1.0 if bias == "regularized" else G) * np.multiply.outer(root, root)
     if bias == "free":
@@ -299,4 +299,4 @@ def of_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> Decomposition:
         K += np.multiply.outer(mean, 2.0 * size * mean)
     values, U = symmetric_eigen(K)
     last = len(values) - int(bias == "free")
-    return Decomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")
+    return LooDecomposition(counts, U[:, :last], np.maximum(values[:last], 0.0), bias == "free")
