@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import mdlearn
+from fuzz.problems import labelled
 from fuzz.reference import values_of
 
 ALIKE_POINTS = 1e-9
@@ -190,4 +191,11 @@ def repeated(problem):
     """The problem with every row as often as its weight says, and which row each was."""
     origin = np.repeat(np.arange(len(problem.codes)), np.asarray(problem.weight))
     X = problem.X[np.ix_(origin, origin)] if problem.kernel == "precomputed" else problem.X[origin]
-    return replace(problem, X=X, codes=problem.codes[origin], weight=None), origin
+    some = replace(problem, X=X, codes=problem.codes[origin], weight=None)
+    if isinstance(problem.class_weight, dict):
+        # Weights of 0 may have been all rows of a class, and with fewer classes labels have other names.
+        before, after = (labelled(np.arange(one.k), one.labels).tolist() for one in (problem, some))
+        here = np.unique(some.codes)
+        factors = {after[j]: problem.class_weight[before[j]] for j in here if before[j] in problem.class_weight}
+        some = replace(some, class_weight=factors or None)
+    return some, origin
