@@ -66,7 +66,7 @@ class QuadraticGrid:
 
     def track_decompositions(self, m):
         with (
-            patch.object(spectrum, "eigh", wraps=spectrum.eigh) as values,
+            patch.object(spectrum, "symmetric_eigen", wraps=spectrum.symmetric_eigen) as values,
             patch.object(spectrum, "svd", wraps=spectrum.svd) as sizes,
         ):
             self.grid()

@@ -205,7 +205,7 @@ def test_files_of_format_2_still_load(settings, kernel, tmp_path, monkeypatch):
     X, y, _ = sample()
     monkeypatch.setattr(LandmarkMap, "turned", lambda place: place)  # coefficients were those of the projections
     model = mdlearn.fit("l3svm", X, y, n_clusters=4, n_landmarks=5, kernel=kernel, **settings)
-    place, encode = model._map, persistence.encode
+    place, encode = model._map, persistence.encode_model
     projection = {"name": place.projection.name, "params": place.projection.params}
     fields = {"map_centre": place.projection.centre, "map_mix": place.mix}
 
@@ -216,7 +216,7 @@ def test_files_of_format_2_still_load(settings, kernel, tmp_path, monkeypatch):
         header["arrays"] = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
         return header, arrays
 
-    monkeypatch.setattr(persistence, "encode", old)
+    monkeypatch.setattr(persistence, "encode_model", old)
     model.save(tmp_path / "old.npz")
     again = mdlearn.load(tmp_path / "old.npz")
     assert isinstance(again._map, LandmarkMap) and again._map.spread == place.spread
