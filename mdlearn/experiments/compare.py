@@ -18,9 +18,9 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
+from mdlearn.experiments.comparison_tables import WRITERS, Comparison, ComparisonSettings, ResultCell
+from mdlearn.experiments.data_sets import Halves, find_sets, load, stratified_halves
 from mdlearn.experiments.processes import worker_pool
-from mdlearn.experiments.sets import Halves, find_sets, load, stratified_halves
-from mdlearn.experiments.tables import WRITERS, Comparison, ComparisonSettings, ResultCell
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plugins.registry import find, registry

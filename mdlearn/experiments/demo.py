@@ -14,8 +14,8 @@ import numpy as np
 
 from mdlearn import margins
 from mdlearn.api import fit
-from mdlearn.experiments.sets import Halves, scaled_halves
-from mdlearn.experiments.tables import aligned_table
+from mdlearn.experiments.comparison_tables import aligned_table
+from mdlearn.experiments.data_sets import Halves, scaled_halves
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plotting import cumulative_margins

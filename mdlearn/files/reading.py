@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.delimited import CsvReader
-from mdlearn.files.layout import columns_for_fit, columns_for_model
+from mdlearn.files.csv_layout import columns_for_fit, columns_for_model
+from mdlearn.files.csv_reader import CsvReader
 from mdlearn.files.packed import line_blocks, open_packed
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
 from mdlearn.files.tables import Pieces, Table, kind_of_table_file

@@ -9,8 +9,8 @@ import numpy as np
 
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.common.warm_start import start_multipliers
-from mdlearn.solvers.hybrid.column import LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone

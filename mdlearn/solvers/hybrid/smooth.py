@@ -18,7 +18,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 64.0

@@ -9,8 +9,8 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
-from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
 
 VARIANCE_COLUMNS = 2000
 """Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, CsvColumns, CsvLayout, find_layout, split_line
+from mdlearn.files.csv_layout import (
+    LAYOUT_LINES,
+    MISSING,
+    NUMBER,
+    WIDEST,
+    CsvColumns,
+    CsvLayout,
+    find_layout,
+    split_line,
+)
 from mdlearn.files.tables import QUOTED, Pieces, integer_labels
 from mdlearn.numerics import memory
 
