@@ -275,7 +275,7 @@ def _checked_rows_of_block(rows: Any) -> int:
 
 
 def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Group pieces of lines into blocks of n rows or more; those without a row stay with those before them."""
+    """Group pieces of a source's lines into blocks of n rows or more; those without a row stay with those before."""
     held: list[Item] = []
     count = 0
     for item in items:

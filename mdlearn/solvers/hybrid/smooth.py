@@ -308,7 +308,7 @@ class SmoothNewton:
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
-    """Multipliers of smooth terms within bounds, with the signed sum `total`; None where those near these lack it."""
+    """Multipliers of smooth terms in the hybrid solver with signed sum `total`, within bounds; None if none near."""
     for _ in range(BALANCING_TURNS):
         excess = float(y @ beta) - total
         if abs(excess) <= BALANCED_SUM * float(beta.sum()):
