@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import mdlearn
-from mdlearn.experiments.sets import find_sets, load
+from mdlearn.experiments.data_sets import find_sets, load
 
 REGIMES = {
     "50 rows": (50, 0.0, None),

@@ -153,7 +153,7 @@ def certified_model(
     class_weight: Any = None,
     warm_start: Model | None = None,
 ) -> tuple[Model, list[Shortfall]]:
-    """Return the model of a call and what it fell short of, which every caller warns of in its own kind of warning."""
+    """Return the model of an API call and what it fell short of, for a warning of the caller's own kind."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)

@@ -15,7 +15,7 @@ MOST_THREADS = 1024
 
 
 class DefaultTolerance(float):
-    """The type of fit's default `tol`.
+    """Type of the default of fit's argument `tol`.
 
     An engine with a published end of its own warns of a larger gap only when `tol` was given. The type tells the
     default from the same number given on purpose, and the signature still shows the number.

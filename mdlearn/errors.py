@@ -19,7 +19,7 @@ class InsufficientMemory(ValueError, MemoryError):
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """The end of a sentence about an unknown name, where a known one is close; else empty."""
+    """End of an error's sentence about an unknown name, where a known one is close; else empty."""
     from difflib import get_close_matches
 
     names = [one for one in known if isinstance(one, str)]

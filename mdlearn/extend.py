@@ -22,8 +22,8 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, steps
 from mdlearn.data.validation import Data, check_data, check_number
+from mdlearn.experiments.data_sets import matrix_in
 from mdlearn.experiments.processes import worker_pool
-from mdlearn.experiments.sets import matrix_in
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import PACKED_ENDINGS
 from mdlearn.forms.certificates.representer import representer

@@ -23,7 +23,7 @@ Content = bytes | Callable[[IO[bytes]], object]
 
 
 class OutputFile:
-    """A file that a command is going to write.
+    """Output file that a command is going to write.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class OutputFile:
 
 
 def check_folder(path: Path, instead: str, own: bool = False, force: bool = False) -> None:
-    """Raise ValueError unless a folder may be filled: new, empty, `own` work that goes on, or by `force`.
+    """Raise ValueError unless output may fill a folder: new, empty, `own` work that goes on, or by `force`.
 
     `instead` ends the sentence: what else can be done.
     """
@@ -89,7 +89,7 @@ def check_folder(path: Path, instead: str, own: bool = False, force: bool = Fals
 
 
 def check_target(path: Path) -> str:
-    """Return the file that `path` stands for (links followed); OSError when no file can be put there."""
+    """Output file that `path` stands for (links followed); OSError when no file can be put there."""
     target = os.path.realpath(os.fsdecode(os.fspath(path)))
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
@@ -103,7 +103,7 @@ def check_target(path: Path) -> str:
 
 
 def replace_file(target: str, content: Content) -> None:
-    """Put a file in place that is complete or not there: an older one of that name is left as it was by a crash."""
+    """Put an output file in place, complete or not at all: a crash leaves an older one of that name as it was."""
     folder = os.path.dirname(target)
     draft = os.path.join(folder, f".mdlearn-{secrets.token_hex(8)}.tmp")
     try:
@@ -129,7 +129,7 @@ def replace_file(target: str, content: Content) -> None:
 
 
 def _write_content(file: IO[bytes], content: Content) -> None:
-    """Write bytes to an open file, or call the function that writes them."""
+    """Write bytes to an open output file, or call the function that writes them."""
     if callable(content):
         content(file)
     else:
@@ -137,12 +137,12 @@ def _write_content(file: IO[bytes], content: Content) -> None:
 
 
 def _open_private_file(name: str, flags: int) -> int:
-    """Open a new file for its owner alone; once complete, it gets the mode of the file that it replaces."""
+    """Open a new output file for its owner alone; once complete, it gets the mode of the one that it replaces."""
     return os.open(name, flags, 0o600)
 
 
 def _is_device_or_pipe(path: str) -> bool:
-    """Whether a path leads to a device or a pipe, such as /dev/stdout."""
+    """Whether an output path leads to a device or a pipe, such as /dev/stdout."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -151,5 +151,5 @@ def _is_device_or_pipe(path: str) -> bool:
 
 
 def _file_that_is_read(path: str, read: Path) -> str:
-    """Half a sentence for an output path that is a file which the command reads, or another name of one."""
+    """Fault of an output path, half a sentence: it is a file that the command reads, or another name of one."""
     return "a file that is read" if path == os.fspath(read) else f"another name of {os.fspath(read)}, which is read"

@@ -15,8 +15,8 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
 from mdlearn.errors import did_you_mean
-from mdlearn.files.delimited import CsvReader
-from mdlearn.files.layout import CsvColumns
+from mdlearn.files.csv_layout import CsvColumns
+from mdlearn.files.csv_reader import CsvReader
 from mdlearn.files.packed import line_blocks, open_packed
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
 from mdlearn.files.tables import TableFrame
@@ -275,7 +275,7 @@ def _checked_rows_of_block(rows: Any) -> int:
 
 
 def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Group pieces of lines into blocks of n rows or more; those without a row stay with those before them."""
+    """Group pieces of a source's lines into blocks of n rows or more; those without a row stay with those before."""
     held: list[Item] = []
     count = 0
     for item in items:

@@ -303,5 +303,5 @@ class Builder:
 
 
 def _starts_of_objective(task: Objective, starts: Starts) -> Starts:
-    """Starts of a fit as the objective's forms need them."""
+    """Starts for the stages of a fit, as the objective's forms need them."""
     return lambda form, first, n: [task.starts_of(given, form) for given in starts(form, first, n)]

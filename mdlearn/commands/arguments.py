@@ -15,7 +15,7 @@ def add_force(one: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_file_options(one: argparse.ArgumentParser, target: str) -> None:
-    """Options that say how DATA is read."""
+    """Add the arguments of a command that say how DATA is read."""
     file = one.add_argument_group(
         "how DATA is read", "By default found out from the file. gzip and bzip2 are unpacked, whatever the name is."
     )

@@ -9,7 +9,7 @@ BUILT_IN = ("demo", "fit", "predict", "compare", "objectives", "kernels", "solve
 
 
 class UsageError(ValueError):
-    """Arguments contradict each other: the sentence and the usage are printed, and the exit code is 2."""
+    """Error of a command whose arguments contradict each other: prints the sentence and the usage; exit code 2."""
 
 
 class Command:

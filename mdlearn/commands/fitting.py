@@ -119,7 +119,7 @@ exit codes: 0 done, 1 something is wrong with files or parameters, 2 wrong usage
 
 
 def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
-    """Keyword arguments that fit and cross_validate share."""
+    """Keyword arguments that the commands for fitting and for cross-validation share."""
     return {
         "solver": given.solver,
         "solver_options": dict(given.solver_option),
@@ -137,7 +137,7 @@ def _fit_arguments(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, seconds: float) -> dict[str, str]:
-    """Texts about a fit to print, by title."""
+    """Texts that the command for fitting prints about a fit, by title."""
     proof = model.certificate
     shape = f"{table.X.shape[0]} rows, {table.X.shape[1]} columns"
     return {
@@ -157,10 +157,12 @@ def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, sec
 
 
 def _size_of_fit_table(table: Table) -> str:
+    """Size of the table that the command for fitting has read, as text."""
     values = f", {table.X.nnz} values" if hasattr(table.X, "nnz") else ""
     return f"{table.X.shape[0]} rows, {table.X.shape[1]} columns{values}"
 
 
 def _fitted_parameter_text(item: tuple[str, Any]) -> str:
+    """Text of a hyper-parameter's name and value in the report of the command for fitting."""
     name, value = item
     return f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

@@ -114,6 +114,7 @@ class NewPlugin(Command):
 
 
 def _print_parameters(cls: Any) -> None:
+    """Print the parameters of a listed class, with their documentation and defaults."""
     for parameter, declared in cls.parameters.items():
         told = declared.default
         told = f"{told:g}" if isinstance(told, (int, float)) else str(told)
@@ -122,7 +123,7 @@ def _print_parameters(cls: Any) -> None:
 
 
 def _check_listed_plugins() -> int:
-    """Print a line per name that plugins bring; 1 where a clause of a contract does not hold."""
+    """Print a line per name that listed plugins bring; return 1 where a clause of a contract does not hold."""
     from mdlearn.testing import check_installed
 
     faults = 0

@@ -67,7 +67,7 @@ examples:
 
 
 def prediction_quality(model: Model, X: Any, y: np.ndarray | None, predicted: np.ndarray) -> str:
-    """One line: accuracy or R^2, as far as the labels of the file allow."""
+    """Line of the command for predicting: accuracy or R^2, as far as the labels of the file allow."""
     if y is None:
         return f"{predicted.shape[0]} rows predicted; the file has no labels"
     if len(model.classes_):
@@ -78,7 +78,7 @@ def prediction_quality(model: Model, X: Any, y: np.ndarray | None, predicted: np
 
 
 def prediction_accuracy(model: Model, predicted: np.ndarray, y: np.ndarray) -> str:
-    """One line: the share of right predictions, if the labels of the file are the model's."""
+    """Line of the command for predicting: share of right predictions, if the labels are the model's."""
     alike = (model.classes_.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
     known = np.isin(y, model.classes_) if alike else np.zeros(y.shape[0], dtype=bool)
     if not known.any():

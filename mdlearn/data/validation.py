@@ -22,7 +22,7 @@ LARGEST_TARGET = 1e150
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data; rows of weight zero are gone, and `rows` says which of the caller's rows are left.
+    """Data for training after validation; rows of weight zero are gone, and `rows` has the numbers of those left.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Data:
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Return column names of the input X where it is a pandas or polars frame and all are strings, else None."""
+    """Column names of an input X in validation, where it is a pandas or polars frame and all are strings, else None."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
@@ -82,7 +82,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 
 def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
-    """Return y as a 1-D array; TypeError or ValueError unless it has one label or number per row of X."""
+    """Validate the shape of y, returned as 1-D array: TypeError or ValueError unless each row of X has one label."""
     if y is None:
         raise TypeError(f"y is None; give one {what} per row of X")
     if np.ma.is_masked(y):
@@ -112,7 +112,7 @@ def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
 
 
 def _is_missing_label(label: Any) -> bool:
-    """Whether a label is None, NaN, NaT or NA."""
+    """Whether a label is missing in the validation of y: None, NaN, NaT or NA."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # pandas' NA has no truth value
@@ -124,7 +124,7 @@ FEWEST_ROWS_OF_REGRESSION = 40
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (sorted classes, class index of each row).
+    """Validate labels: return (sorted classes, class index of each row).
 
     Raises
     ------
@@ -144,7 +144,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct labels, and the index of each row's label among them, in pieces."""
+    """Classes found in the validation of labels, sorted, and the class index of each row, in pieces."""
     if labels.dtype.kind in "buif" and labels.shape[0]:
         # Two numbers need no sorting.
         low, high = labels.min(), labels.max()
@@ -161,7 +161,7 @@ def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Check what `check_labels` found against a model's classes: return the class index of each row, or ValueError."""
+    """Validate labels found by `check_labels` against a model's classes: return each row's class, or ValueError."""
     place = {label: i for i, label in enumerate(classes.tolist())}
     found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)[codes]
     if (found < 0).any():
@@ -185,7 +185,7 @@ def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return sample weights as float64 counts; None means one each.
+    """Validate sample weights: return them as float64 counts; None means one each.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Check `class_weight`: return the factor of each class for sample weights, of a mapping or of 'balanced'.
+    """Validate `class_weight`, a mapping or 'balanced': return the factor of each class for sample weights.
 
     'balanced' is sum(w) / (k * weighted count of the class), where k counts the classes of positive weight.
     """
@@ -249,7 +249,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
 
 
 def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
-    """Check the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
+    """Validate the input of a classification, once; `square` says that X is a precomputed Gram matrix."""
     names, A = _check_input_rows(X, square)
     m = A.shape[0]
     classes, codes = check_labels(y, m)
@@ -278,7 +278,7 @@ def _check_two_classes(classes: np.ndarray) -> None:
 
 
 def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
-    """Check the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
+    """Validate the input of a regression, once; `square` says that X is a precomputed Gram matrix."""
     if class_weight is not None:
         raise ValueError(f"class_weight {class_weight!r} is for classifiers; regression has sample_weight")
     names, A = _check_input_rows(X, square)
@@ -291,7 +291,7 @@ def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
-    """Return the targets of a regression as float64.
+    """Validate the targets of a regression: return them as float64.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def check_number(
     strict: bool = False,
     integer: bool = False,
 ) -> Any:
-    """Return `value` as float (or int) within [low, high], or (low, high] when `strict`.
+    """Validate a number that the caller gave: return it as float (or int) if within its bounds, else raise an error.
 
     Raises
     ------
@@ -376,7 +376,7 @@ def check_number(
 
 
 def _number_requirement(name: str, low: float, high: float, strict: bool, integer: bool) -> str:
-    """Error text of `check_number`: a number or an integer is needed, and its bounds."""
+    """Text of a failed validation of a number: a number or an integer is needed, and its bounds."""
     bound = "" if low == -math.inf else f" {'>' if strict else '>='} {low:g}"
     if high < math.inf:
         bound += " and finite" if high >= np.finfo(float).max else f" and <= {high:g}"

@@ -145,7 +145,7 @@ class CheckedEngine:
 
 
 def engine_takes_form(cls: type[Solver], form: Form) -> bool:
-    """Whether an engine, asked with care, takes a form; one that cannot answer does not."""
+    """Whether an engine, its errors caught, takes a form; one that cannot answer does not."""
     try:
         return cls().refusal(form) is None
     except KeyboardInterrupt:

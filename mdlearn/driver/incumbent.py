@@ -19,7 +19,7 @@ HALVED = 0.5
 
 
 class Incumbent:
-    """The point of smallest objective and the one of largest bound, which need not be the same.
+    """Incumbent of a fit: the point of smallest objective and the one of largest bound, which may be two points.
 
     Values are those of certificates: estimates of the engine until a certificate has been made of them. A small
     residual says nothing about the objective: without bounds it decides only where objectives are the same.

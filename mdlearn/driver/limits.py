@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Reason for which a fit ended before it reached its gap, and what to do.
+    """Limit that ended a fit before it reached its gap: the reason, and what to do.
 
     Attributes
     ----------

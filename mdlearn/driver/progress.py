@@ -126,7 +126,7 @@ def _progress_bar_class() -> Any:
 
 
 def _terminal_columns() -> int:
-    """Width of the terminal in columns; where it tells of none, a bar would have no room."""
+    """Width of the terminal in columns, for the progress bar; 80 where the terminal does not report one."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError, AttributeError):

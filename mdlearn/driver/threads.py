@@ -20,14 +20,14 @@ ITEM, END, ERROR = "item", "end", "error"
 
 
 def never_enough() -> bool:
-    """Default of `enough`: all generators are run, whatever comes."""
+    """Default of `enough` for generators in threads: all are run, whatever comes."""
     return False
 
 
 def run_one_by_one(
     works: Sequence[Generator[Item, None, Result]], enough: Callable[[], bool] = never_enough
 ) -> Generator[Item, None, list[Result | None]]:
-    """Run generators one after the other; pass their items on and return their results.
+    """Run generators one after the other, without threads; pass their items on and return their results.
 
     Those whose turn comes when there is `enough` are not begun: their result is None.
     """

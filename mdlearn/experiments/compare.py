@@ -18,9 +18,9 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.data.validation import check_number
 from mdlearn.errors import ConvergenceWarning, did_you_mean
+from mdlearn.experiments.comparison_tables import WRITERS, Comparison, ComparisonSettings, ResultCell
+from mdlearn.experiments.data_sets import Halves, find_sets, load, stratified_halves
 from mdlearn.experiments.processes import worker_pool
-from mdlearn.experiments.sets import Halves, find_sets, load, stratified_halves
-from mdlearn.experiments.tables import WRITERS, Comparison, ComparisonSettings, ResultCell
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plugins.registry import find, registry
@@ -64,7 +64,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _wanted_entries(known: dict[str, Any], wanted: Sequence[str] | None, what: str) -> dict[str, Any]:
-    """Wanted data sets or objectives, all where None; ValueError lists the known ones."""
+    """Data sets or objectives to compare, all where None; ValueError lists the known ones."""
     for name in wanted or ():
         if name not in known:
             raise ValueError(
@@ -74,7 +74,7 @@ def _wanted_entries(known: dict[str, Any], wanted: Sequence[str] | None, what: s
 
 
 def compare_one(name: str, path: Path, objective: str, settings: ComparisonSettings) -> ResultCell:
-    """Fit one objective on the training half of every split of a set, and judge it on the test half."""
+    """Fit one of the objectives to compare on the training half of every split of a set; judge it on the test half."""
     try:
         data = load(path)
         shape = data.shape
@@ -118,7 +118,7 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
 
 
 def _fit_and_warnings(objective: str, split: Halves, settings: ComparisonSettings) -> tuple[Model, list[str]]:
-    """Fit a model to the training half, and return it with its warnings."""
+    """Fit a model to compare to the training half, and return it with its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fit(
@@ -134,20 +134,21 @@ def _fit_and_warnings(objective: str, split: Halves, settings: ComparisonSetting
 
 
 def _auc_or_macro_f1(model: Model, split: Halves, predicted: np.ndarray) -> float:
+    """Quality by which models are compared: AUC for two classes, macro F1 of the predictions for more."""
     if model.classes_.shape[0] == 2:
         return auc(split.y_test == model.classes_[1], model.decision_function(split.X_test))
     return f1_macro(split.y_test, predicted)
 
 
 def _note_of_error(error: Exception) -> str:
-    """The message of an error, with its kind where it is none of those that mdlearn words itself."""
+    """Note in a comparison about an error: its message, with its kind where mdlearn did not word it itself."""
     text = " ".join(str(error).split())
     worded = isinstance(error, (ValueError, TypeError, MemoryError))
     return text if text and worded else f"{type(error).__name__}: {text}"
 
 
 def _note_of_warning(model: Model, warning: warnings.WarningMessage) -> str:
-    """A warning without the figures that are in the table anyway."""
+    """Note in a comparison about a warning, without the figures that are in the table anyway."""
     text = " ".join(str(warning.message).split())
     if issubclass(warning.category, ConvergenceWarning):
         found = re.search(r"\((.*)\);", text)
@@ -156,7 +157,7 @@ def _note_of_warning(model: Model, warning: warnings.WarningMessage) -> str:
 
 
 def _comparison_results(work: Sequence[Callable[[], ResultCell]], jobs: int) -> Generator[ResultCell, None, None]:
-    """The results in the order of the work; with several jobs from processes of their own, ended when we leave."""
+    """Results of a comparison in the order of the work; several jobs run in processes that end with it."""
     if jobs == 1:
         yield from map(_call_evaluation, work)
         return
@@ -165,4 +166,5 @@ def _comparison_results(work: Sequence[Callable[[], ResultCell]], jobs: int) -> 
 
 
 def _call_evaluation(one: Callable[[], ResultCell]) -> ResultCell:
+    """Call one evaluation of a comparison, in this process or in a worker."""
     return one()

@@ -14,8 +14,8 @@ import numpy as np
 
 from mdlearn import margins
 from mdlearn.api import fit
-from mdlearn.experiments.sets import Halves, scaled_halves
-from mdlearn.experiments.tables import aligned_table
+from mdlearn.experiments.comparison_tables import aligned_table
+from mdlearn.experiments.data_sets import Halves, scaled_halves
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
 from mdlearn.plotting import cumulative_margins
@@ -27,7 +27,7 @@ WRITER = "mdlearn demo"
 
 @dataclass(frozen=True)
 class DemoFit:
-    """One fit of the demo: a data set of scikit-learn, an objective and a kernel."""
+    """Fit of the demo: a data set of scikit-learn, an objective and a kernel."""
 
     data: str
     objective: str
@@ -121,7 +121,7 @@ def demo_halves(X: np.ndarray, y: np.ndarray) -> Halves:
 
 
 def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) -> dict[str, str]:
-    """One row of the demo's table: column title to text."""
+    """Row of the demo's table: column title to text."""
     z = model.margins(data.X, data.y)
     return {
         "data": task.data,
@@ -139,9 +139,11 @@ def demo_table_row(task: DemoFit, model: Model, data: Halves, seconds: float) ->
 
 
 def _demo_parameter_text(value: Any) -> str:
+    """Text of a hyper-parameter's value in the demo's table."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _demo_failure(message: str) -> int:
+    """Print to standard error why the demo failed, and return the exit code 1."""
     print(f"mdlearn demo: {message}", file=sys.stderr)
     return 1

@@ -10,14 +10,14 @@ from multiprocessing.pool import Pool
 
 
 def worker_pool(jobs: int) -> Pool:
-    """Return a pool of processes begun afresh, because a forked one would inherit BLAS in the middle of something."""
+    """Pool of worker processes begun afresh, because a forked one would inherit BLAS in the middle of something."""
     with _interrupts_wait():
         return multiprocessing.get_context("spawn").Pool(jobs, initializer=_ignore_interrupts)
 
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C is seen afterwards; processes started within never see it, not even while they import."""
+    """Hold Ctrl-C back while worker processes start: these never see it, not even while they import."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -32,4 +32,5 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
+    """Make a worker process ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

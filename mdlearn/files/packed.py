@@ -55,7 +55,7 @@ def open_packed(path: str) -> Iterator[Any]:
 
 
 def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield (number of the first line, lines without their ends) for pieces of about 2 MB.
+    """Yield (number of the first line, lines without ends) for pieces of about 2 MB of a file, packed or not.
 
     Lines end with LF, CR LF or CR; a byte-order mark of UTF-8 is taken off. Lines count from 1.
 
@@ -90,6 +90,7 @@ def line_blocks(file: IO[bytes], path: str) -> Iterator[tuple[int, list[bytes]]]
 
 
 def _read_packed_piece(file: IO[bytes], path: str) -> bytes:
+    """Read and unpack the next piece of a packed file; ValueError where it is damaged."""
     try:
         return file.read(BYTES_PER_READ)
     except (EOFError, zlib.error, OSError) as error:
@@ -99,7 +100,7 @@ def _read_packed_piece(file: IO[bytes], path: str) -> bytes:
 
 
 def _split_block_lines(text: bytes) -> list[bytes]:
-    """Lines of a piece that ends with a line, without their ends."""
+    """Lines of a piece of an unpacked file that ends with a line, without their ends."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines = text.split(b"\n")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.delimited import CsvReader
-from mdlearn.files.layout import columns_for_fit, columns_for_model
+from mdlearn.files.csv_layout import columns_for_fit, columns_for_model
+from mdlearn.files.csv_reader import CsvReader
 from mdlearn.files.packed import line_blocks, open_packed
 from mdlearn.files.svmlight import read_svmlight, svmlight_with_columns
 from mdlearn.files.tables import Pieces, Table, kind_of_table_file
@@ -22,7 +22,7 @@ COLUMN_BYTES = 32.0
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options for reading a file, as far as the command line gives them.
+    """Options for reading a data file, as far as the command line gives them.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ReadingOptions:
 
 
 def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) -> Table:
-    """Read rows and labels, with the names of columns where the file has them.
+    """Read rows and labels of a data file for a fit, with the names of columns where the file has them.
 
     Raises
     ------
@@ -77,6 +77,7 @@ def read_for_fit(path: str, options: ReadingOptions, dtype: Any = np.float64) ->
 
 
 def _csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
+    """Read a CSV file for a fit: a table of rows and labels, with column names if there is a header."""
     layout = reader.layout
     columns = columns_for_fit(layout, target)
     X, y = reader.rows(columns, dtype)
@@ -87,7 +88,7 @@ def _csv_for_fit(reader: CsvReader, target: str | None, dtype: Any) -> Table:
 
 
 def read_for_model(path: str, options: ReadingOptions, model: Model, notes: Mapping[str, Any]) -> Table:
-    """Read the columns that a model needs, and labels if the file has them.
+    """Read the columns of a data file that a model needs, and labels if the file has them.
 
     `notes` were saved with the model; errors as for `read_for_fit`.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.layout import NUMBER
+from mdlearn.files.csv_layout import NUMBER
 from mdlearn.files.tables import QUOTED, Pieces, Table, integer_labels
 from mdlearn.numerics import memory
 

@@ -33,7 +33,7 @@ Pieces: TypeAlias = Iterator[tuple[int, list[bytes]]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows, labels and column names read from a file.
+    """Table read from a file: rows, labels and column names.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class TableFrame:
 
 
 def integer_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels as integers, if all are."""
+    """Labels of a table as integers, if all are."""
     if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT_INTEGER:
         return labels.astype(np.int64)
     return labels

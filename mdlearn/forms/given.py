@@ -201,7 +201,7 @@ class GivenLoss:
 
 @dataclass(frozen=True, eq=False)
 class GivenTerm:
-    """One side of a GivenLoss, made by `GivenLoss.terms`.
+    """Term of a given loss, one of its sides, made by `GivenLoss.terms`.
 
     Attributes
     ----------

@@ -211,7 +211,7 @@ def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Terms:
-    """One binary problem: v Var(z) - a mean(z) + sum of declared loss terms.
+    """Terms of one binary problem: v Var(z) - a mean(z) + sum of declared loss terms.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ BIASES = ("none", "regularized", "free")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One binary problem of a MarginForm: signs, counts and loss terms.
+    """Column of a margin form, one of its binary problems: signs, counts and loss terms.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ SIGNLESS = (
 
 
 class _ClassColumn(Column):
-    """A column of one class against the rest; `codes` are the classes of the rows, `positive` is its own."""
+    """Column of a margin form for one class against the rest; `codes` are the rows' classes, `positive` its own."""
 
     codes: np.ndarray
     positive: int
@@ -298,7 +298,7 @@ class _ClassColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class MarginForm:
-    """Problem that an engine solves: shared features, one Column per class or pair, one kind of bias.
+    """Margin form, the problem that engines solve: shared features, one Column per class or pair, one kind of bias.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ __all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_joint_problem", "p
 
 
 class ColumnProblem(Problem):
-    """One column of a MarginForm. What overflows in a certificate is infinite there, and proves nothing."""
+    """Problem of one column of a MarginForm; overflows in its certificate are infinite, and prove nothing."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard

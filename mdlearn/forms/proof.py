@@ -94,7 +94,7 @@ class Solution:
 
 
 def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> float:
-    """Relative gap of two values, as `Certificate` defines it; infinite unless both are finite."""
+    """Relative gap of two values in a proof, as `Certificate` defines it; infinite unless both are finite."""
     gap = objective - lower
     if not -math.inf < gap < math.inf:
         return math.inf
@@ -205,7 +205,7 @@ class ZeroSolutions:
 
 @dataclass(frozen=True)
 class State:
-    """Progress of a fit at one report: what a callback sees, and one record of a model's history.
+    """State of a fit's proof at one report: what a callback sees, and one record of a model's history.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ class State:
 def fit_history(
     history: Sequence[State], certificates: Sequence[Certificate], scales: Sequence[tuple[float, bool]]
 ) -> list[State]:
-    """History of a fit by problems, which promises nothing that certificates do not hold, and ends with these.
+    """History of the proofs of a fit by problems: it promises no more than the last certificates, and ends with these.
 
     Estimates of engines can be better than what is true, and are withdrawn where a later look finds less. Problems in
     threads report in any order.
@@ -273,7 +273,7 @@ def fit_history(
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Values of one column of a model, in the rows and features of the problem that begins with them.
+    """Start for a problem from a proven solution: one column's values, in the rows and features of that problem.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ def gao_zhou_bound(z: Any, n_hypotheses: float, delta: float, theta: Any = None,
 
 
 def _margin_shares(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P_S[z < theta] and P_S[z > 2 theta / 3], both inequalities strict, for every theta."""
+    """Shares of margins in a bound, P_S[z < theta] and P_S[z > 2 theta / 3], both strict, for every theta."""
     order = np.argsort(z, kind="stable")
     z, cumulative = z[order], np.concatenate([[0.0], np.cumsum(w[order])])
     below = cumulative[np.searchsorted(z, theta, side="left")]
@@ -340,6 +340,7 @@ def stability_bound(
 
 
 def _checked_stability_sizes(C: Any, n_landmarks: Any, largest: Any, m: Any) -> tuple[float, float, float, float]:
+    """Sizes C, n_landmarks, largest and m in the stability bound, checked against their least values."""
     found, least = [], {"C": 0.0, "n_landmarks": 1.0, "largest": 0.0, "m": 1.0}
     for (name, low), value in zip(least.items(), (C, n_landmarks, largest, m)):
         found.append(finite_number(value, name))

@@ -173,7 +173,7 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
 
 
 def _loo_problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Checked matrix, signs and weights of a problem of two classes."""
+    """Matrix, signs and weights of two classes for leave-one-out (LOO) margins in closed form, checked."""
     A = finite_array(matrix, name)
     if A.ndim != 2:
         raise ValueError(f"{name} has shape {A.shape}, but a matrix with one row per label is needed")
@@ -186,6 +186,7 @@ def _loo_problem(matrix: Any, name: str, y: Any, sample_weight: Any) -> tuple[np
 
 
 def _checked_grid_of_C(C: Any) -> np.ndarray:
+    """Grid of C for leave-one-out margins in closed form, checked and one-dimensional."""
     grid = finite_array(C, "C").reshape(-1)
     if grid.min() < 0:
         raise ValueError(f"C has a negative entry, {grid.min():g}; it must be at least 0")
@@ -194,7 +195,7 @@ def _checked_grid_of_C(C: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LooQuadratic:
-    """Weights of a quadratic objective of margins at the total count without one repetition.
+    """Weights of a quadratic objective without one repetition of a row, for leave-one-out margins in closed form.
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class LooQuadratic:
 
 @dataclass(frozen=True, eq=False)
 class LooDecomposition:
-    """Rows of a leave-one-out problem, times the roots of their counts, in units of R, decomposed: U S V'.
+    """Decomposition U S V' for closed-form leave-one-out margins: rows times roots of counts, in units of R.
 
     Attributes
     ----------
@@ -267,7 +268,7 @@ class LooDecomposition:
 
 
 def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
-    """Decompose explicit rows of shape (m, n + 1) for leave-one-out; the last column is for the bias, A is overwritten.
+    """Decompose rows (m, n + 1), bias last, for closed-form leave-one-out margins; A is overwritten.
 
     O(m n min(m, n)); small values are exact.
     """
@@ -288,7 +289,7 @@ def decompose_rows(A: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposi
 
 
 def decompose_gram(G: np.ndarray, counts: np.ndarray, bias: str) -> LooDecomposition:
-    """Decompose a Gram matrix of shape (m, m) for leave-one-out: O(m^3)."""
+    """Decompose a Gram matrix of shape (m, m) for closed-form leave-one-out margins: O(m^3)."""
     root = np.sqrt(counts)
     K = (G + 1.0 if bias == "regularized" else G) * np.multiply.outer(root, root)
     if bias == "free":

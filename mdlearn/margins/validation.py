@@ -11,7 +11,7 @@ ROUNDING_OF_MARGINS = 1e-12
 
 
 def checked_margins(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Checked margins and weights in float64, without the rows of weight 0."""
+    """Validate margins and weights: return them in float64, without the rows of weight 0."""
     z = finite_array(z, "the array of margins")
     if z.ndim != 1:
         raise ValueError(f"the array of margins has shape {z.shape}, but one number per row, shape (n,), is needed")
@@ -20,7 +20,7 @@ def checked_margins(z: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]
 
 
 def checked_counts(sample_weight: Any, n: int) -> np.ndarray:
-    """Checked weights of n margins in float64; None means one each."""
+    """Validate weights of n margins: return them in float64; None means one each."""
     if sample_weight is None:
         return np.ones(n)
     w = finite_array(sample_weight, "sample_weight")
@@ -60,7 +60,7 @@ def finite_number(value: Any, name: str) -> float:
 
 
 def checked_signs(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
-    """Checked signs of rows by their labels, of which those of positive weight are two; the second in order is 1."""
+    """Signs of rows for margins, by labels: those of positive weight have two values, and the second in order is 1."""
     y = np.asarray(y)
     if y.shape != (rows.shape[0],):
         raise ValueError(f"y has shape {y.shape}, but {name} has {rows.shape[0]} rows; give one label per row")

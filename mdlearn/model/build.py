@@ -31,7 +31,7 @@ def build_model(
     kernel: Kernel,
     mapping: FeatureMap | None,
 ) -> Model:
-    """Gather what an engine found into a Model; dual coefficients are spread over all rows that the caller gave.
+    """Build a model of an engine's solutions; dual coefficients are spread over all rows that the caller gave.
 
     `kinds` are bias, multiclass and whether scores make probabilities, `engine` is the engine's name and why it was
     chosen, `steps` number and history of its reports. `places` holds, for every solution, the positions of its rows
@@ -86,7 +86,7 @@ def model_without_rows(
     kernel: Kernel,
     mapping: FeatureMap | None = None,
 ) -> Model:
-    """Make a model of W alone, of shape (p, n + 1) for n features, the intercepts last: no single row is known.
+    """Build a model of W alone, of shape (p, n + 1) for n features, the intercepts last: no single row is known.
 
     The other arguments are those of `build_model`.
     """
@@ -100,7 +100,7 @@ def model_without_rows(
 
 
 class StoredCoefficients(NamedTuple):
-    """Coefficients and intercepts that decision values are made of, in the type of the rows.
+    """Coefficients and intercepts of the model to build, in the type of the rows.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class StoredCoefficients(NamedTuple):
 def stored_coefficients(
     solutions: list[Any], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any]
 ) -> StoredCoefficients:
-    """Coefficients, dual coefficients and intercepts of solutions, in the type that a model keeps."""
+    """Coefficients, dual coefficients and intercepts of solutions, in the type of the model to build."""
     coef = alpha = None
     if solutions[0].coef is not None:
         coef = to_type(joined_solution_values([s.coef for s in solutions], single=1), dtype)
@@ -128,12 +128,12 @@ def stored_coefficients(
 
 
 def joined_solution_values(values: list[Any], single: int = 0) -> np.ndarray:
-    """Values of all solutions, one after the other; those of one column have `single` dimensions."""
+    """Values of all solutions for the model to build, joined; those of one column have `single` dimensions."""
     return np.array(values) if np.ndim(values[0]) == single else np.concatenate(values)
 
 
 def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Whether models use each of the caller's n rows: by a dual coefficient, or a multiplier without these."""
+    """Whether the models to build use each of the caller's n rows, by dual coefficients, else by multipliers."""
     used = np.zeros(n, dtype=bool)
     alike = all(s.alpha is not None for s in solutions)
     values = [solution.alpha if alike else solution.beta for solution in solutions]
@@ -148,7 +148,7 @@ def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: i
 
 
 def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
-    """Positions of arrays that may be other than 0; one that stands for thousands of problems is read once."""
+    """Positions of solutions' arrays that are not all 0, for the model to build; a shared one is read once."""
     if len(values) == 1:
         return [0] if values[0].size else []
     known: dict[int, bool] = {}
@@ -159,12 +159,12 @@ def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
 
 
 def is_zero_solution_array(values: np.ndarray) -> bool:
-    """Whether all values are 0; of one number that stands for all, without going through them."""
+    """Whether a solution's array is all 0 for the model to build; one number may stand for all of its values."""
     return not (values.any() if any(values.strides) else values.flat[:1].any())
 
 
 def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]:
-    """Attributes from the features: of each pair of classes (empty where a pair has none), or of all classes."""
+    """Attributes of the model to build, from features of each pair of classes (or none) or of all classes."""
     if not pairs:
         return dict(solutions[0].extras)
     names = sorted({name for s in solutions for name in s.extras})
@@ -175,7 +175,7 @@ def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]
 def _values_over_all_rows(
     values: list[np.ndarray], places: Sequence[np.ndarray], n: int, dtype: np.dtype[Any], towards_zero: bool = False
 ) -> np.ndarray:
-    """Values over some rows, each of shape (m,), (T, m) or (k, T, m), as (p, T, n) over all rows, in `dtype`."""
+    """Values over some rows as (p, T, n) over all of the caller's rows, in `dtype`, for the model to build."""
     first = values[0]
     each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
     out = np.zeros((each * len(values), terms, n), dtype)

@@ -35,11 +35,12 @@ def labels_of_decisions(classes: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def _codes_of_decisions(f: np.ndarray) -> np.ndarray:
+    """Class index that each row's decision values stand for."""
     return (f >= 0).astype(np.intp) if f.ndim == 1 else f.argmax(axis=1)
 
 
 def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """Return (n, k) scores from the values F (n, pairs) of one-vs-one problems.
+    """Return (n, k) scores of classes from the decision values F (n, pairs) of one-vs-one problems.
 
     "ovo": votes, plus the summed values squashed into (-1/3, 1/3), which only order equal votes. "fuzzy-min" and
     "fuzzy-avg": memberships of Abe's fuzzy pairwise classification, the minimum or the average over the other classes
@@ -59,6 +60,7 @@ def class_scores(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
 
 
 def _votes_of_decisions(F: np.ndarray, k: int) -> np.ndarray:
+    """Votes for k classes from decision values of pairs, with a share of less than a vote that breaks ties."""
     votes, total = np.zeros((F.shape[0], k)), np.zeros((F.shape[0], k))
     for p, (low, high) in enumerate(pairs_of_decisions(k)):
         votes[:, low] += F[:, p] < 0

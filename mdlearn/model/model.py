@@ -387,7 +387,7 @@ class Model:
 
 
 def kernel_decisions(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
-    """Decision values sum_i alpha_ij k(x_i, a) over `rows`, of every row a of A: (n, p) for alpha of shape (s, p)."""
+    """Decision values of a model, sum_i alpha_ij k(x_i, a) over `rows`, of rows a: (n, p) for alpha of shape (s, p)."""
     if mapping is None:
         return kernel.combined(A, rows, alpha)
     F = np.empty((A.shape[0], alpha.shape[1]))

@@ -44,7 +44,7 @@ class RegressionModel(Model):
 
 
 def r2(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """R^2 of predictions of y, see `RegressionModel.score`; `weights` are repetition counts, None means one each."""
+    """R^2 of a regression's predictions of y, see `RegressionModel.score`; `weights` are counts, None: one each."""
     counts = np.ones(y.shape[0]) if weights is None else weights
     missed = float(counts @ np.square(y - predicted))
     spread = float(counts @ np.square(y - float(np.average(y, weights=counts))))

@@ -20,7 +20,7 @@ SAME_PARAMETER = 1e-9
 
 
 class WarmStart:
-    """Starts of the problems of a fit, from a model.
+    """Warm start from a model: starts of the problems of a fit.
 
     Parameters
     ----------
@@ -90,6 +90,7 @@ class WarmStart:
 
 
 def _require_same_start(what: str, theirs: Any, ours: Any) -> None:
+    """Raise ValueError unless a warm start's model and this fit agree on something about the problem."""
     if theirs != ours:
         raise ValueError(
             f"warm_start needs a model of the same kind of problem; {what}: {theirs!r} there, {ours!r} here; "
@@ -104,7 +105,7 @@ def _start_attribute(extras: Mapping[str, Any], name: str, j: int, pairs: bool) 
 
 
 def _same_start_maps(theirs: Any, ours: Any) -> bool:
-    """Whether two feature maps make the same features."""
+    """Whether the feature maps of a warm start's model and of a fit make the same features."""
     if theirs is None or ours is None:
         return theirs is ours
     try:
@@ -116,4 +117,5 @@ def _same_start_maps(theirs: Any, ours: Any) -> bool:
 
 
 def _equal_starts(theirs: list[Any], ours: list[Any]) -> bool:
+    """Whether the arrays of a warm start's model equal those of a fit, one by one."""
     return all(np.array_equal(a, b) for a, b in zip(theirs, ours, strict=True))

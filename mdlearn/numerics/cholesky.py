@@ -15,7 +15,7 @@ OPERATIONS_PER_PIECE = 1 << 30
 
 
 class NotPositiveDefinite(ArithmeticError):
-    """A Cholesky factorisation met a pivot that is not positive."""
+    """Error of a Cholesky factorisation that met a pivot which is not positive."""
 
 
 def cholesky(A: np.ndarray) -> Generator[None, None, np.ndarray]:

@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = None) -> Any:
-    """Run interruptible work to its end and return its result; between its pieces it is told what `look` returns."""
+    """Run interruptible work to its end and return its result; after each piece it receives what `look` returns."""
     told = None
     while True:
         try:
@@ -21,7 +21,7 @@ def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = No
 
 
 def with_heartbeat(work: Generator[Any, Any, Result], beat: Beat) -> Generator[Beat, None, Result]:
-    """Run interruptible work to its end with `beat` in the place of all that it yields, and return its result."""
+    """Run interruptible work to its end, yield `beat` in the place of all that it yields, and return its result."""
     while True:
         try:
             next(work)

@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 
 
 class kept(Generic[Value]):
-    """A property that is computed when it is first asked for, and kept in the object.
+    """Lazy property: computed when it is first asked for, and kept in the object.
 
     `functools.cached_property` does the same and, before Python 3.12, holds a lock of the class meanwhile: a process
     that is forked in that moment waits for it forever, and threads with objects of their own wait for each other.

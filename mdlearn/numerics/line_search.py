@@ -51,7 +51,7 @@ def line_minimum(start: float, along: Callable[[float], tuple[float, float]], cl
 
 
 def line_secant(slope: Callable[[float], float], start: float) -> Callable[[float], tuple[float, float]]:
-    """Make `along` of an objective whose second derivative costs much, from the slopes of the last two lengths."""
+    """Make the function `along` of a line search by secants, for second derivatives that cost much to compute."""
     last = 0.0, start
 
     def along(t: float) -> tuple[float, float]:
@@ -64,7 +64,7 @@ def line_secant(slope: Callable[[float], float], start: float) -> Callable[[floa
 
 
 def parabola_maximum(value: Callable[[float], float]) -> float:
-    """Place in [0, 1] where a concave parabola is highest."""
+    """Length in [0, 1] of a line search at which a concave parabola is highest."""
     low, middle, high = value(0.0), value(0.5), value(1.0)
     slope, bend = 4.0 * middle - 3.0 * low - high, 2.0 * (low - 2.0 * middle + high)
     return float(np.clip(-0.5 * slope / bend, 0.0, 1.0)) if bend < 0 else float(high > low)

@@ -25,7 +25,7 @@ NEGLIGIBLE_BYTES = 1e7
 
 
 def available_bytes() -> float:
-    """Bytes that this process could still take without swapping; infinity when the system does not tell."""
+    """Bytes of memory that this process could still take without swapping; infinity when the system does not say."""
     limits = [_bytes_of_address_space(), _bytes_left_by_cgroups()]
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -85,7 +85,7 @@ def _bytes_left_by_cgroup(folder: Path, limit: str, use: str, cached: str) -> fl
 
 
 def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
-    """Raise InsufficientMemory unless `n_bytes` fit in half of what is available.
+    """Raise InsufficientMemory unless `n_bytes` fit in half of the memory that is available.
 
     Half, because the caller's data, BLAS buffers and other processes need room too. `at_once` is the number of problems
     that `n_bytes` are for.

@@ -27,7 +27,7 @@ BEYOND = "terms whose weights are beyond the range of float64"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A hyper-parameter: a number within bounds.
+    """Declared hyper-parameter: a number within bounds.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter that is no number: a name, an array, a callable.
+    """Declared parameter that is no number: a name, an array, a callable.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Setting:
 
 
 def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
-    """Make the check of a declared Setting that is one of some names; `other` tells of what else may be given."""
+    """Make the check of a declared Setting that is one of some names; `other` says what else may be given."""
 
     def allowed(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in names:
@@ -163,7 +163,7 @@ def one_of(*names: str, other: str = "") -> Callable[[str, Any], str]:
 
 @dataclass(frozen=True, order=True)
 class Relative:
-    """A weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted.
+    """Declared weight of `ratio` times C m, where m is the sum of the weights of the rows that are fitted.
 
     Attributes
     ----------

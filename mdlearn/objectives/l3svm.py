@@ -34,28 +34,28 @@ Settings = dict[str, Any]
 
 
 def _landmark_count(name: str, value: Any) -> Any:
-    """Check of `n_clusters` and `n_landmarks`: a number, or None."""
+    """Check of L3SVM's `n_clusters` and `n_landmarks`: a number, or None."""
     return None if value is None else check_number(value, name, low=1, integer=True)
 
 
 def _level_count(name: str, value: Any) -> int:
-    """Check of `n_levels` and `n_restarts`: a number."""
+    """Check of L3SVM's `n_levels` and `n_restarts`: a number."""
     return int(check_number(value, name, low=1, integer=True))
 
 
 def _landmark_points(name: str, value: Any) -> Any:
-    """Check of `centers` and `landmarks`: an array of points, or None."""
+    """Check of L3SVM's `centers` and `landmarks`: an array of points, or None."""
     return None if value is None else given_points(value, name, None)
 
 
 def _named_choice(*names: str) -> Callable[[str, Any], Any]:
-    """Check of an L3-SVM setting that is one of some names, or a callable."""
+    """Check of an L3SVM setting that is one of some names, or a callable."""
     named = one_of(*names, other=", or a callable")
     return lambda name, value: value if callable(value) else named(name, value)
 
 
 def _projection_width(name: str, value: Any) -> Any:
-    """Check of `sigma`, the width of the projection on landmarks: a number > 0, or None."""
+    """Check of L3SVM's `sigma`, the width of the projection on landmarks: a number > 0, or None."""
     top = float(np.finfo(float).max)
     return None if value is None else float(check_number(value, name, low=0.0, high=top, strict=True))
 
@@ -218,14 +218,14 @@ class L3SVM(Objective):
 
 
 def _default_number_of_clusters(data: Data, most: int) -> int:
-    """Default of `n_clusters`: all distinct rows, or `most` where there are more; the first rows mostly tell."""
+    """Default of L3SVM's `n_clusters`: all distinct rows, `most` if more; the first rows mostly suffice."""
     n = 8 * most
     head = len(distinct(data.X.take(slice(0, n)), data.counts[:n])) if data.X.shape[0] > n else 0
     return most if head >= most else min(most, len(distinct(data.X, data.counts)))
 
 
 def _landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
-    """Distinct rows to choose landmarks from; those among the first ones where the time is up and they are enough."""
+    """Distinct rows to choose L3SVM's landmarks from; those of the first rows if time is up and they are enough."""
     n = 8 * max(params["n_clusters"], params["n_landmarks"])
     if late and data.X.shape[0] > n:
         head = distinct(data.X.take(slice(0, n)), data.counts[:n])
@@ -235,7 +235,7 @@ def _landmark_candidates(data: Data, params: Settings, late: bool) -> Distinct:
 
 
 def _number_of_given_points(number: str, given: Any, points: str, array: np.ndarray, d: int) -> int:
-    """Number of given centres or landmarks; ValueError where the parameter `number` or the columns say otherwise."""
+    """Number of L3SVM's given centres or landmarks; ValueError where `number` or the columns contradict it."""
     given_points(array, points, d)
     if given is not None and given != array.shape[0]:
         raise ValueError(f"{number} is {given} but {points} has {array.shape[0]} rows; give one of the two")
@@ -243,14 +243,14 @@ def _number_of_given_points(number: str, given: Any, points: str, array: np.ndar
 
 
 def _features_of_landmarks(place: LandmarkMap, data: Data, kernel: Kernel) -> Generator[None, Any, Features]:
-    """Explicit landmark features for a linear kernel, else the kernel on the landmark space."""
+    """Landmark features of L3SVM: explicit for a linear kernel, else the kernel on the landmark space."""
     if kernel.name != "linear":
         return KernelFeatures(data.X, place.straight.over(kernel))
     return MappedFeatures((yield from place.rows(data.X)), map=place)
 
 
 def _support_vectors(solutions: list[Solution], counts: np.ndarray) -> np.ndarray:
-    """Mask of the rows that are support vectors of any class: landmarks of the next level."""
+    """Mask of the rows that are support vectors of any class: landmarks of L3SVM's next level."""
     each = np.array([np.abs(s.alpha) / counts for s in solutions if s.alpha is not None])
     mask: np.ndarray = (each > SUPPORT * each.max(axis=1, keepdims=True)).any(axis=0)
     return mask

@@ -168,7 +168,7 @@ class ULDM(Objective):
 
 
 def _more_distinct_rows_than_columns(data: Data) -> bool:
-    """Whether X has more distinct rows than columns, for basis "auto"; the first few rows mostly tell."""
+    """Whether X has more distinct rows than columns, for ULDM's basis "auto"; the first rows mostly suffice."""
     m, d = data.X.shape
     n = min(m, 2 * d + 2)
     while len(distinct(data.X.take(slice(0, n)), data.counts[:n])) <= d:
@@ -179,7 +179,7 @@ def _more_distinct_rows_than_columns(data: Data) -> bool:
 
 
 def _largest_variances_of_basis(columns: Sequence[Column], features: LinearFeatures) -> list[float]:
-    """Largest K_ii without the bias, for every column: K_ii are the variances of the signed basis columns."""
+    """Largest K_ii of ULDM without the bias, for every column: variances of the signed basis columns."""
     rows, counts, m = features.rows, columns[0].counts, columns[0].total
     squares, found = rows.column_squares(counts) / m, np.empty(len(columns))
     for part in steps(len(columns), COLUMNS_AT_ONCE):

@@ -84,6 +84,7 @@ def decision_boundary(
 
 
 def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> tuple[np.ndarray, Sequence[str]]:
+    """Rows of two features for a boundary plot, checked, and the names of its axes."""
     if not hasattr(model, "decision_function") or not len(getattr(model, "classes_", ())):
         raise TypeError(f"{model!r} is no classifier; boundaries belong to classes")
     features = getattr(model, "n_features_in_", 2)
@@ -100,7 +101,7 @@ def _checked_boundary_rows(model: Any, X: Any, names: Sequence[str] | None) -> t
 
 
 def _support_rows_to_ring(model: Any, n: int, support: bool | None) -> np.ndarray:
-    """Support rows to draw rings around."""
+    """Support rows to draw rings around in a boundary plot."""
     rows = support_rows(model)
     fitted = getattr(getattr(model, "duals", None), "shape", (n,))[-1]
     if support is None:
@@ -125,7 +126,7 @@ def _boundary_grid_positions(axis: Any, values: np.ndarray, resolution: int) -> 
 
 
 def _draw_class_regions(ax: Any, along: Sequence[np.ndarray], F: np.ndarray, k: int) -> list[Any]:
-    """Draw tinted regions of classes and the lines between them; return the lines' entries of the legend."""
+    """Draw tinted regions of classes and the boundary lines between them; return the lines' legend entries."""
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.lines import Line2D
 
@@ -167,7 +168,7 @@ def _draw_decision_contour(
     width: float,
     taken: list[np.ndarray] | None,
 ) -> bool:
-    """Draw a line of equal f, with its value off the places that are `taken`; False where the picture has none.
+    """Draw a line of equal f in a boundary plot, its value off the `taken` places; False where there is none.
 
     Without a list of such places, the line has no label.
     """
@@ -180,7 +181,7 @@ def _draw_decision_contour(
 
 
 def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.ndarray]) -> None:
-    """Write the value of a line once, as far as can be from other labels and from the frame."""
+    """Write the value of a boundary plot's line once, as far as can be from other labels and the frame."""
     from matplotlib.patheffects import withStroke
 
     vertices = np.concatenate([path.vertices for path in lines.get_paths() if len(path.vertices)])
@@ -197,6 +198,7 @@ def _label_decision_contour(ax: Any, lines: Any, level: float, taken: list[np.nd
 
 
 def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any]) -> list[Any]:
+    """Draw the rows of each class as points of a boundary plot; return their entries of the legend."""
     handles, share = [], min(1.0, POINTS / rows.shape[0])
     for i, label in enumerate(classes):
         mine = np.flatnonzero(codes == i)
@@ -217,6 +219,7 @@ def _draw_points(ax: Any, rows: np.ndarray, codes: np.ndarray, classes: list[Any
 
 
 def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
+    """Draw rings around support rows of a boundary plot; return their entry of the legend."""
     if not rows.shape[0]:
         return []
     return list(
@@ -235,5 +238,5 @@ def _draw_rings(ax: Any, rows: np.ndarray) -> list[Any]:
 
 
 def _class_colour(i: int) -> str:
-    """Colour of class number i: black is for lines."""
+    """Colour of class number i in a boundary plot: black is for lines."""
     return COLOURS[1:][i % (len(COLOURS) - 1)]

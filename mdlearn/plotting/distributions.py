@@ -136,17 +136,18 @@ def cumulative_probabilities(
 
 
 def _curve_scale(values: np.ndarray, share: np.ndarray) -> float:
-    """Mean absolute value of a cumulative curve."""
+    """Mean absolute value of a cumulative distribution to plot."""
     return float(np.abs(values) @ np.diff(share, prepend=0.0))
 
 
 def _curve_scales_differ(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Whether cumulative distributions to plot have very different scales."""
     scales = [scale for scale in (_curve_scale(*curve) for curve in curves) if scale > 0]
     return len(scales) > 1 and max(scales) > SCALE_RATIO * min(scales)
 
 
 def _is_one_curve(given: Any) -> bool:
-    """Whether this is one model or one array of margins, perhaps as a plain list of numbers."""
+    """Whether this is one model or array of margins for a plot of distributions, perhaps as a list of numbers."""
     if hasattr(given, "margins") or hasattr(given, "__array__"):
         return True
     numbers = isinstance(given, Sequence) and len(given) > 0 and not isinstance(given, str)
@@ -154,7 +155,7 @@ def _is_one_curve(given: Any) -> bool:
 
 
 def _signed_probabilities(model: Any, X: Any, y: Any) -> np.ndarray:
-    """Probability of the predicted label, with the sign of whether it is right."""
+    """Probability of each predicted label, signed by whether it is right, for a plot of distributions."""
     probability = getattr(model, "predict_proba", None)
     if probability is None:
         what = (
@@ -167,7 +168,7 @@ def _signed_probabilities(model: Any, X: Any, y: Any) -> np.ndarray:
 
 
 def _draw_curves(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], legend: bool) -> Any:
-    """Draw cumulative curves as steps, and a thin line at 0; return the axes."""
+    """Draw cumulative distributions as steps, and a thin line at 0; return the axes."""
     ax = plot_axes(ax)
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for i, ((values, share), name) in enumerate(zip(curves, names)):
@@ -188,7 +189,7 @@ def _draw_curves(ax: Any, curves: Sequence[tuple[np.ndarray, np.ndarray]], names
 
 
 def _visible_curve_steps(values: np.ndarray, share: np.ndarray) -> Any:
-    """Steps of a curve to draw: all, or the first of every 1/5000 of width and height, which no picture resolves."""
+    """Steps of a cumulative distribution to draw: all, or the first of every 1/5000 of width and height."""
     if values.shape[0] <= DRAWN_STEPS:
         return slice(None)
     width = (values - values[0]) / (values[-1] - values[0])

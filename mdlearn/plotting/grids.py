@@ -25,7 +25,7 @@ WRITTEN = 150
 
 @dataclass(frozen=True, eq=False)
 class GridLine:
-    """One line of a plot along one hyper-parameter.
+    """Line in a plot of a grid along one hyper-parameter.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def path(
 
 
 def _lines_by_legend(lines: list[GridLine]) -> tuple[list[GridLine], list[GridLine]]:
-    """Lines that the legend names, and those without a name."""
+    """Lines in a plot of a grid that the legend names, and those without a name."""
     if len(lines) <= NAMED:
         return lines, []
     order = sorted(range(len(lines)), key=lambda i: -np.nanmax(np.abs(lines[i].heights[lines[i].points])))
@@ -133,16 +133,17 @@ def _draw_best_point(ax: Any, place: float, line: GridLine, best: int) -> None:
 
 
 def _varying_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
-    """Hyper-parameters that vary among the points of a grid."""
+    """Hyper-parameters that vary among the points of a grid to plot."""
     return [key for key in _grid_parameters(points) if len({repr(point.get(key)) for point in points}) > 1]
 
 
 def _grid_parameters(points: Sequence[dict[str, Any]]) -> list[str]:
+    """Hyper-parameters of all points of a grid to plot, each once."""
     return list(dict.fromkeys(key for point in points for key in point))
 
 
 def _check_grid_parameter(points: Sequence[dict[str, Any]], name: str) -> None:
-    """ValueError unless all points of a grid have this hyper-parameter."""
+    """Raise ValueError unless all points of a grid to plot have this hyper-parameter."""
     if any(name not in point for point in points):
         known = _grid_parameters(points)
         hint = did_you_mean(name, known)
@@ -150,6 +151,7 @@ def _check_grid_parameter(points: Sequence[dict[str, Any]], name: str) -> None:
 
 
 def _horizontal_parameter(points: Sequence[dict[str, Any]], name: str | None) -> str:
+    """Hyper-parameter along the horizontal axis of a grid's plot: the one named, or the only one that varies."""
     if name is None:
         found = _varying_parameters(points)
         if len(found) != 1:
@@ -164,7 +166,7 @@ def _horizontal_parameter(points: Sequence[dict[str, Any]], name: str | None) ->
 def _lines_along_grid(
     given: Any, points: Sequence[dict[str, Any]], name: str, value: str | None, judged: tuple[Any, Any, Any]
 ) -> tuple[str, list[GridLine], int | None]:
-    """Label of the vertical axis, the lines along a grid, and the best point of a selection."""
+    """Label of the vertical axis, the lines along a grid to plot, and the best point of a selection."""
     X, y, scoring = judged
     if value is not None and value not in VALUES:
         raise ValueError(f"value={value!r} is unknown; give one of {', '.join(VALUES)}{did_you_mean(value, VALUES)}")
@@ -196,6 +198,7 @@ def _lines_along_grid(
 
 
 def _coefficient_lines_of_grid(given: Any, groups: dict[str, list[int]]) -> list[GridLine]:
+    """Lines of linear models' coefficients along a grid to plot, with a name each."""
     if len(groups) > 1:
         raise ValueError("coefficients can be plotted where the grid changes one hyper-parameter; fit such a path")
     (group,) = groups.values()
@@ -215,6 +218,7 @@ def _coefficient_lines_of_grid(given: Any, groups: dict[str, list[int]]) -> list
 
 
 def _are_numeric_values(values: Sequence[Any]) -> bool:
+    """Whether all values of a hyper-parameter in a grid to plot are numbers."""
     return all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
 
 
@@ -290,6 +294,7 @@ def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any 
 
 
 def _heat_map_parameters(points: Any, x: str | None, y: str | None) -> tuple[str, str]:
+    """Hyper-parameters of a grid's heat map on its two axes: those named, or those that vary."""
     found = _varying_parameters(points)
     for name in (x, y):
         if name is not None:
@@ -304,7 +309,7 @@ def _heat_map_parameters(points: Any, x: str | None, y: str | None) -> tuple[str
 
 
 def _write_heat_map_scores(ax: Any, image: Any, table: np.ndarray) -> None:
-    """Write the score into every cell, in black or white, whichever can be read."""
+    """Write the score into every cell of a grid's heat map, in black or white, whichever can be read."""
     for (i, j), score in np.ndenumerate(table):
         if np.isfinite(score):
             red, green, blue, _ = image.cmap(image.norm(score))
@@ -314,6 +319,7 @@ def _write_heat_map_scores(ax: Any, image: Any, table: np.ndarray) -> None:
 
 
 def _frame_heat_map_cell(ax: Any, column: int, row: int) -> None:
+    """Draw a frame around one cell of a grid's heat map."""
     from matplotlib.patches import Rectangle
 
     ax.add_patch(

@@ -93,7 +93,7 @@ def gap_history(
 
 
 def _plot_bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, names: Sequence[str]) -> Any:
-    """Plot objective and lower bound of every problem; logarithmic where the first values are far from the last."""
+    """Plot progress of objective and bound by problem; logarithmic where the first values are far from the last."""
     values, ends = list[float](), list[float]()
     for i, (own, name) in enumerate(zip(problems, names)):
         look = {"color": curve_style(i)["color"], "drawstyle": "steps-post", "markersize": 5}
@@ -116,11 +116,12 @@ def _plot_bounds(ax: Any, problems: Sequence[list[list[State]]], against: str, n
 
 
 def _times_of_states(states: Sequence[State], against: str) -> list[float]:
+    """Times of the states of a fit in a plot of its progress: seconds or iterations."""
     return [state.elapsed if against == "seconds" else state.iteration for state in states]
 
 
 def _history_by_problem(model: Any) -> list[list[State]]:
-    """The history of every problem of a model, as far as gaps were known."""
+    """History of every problem of a model for a plot of progress, as far as gaps were known."""
     if not hasattr(model, "history"):
         raise TypeError(f"{type(model).__name__!r} object has no history; give models that `fit` returned")
     found: dict[int, list[State]] = {}
@@ -133,7 +134,7 @@ def _history_by_problem(model: Any) -> list[list[State]]:
 
 
 def _progress_names(models: Sequence[Any]) -> list[str]:
-    """Name of every model: objective, kernel and engine; a number where that is not enough."""
+    """Name of every model in a plot of progress: objective, kernel and engine; a number if that is not enough."""
     names = []
     for model in models:
         parts = [getattr(model, "objective", ""), getattr(getattr(model, "kernel", None), "name", "")]
@@ -142,6 +143,7 @@ def _progress_names(models: Sequence[Any]) -> list[str]:
 
 
 def _draw_tolerance_line(ax: Any, models: Sequence[Any]) -> None:
+    """Draw a line at the tolerance in a plot of progress, where all models share one."""
     tols = {getattr(getattr(model, "certificate", None), "tol", None) for model in models}
     tol = tols.pop() if len(tols) == 1 else None
     if tol:

@@ -22,17 +22,17 @@ VISIBLE = 1e-4
 
 
 def curve_style(i: int) -> dict[str, Any]:
-    """Colour and dashes of curve number i."""
+    """Style of curve number i in a plot: colour and dashes."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
 
 
 def value_label(value: Any) -> str:
-    """Label of a value of a hyper-parameter."""
+    """Label in a plot of a hyper-parameter's value."""
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
-    """The axes that were given, or those of a new pyplot figure, in inches, with room for a legend beside them."""
+    """Axes of a plot: those given, or of a new pyplot figure, in inches, with room for a legend beside them."""
     if ax is not None:
         return ax
     try:
@@ -43,7 +43,7 @@ def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
 
 
 def support_rows(model: Any) -> np.ndarray:
-    """Rows of `support_` with a dual coefficient above 1e-4 of the largest; all of them where models know only rows."""
+    """Rows of `support_` to plot: a dual coefficient above 1e-4 of the largest; all where models know only rows."""
     rows = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
     alpha = getattr(model, "dual_coef_", None)
     if alpha is None or not rows.size or np.shape(alpha)[-1] <= rows.max():
@@ -94,6 +94,7 @@ def _shrink_axes_for_legend(ax: Any, legend: Any, below: bool) -> None:
 
 
 def _legend_text_width(name: str) -> int:
+    """Width of a legend's entry in characters: that of its longest line."""
     return max(map(len, name.split("\n")))
 
 

@@ -16,7 +16,7 @@ DISABLE = "MDLEARN_DISABLE_PLUGINS"
 
 @dataclass(frozen=True)
 class PluginEntryPoint:
-    """Entry point of an installed distribution.
+    """Entry point of an installed distribution, as the discovery of plugins finds it.
 
     Attributes
     ----------
@@ -45,24 +45,24 @@ class PluginEntryPoint:
 
 
 def plugin_entry_points() -> list[PluginEntryPoint]:
-    """All entry points of the group, sorted by distribution and entry so that the order never depends on the disk."""
+    """Discover all entry points of plugins, sorted by distribution and entry, whatever the order on disk."""
     found = [source for distribution in _plugin_distributions() for source in _entry_points(distribution)]
     return sorted(found, key=lambda source: (normalized_distribution(source.distribution), source.entry))
 
 
 def disabled_distributions() -> Callable[[str], bool]:
-    """Whether a distribution is switched off by the environment, as a function of its name."""
+    """Function of a distribution's name: whether the environment disables the discovery of its plugins."""
     names = {normalized_distribution(name.strip()) for name in os.environ.get(DISABLE, "").split(",")}
     return lambda distribution: "*" in names or normalized_distribution(distribution) in names
 
 
 def normalized_distribution(name: str) -> str:
-    """A distribution's name as package indexes compare it (PEP 503)."""
+    """Name of a distribution, normalised for the discovery of plugins as package indexes do (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _plugin_distributions() -> Iterator[importlib.metadata.Distribution]:
-    """Every distribution that mentions the group, once.
+    """Distributions that mention the group of plugins, each discovered once.
 
     One that lies on the path twice (installed and in a source folder) counts where Python looks first.
     """
@@ -81,6 +81,7 @@ def _plugin_distributions() -> Iterator[importlib.metadata.Distribution]:
 
 
 def _entry_points_text(distribution: importlib.metadata.Distribution) -> str:
+    """Text of the entry points of a distribution, for the discovery of plugins; empty where it is unreadable."""
     try:
         return distribution.read_text("entry_points.txt") or ""
     except Exception:
@@ -88,7 +89,7 @@ def _entry_points_text(distribution: importlib.metadata.Distribution) -> str:
 
 
 def _name_and_version(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
-    """Name and version; empty for the rest of an unfinished installation."""
+    """Name and version of a distribution in the discovery of plugins; empty for an unfinished installation."""
     try:
         metadata = distribution.metadata
         return metadata["Name"] or "", metadata["Version"] if "Version" in metadata else "unknown"
@@ -97,6 +98,7 @@ def _name_and_version(distribution: importlib.metadata.Distribution) -> tuple[st
 
 
 def _entry_points(distribution: importlib.metadata.Distribution) -> Iterator[PluginEntryPoint]:
+    """Discover the entry points of plugins in a distribution; faulty ones raise their error when loaded."""
     name, version = _name_and_version(distribution)
     try:
         points = [point for point in distribution.entry_points if point.group == GROUP]
@@ -113,6 +115,8 @@ def _entry_points(distribution: importlib.metadata.Distribution) -> Iterator[Plu
 
 
 def _failing_entry_point(error: Exception) -> Callable[[], Any]:
+    """Loader of a faulty entry point in the discovery of plugins, which raises this error."""
+
     def load() -> Any:
         raise error
 

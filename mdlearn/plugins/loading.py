@@ -34,7 +34,7 @@ SHOWN_CHARACTERS = 300
 
 @dataclass
 class Plugin:
-    """An entry point while plugins are being loaded.
+    """Plugin while it is being loaded, from its entry point.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
 
 
 def error_line(error: BaseException) -> str:
-    """Type and message of an error in one line of limited length."""
+    """Type and message of an error in loading a plugin, in one line of limited length."""
     try:
         message = str(error)
     except Exception:
@@ -102,6 +102,7 @@ def error_line(error: BaseException) -> str:
 
 
 def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:
+    """Register a loaded plugin's hooks with pluggy, and note faults of their names and decorators."""
     try:
         manager.register(thing, plugin.source.title)
     except BaseException:
@@ -123,11 +124,12 @@ def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) 
 
 
 def _marked_hook(manager: pluggy.PluginManager, thing: Any, name: str) -> bool:
+    """Whether a plugin that is being loaded marks this hook by the decorator `mdlearn.hookimpl`."""
     return manager.parse_hookimpl_opts(thing, name) is not None
 
 
 def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> Iterator[tuple[str, Any]]:
-    """(name of the hook, what it returned); each is called for itself, so that a failing one stops no other."""
+    """Answers of a loaded plugin's hooks by name; each is called for itself: a failing one stops no other."""
     for name, kind in HOOKS.items():
         for implementation in getattr(manager.hook, name).get_hookimpls():
             if implementation.plugin is not thing:
@@ -151,7 +153,7 @@ def _hook_answers(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> 
 
 
 def _keep_usable_classes(kind: str, classes: list[Any], plugin: Plugin) -> None:
-    """Keep the classes that can be used, each once."""
+    """Keep the classes of a loaded plugin that can be used, each once."""
     base = KINDS[kind]
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, base)):
@@ -166,6 +168,7 @@ def _keep_usable_classes(kind: str, classes: list[Any], plugin: Plugin) -> None:
 
 
 def _plugin_name_fault(kind: str, cls: Any) -> str | None:
+    """Fault in the name of a class that a loaded plugin brings; None where there is none."""
     name = getattr(cls, "name", None)
     if name is None:
         return "has no name"
@@ -179,19 +182,21 @@ def _plugin_name_fault(kind: str, cls: Any) -> str | None:
 
 
 def _plugin_text_fault(cls: Any, *names: str) -> str | None:
+    """Fault in the texts of a class that a loaded plugin brings; None where there is none."""
     # What listings and errors about other classes read needs to be right, or they would fail as well.
     wrong = [name for name in names if not isinstance(getattr(cls, name, None), str)]
     return f"needs a text as {wrong[0]}" if wrong else None
 
 
 def _maps_names_to(given: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Whether something maps names to values of these kinds."""
+    """Whether an attribute of a loaded plugin's class maps names to values of these kinds."""
     return isinstance(given, Mapping) and all(
         isinstance(name, str) and isinstance(value, kinds) for name, value in given.items()
     )
 
 
 def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
+    """Fault of a call in the loading of a plugin: the error that it raises; None where there is none."""
     try:
         call()
     except KeyboardInterrupt:
@@ -202,10 +207,12 @@ def _plugin_call_fault(call: Callable[[], Any], what: str) -> str | None:
 
 
 def _plugin_instance_fault(cls: Any) -> str | None:
+    """Fault of a loaded plugin's class that cannot be made without arguments; None where it can."""
     return _plugin_call_fault(cls, "cannot be made without arguments")
 
 
 def _plugin_objective_fault(cls: Any) -> str | None:
+    """Fault of an objective that a loaded plugin brings; None where there is none."""
     fault = _plugin_text_fault(cls, "summary", "formula")
     if not fault and not _maps_names_to(cls.parameters, (Parameter, Setting)):
         fault = "needs parameters that map names to Parameter or Setting"
@@ -213,6 +220,7 @@ def _plugin_objective_fault(cls: Any) -> str | None:
 
 
 def _plugin_solver_fault(cls: Any) -> str | None:
+    """Fault of a solver that a loaded plugin brings; None where there is none."""
     fault = _plugin_text_fault(cls, "purpose")
     if not fault and not _maps_names_to(cls.options, object):
         fault = "needs options that map names to defaults"
@@ -220,6 +228,7 @@ def _plugin_solver_fault(cls: Any) -> str | None:
 
 
 def _plugin_kernel_fault(cls: Any) -> str | None:
+    """Fault of a kernel that a loaded plugin brings; None where there is none."""
     fault = _plugin_text_fault(cls, "summary")
     # Model files hold numbers, so a Setting will not do.
     if not fault and not _maps_names_to(cls.parameters, Parameter):
@@ -231,11 +240,14 @@ def _plugin_kernel_fault(cls: Any) -> str | None:
 
 
 def _plugin_source_fault(cls: Any) -> str | None:
+    """Fault of a source of row blocks that a loaded plugin brings; None where there is none."""
     same = getattr(cls.given, "__func__", None) is vars(RowBlocks)["given"].__func__
     return "needs a class method given(X, y, weight) of its own" if same else None
 
 
 def _plugin_command_fault(cls: Any) -> str | None:
+    """Fault of a command that a loaded plugin brings; None where there is none."""
+
     def declare() -> None:
         cls().add_arguments(argparse.ArgumentParser(exit_on_error=False))
 

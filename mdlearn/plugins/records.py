@@ -50,16 +50,17 @@ class PluginRecord:
 
 
 def plugin_records_as_lines(records: Iterable[PluginRecord]) -> list[str]:
-    """One line per distribution: exact name, version, what it provides, state and what is wrong."""
+    """Records of plugins as lines, one per distribution: name, version, what it provides, state and faults."""
     return [_record_line(list(group)) for _, group in groupby(records, key=lambda one: (one.distribution, one.version))]
 
 
 def plugin_records_as_json(records: Iterable[PluginRecord]) -> str:
-    """A JSON list with one object per entry point."""
+    """Records of plugins as JSON: a list with one object per entry point."""
     return json.dumps([dataclasses.asdict(record) for record in records], indent=2)
 
 
 def _record_line(records: list[PluginRecord]) -> str:
+    """Line on the records of one distribution of plugins: version, what it provides, state and faults."""
     kinds = ("objectives", "solvers", "kernels", "sources", "commands")
     names = {kind: [name for one in records for name in getattr(one, kind)] for kind in kinds}
     provides = [f"{kind} {', '.join(found)}" for kind, found in names.items() if found]

@@ -133,7 +133,7 @@ class Registry:
 
 
 class _ProcessRegistry:
-    """The registry of this process: of the threads that ask first, each makes one, and the first that is whole is kept.
+    """Registry of this process: of threads that ask first, each makes one, and the first complete one is kept.
 
     No lock is held meanwhile. Making it imports the plugins, and a thread that waited for a lock could be importing one
     itself: Python lets no other thread have a module that is being imported, so each would wait for the other.
@@ -165,14 +165,14 @@ _once = _ProcessRegistry()
 
 
 def registry() -> Registry:
-    """The registry, made at first use; faults of plugins are told once, as PluginWarning."""
+    """Registry of this process, made at first use; faults of plugins are reported once, as PluginWarning."""
     found = _once()
     found.report()
     return found
 
 
 def registered_commands() -> dict[str, Any]:
-    """Subcommands by name; faults of plugins wait until a command asks for something else."""
+    """Subcommands in the registry by name; faults of plugins wait until a command asks for something else."""
     return _once().commands
 
 
@@ -224,7 +224,7 @@ def find(kind: str, given: Any) -> Any:
 
 
 def registered_objective(found: Any, own: dict[str, Any], kernel_names: tuple[str, ...]) -> Objective:
-    """An objective with its hyper-parameters; `kernel_names` are those of the kernel, for the list of valid ones."""
+    """Objective of the registry, with its hyper-parameters; `kernel_names` are valid names of the kernel's."""
     unknown = [name for name in own if name not in found.parameters and name not in found.aliases]
     if unknown:
         valid = ", ".join((*found.parameters, *kernel_names)) or "none"
@@ -234,13 +234,13 @@ def registered_objective(found: Any, own: dict[str, Any], kernel_names: tuple[st
 
 
 def registered_solver(found: Any) -> Solver:
-    """An engine, from the class in the registry or an instance."""
+    """Engine from its class in the registry, or from an instance."""
     engine: Solver = found() if isinstance(found, type) else found
     return engine
 
 
 def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
-    """Options of an engine as a dict, their names checked as far as the engine is known before any work."""
+    """Options of an engine of the registry as a dict, names checked as far as it is known before any work."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -257,7 +257,7 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
 
 
 def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
-    """An objective from its class or an instance, with parameters that take the place of the instance's."""
+    """Objective of the registry from its class or an instance, whose parameters the given ones replace."""
     if isinstance(found, type):
         task: Objective = found(**own)
         return task
@@ -268,7 +268,7 @@ def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
 
 
 def plugin_of_solver(solver: Any) -> str | None:
-    """Distribution and version that bring an engine's class; None: it is built in, or no plugin has registered it."""
+    """Distribution and version that the registry has for an engine's class; None for built-in and unregistered ones."""
     found, cls = registry(), type(solver)
     if found.solvers.get(solver.name) is not cls:
         return None
@@ -277,6 +277,7 @@ def plugin_of_solver(solver: Any) -> str | None:
 
 
 def _is_kernel_function(given: Any) -> bool:
+    """Whether a kernel can do without the registry: a callable that is no plugin's class."""
     # A class of a plugin goes by its name, by which a saved model finds it again.
     return callable(given) and not (isinstance(given, type) and issubclass(given, KernelFunction))
 

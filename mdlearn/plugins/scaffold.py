@@ -60,6 +60,7 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
 
 
 def _new_plugin_values(name: str) -> dict[str, str]:
+    """Values that the scaffold of a new plugin fills into its templates, by name; ValueError for a bad name."""
     if not NAME.fullmatch(name):
         raise ValueError(
             f"NAME {name!r} cannot be a package; use letters, digits and single '-', '_' or '.' between them, "

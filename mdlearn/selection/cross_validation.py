@@ -130,7 +130,7 @@ def cross_validate(
 
 
 def judge_study(study: Study, cv: Any, title: str) -> StudyScores:
-    """Judge the points of a study by folds or by leave-one-out, with a bar."""
+    """Judge the points of a study by cross-validation or leave-one-out, with a progress bar."""
     data, n, verbose = study.data, len(study.points), study.verbose
     weights, square = study.weights[data.rows], study.call.square
     if isinstance(cv, str) and cv == "loo":

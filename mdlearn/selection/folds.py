@@ -200,6 +200,7 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
 
 
 def _random_stratified_folds(cv: Any, data: Data, weights: np.ndarray, square: bool, seed: int) -> tuple[Fold, ...]:
+    """Random stratified folds, as many as the number `cv`; equal rows stay in one fold."""
     n_folds = check_number(cv, "cv", low=2, integer=True)
     units = fold_units(data, weights, square)
     n = np.unique(units.twins).shape[0]

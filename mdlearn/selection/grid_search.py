@@ -126,7 +126,7 @@ def select(
 
 
 def _refit_best_point(study: Study, best: int, limits: Limits) -> tuple[Model, list[str]]:
-    """Fit the best point of the grid to all rows; return the model and its warnings."""
+    """Fit the grid search's best point to all rows; return the model and its warnings."""
     task, given = study.asked[best]
     limits = replace(limits, verbose=study.call.limits.verbose)
     setting = replace(study.setting, call=replace(study.call, limits=limits))
@@ -152,7 +152,7 @@ def best_grid_point(judged: StudyScores, study: Study) -> int:
 
 
 def _limits_before_refit(limits: Limits, share: float) -> Limits:
-    """Limits with `share` of the time; the fit of the best point has the rest."""
+    """Limits of a grid search with `share` of the time; the fit of the best point has the rest."""
     if np.isinf(limits.deadline):
         return limits
     return replace(limits, deadline=limits.started + share * (limits.deadline - limits.started))

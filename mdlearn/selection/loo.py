@@ -46,7 +46,7 @@ DECOMPOSED_WIDTH = 2
 
 
 def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> StudyScores:
-    """Judge every point of a grid by leave-one-out; one score of all rows together.
+    """Judge every point of a grid by leave-one-out (LOO); one score of all rows together.
 
     Raises
     ------
@@ -95,6 +95,7 @@ def score_by_leave_one_out(study: Study, units: RowUnits, bar: ProgressBar) -> S
 
 
 def _set_loo_score(study: Study, judged: StudyScores, i: int, values: np.ndarray) -> None:
+    """Set the leave-one-out (LOO) score of point i in a selection, and keep the values of a single point."""
     rows = study.data.rows
     judged.scores[i, 0] = study.score(values, rows)
     if len(study.points) == 1:
@@ -102,6 +103,7 @@ def _set_loo_score(study: Study, judged: StudyScores, i: int, values: np.ndarray
 
 
 def _check_loo_weights(study: Study, units: RowUnits) -> None:
+    """Raise ValueError unless selection by leave-one-out (LOO) can take one repetition from every row and class."""
     data = study.data
     light = np.flatnonzero(units.weights[units.of] < 1.0)
     if light.shape[0]:
@@ -118,7 +120,7 @@ def _check_loo_weights(study: Study, units: RowUnits) -> None:
 
 
 def has_closed_loo(form: Any) -> bool:
-    """Whether leaving a row out has a closed form: a quadratic objective of margins, with a squared norm."""
+    """Whether selection by leave-one-out (LOO) has a closed form: quadratic in margins, with a squared norm."""
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
         return False
     return all(
@@ -128,14 +130,14 @@ def has_closed_loo(form: Any) -> bool:
 
 
 def loo_weights(column: Column) -> LooQuadratic:
-    """Weights of a column's quadratic objective with one repetition of a row left out."""
+    """Weights of a column's quadratic objective for selection by leave-one-out (LOO), one repetition less."""
     low = [t for t in column.terms if t.side > 0]
     steep, pull = sum(2.0 * t.weight for t in low), sum(2.0 * t.weight * t.threshold for t in low)
     return LooQuadratic(column.total, column.variance, column.mean, steep, pull)
 
 
 def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Generator[None, None, LooDecomposition]:
-    """Decompose rows for leave-one-out: O(m n min(m, n)) for m rows of n columns, O(m^3) for a Gram matrix.
+    """Decompose rows for selection by leave-one-out: O(m n min(m, n)), O(m^3) for a Gram matrix of m rows.
 
     Raises
     ------
@@ -160,11 +162,11 @@ def decompose_for_loo(features: Features, counts: np.ndarray, bias: str) -> Gene
 
 
 class _NoTimeForLooError(Exception):
-    """A decomposition for leave-one-out would not end in time."""
+    """Error in selection by leave-one-out (LOO): a decomposition would not end in time."""
 
 
 class _ClosedLooValues:
-    """Leave-one-out values in closed form, of points with the same features: one decomposition per piece."""
+    """Values of selection by leave-one-out (LOO) in closed form, same features: one decomposition per piece."""
 
     def __init__(self, study: Study, kernel: Kernel) -> None:
         self.study, self.kernel = study, kernel
@@ -232,7 +234,7 @@ class _ClosedLooValues:
 def _loo_by_refits(
     study: Study, judged: StudyScores, i: int, filled: dict[str, Any], kernel: Kernel, units: RowUnits, bar: ProgressBar
 ) -> np.ndarray:
-    """Decision values of every row under a fit without one repetition of it."""
+    """Leave-one-out (LOO) values in selection by refits: of every row, without one repetition of it."""
     task, data = study.asked[i][0], study.data
     whole = study.setting.solve(task, filled, kernel, PathCache())
     judged.stopped = whole.outcome.stopped
@@ -256,7 +258,7 @@ def _loo_by_refits(
 
 
 def _loo_start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, model: Model) -> PathCache:
-    """Start of a leave-one-out fit: a model of all rows, unless it has made features of its own."""
+    """Start of a leave-one-out (LOO) refit in selection: a model of all rows, unless it made its own features."""
     handed = PathCache()
     if not model.extras:
         start = WarmStart(model, task.name, setting.call.bias, setting.call.multiclass)
@@ -266,7 +268,7 @@ def _loo_start_cache(setting: CheckedCall, task: Objective, kernel: Kernel, mode
 
 
 def _weights_without_repetition(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Weights with one repetition less of some equal rows."""
+    """Weights for a leave-one-out (LOO) refit, with one repetition less of some equal rows."""
     less, due = weights.copy(), 1.0
     for row in rows.tolist():
         taken = min(due, float(less[row]))
@@ -276,19 +278,21 @@ def _weights_without_repetition(weights: np.ndarray, rows: np.ndarray) -> np.nda
 
 
 class _NoLooClosedFormError(Exception):
-    """Leave-one-out of a form that needs the solution of another one first."""
+    """Error in selection by leave-one-out (LOO): a form needs the solution of another one first."""
 
 
 def _refuse_closed_form(form: Any) -> Any:
+    """Refuse the closed form of leave-one-out (LOO) in selection: raise _NoLooClosedFormError."""
     raise _NoLooClosedFormError
 
 
 def _default_differs(a: Any, b: Any) -> bool:
+    """Whether a default changes when selection by leave-one-out (LOO) takes a row away."""
     return a is not b and not np.array_equal(a, b)
 
 
 def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
-    """Judge every point of a grid by 1 less the leave-one-out bound, which may be negative; one fit per point.
+    """Judge every point of a grid by 1 less its leave-one-out (LOO) bound, maybe negative; one fit per point.
 
     Raises
     ------
@@ -318,7 +322,7 @@ def score_by_loo_bound(study: Study, bar: ProgressBar) -> StudyScores:
 
 
 def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -> Terms:
-    """Terms of an objective that the leave-one-out bound is about; ValueError for others."""
+    """Terms of an objective for selection by the leave-one-out (LOO) bound; ValueError for other objectives."""
     try:
         terms = task.terms(params, total)
     except NotImplementedError:
@@ -334,7 +338,7 @@ def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -
 
 
 def _loo_bound_of_fit(study: Study, fitted: Fitted, diagonals: list[tuple[Any, float, np.ndarray]]) -> float:
-    """Leave-one-out bound of one fit; `diagonals` keeps those of H, which depend on kernel and variance alone."""
+    """Leave-one-out (LOO) bound of one fit in selection; `diagonals` keeps those of H by kernel and variance."""
     data, task = study.data, fitted.task
     own = {name: value for name, value in fitted.params.items() if name in task.parameters}
     terms = _terms_of_loo_bound(task, own, data.total)

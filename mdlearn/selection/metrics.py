@@ -119,7 +119,7 @@ def neg_log_loss(own: np.ndarray, weights: Weights = None) -> float:
 
 
 def average_ranks(values: np.ndarray) -> np.ndarray:
-    """Rank 1 for the largest value; equal values share the mean of their ranks, and NaN come last.
+    """Ranks of values of a metric, 1 for the largest; equal ones share the mean of their ranks, and NaN come last.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _label_counts(y: np.ndarray, predicted: np.ndarray, weights: Weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per class that occurs: rows labelled right, rows of the class (TP + FN), rows labelled with it (TP + FP)."""
+    """Counts for metrics by class that occurs: rows labelled right, of the class (TP + FN), labelled so (TP + FP)."""
     classes, codes = np.unique(np.concatenate([y, predicted]), return_inverse=True)
     own, told = codes.reshape(2, -1)
     counts = np.ones(own.shape[0]) if weights is None else weights

@@ -12,7 +12,7 @@ PAUSE = 0.5
 
 
 class ProgressBar:
-    """Counts fits and estimates the time that the others will take; a context manager.
+    """Progress bar of a selection: counts fits and estimates the time that the others will take.
 
     Parameters
     ----------

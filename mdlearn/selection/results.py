@@ -175,7 +175,7 @@ class Selection:
 
 
 def mean_without_nan(scores: np.ndarray) -> np.ndarray:
-    """Mean along the last axis of the numbers that are not NaN; NaN of none."""
+    """Mean of a selection's scores along the last axis, those that are not NaN; NaN of none."""
     known = ~np.isnan(scores)
     n = known.sum(axis=-1)
     sums = np.where(known, scores, 0.0).sum(axis=-1)
@@ -183,7 +183,7 @@ def mean_without_nan(scores: np.ndarray) -> np.ndarray:
 
 
 def std_without_nan(scores: np.ndarray) -> np.ndarray:
-    """Standard deviation, divisor n, of the numbers that are not NaN; NaN where one is infinite."""
+    """Standard deviation of a selection's scores that are not NaN, divisor n; NaN where one is infinite."""
     with np.errstate(invalid="ignore"):
         away = scores - mean_without_nan(scores)[..., None]
     known = np.sqrt(mean_without_nan(np.square(away)))

@@ -22,6 +22,7 @@ Score = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 
 
 def _score_by_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> Score:
+    """Scoring function of decision values that compares the labels which they stand for."""
     return lambda classes, f, y, weights: score(y, labels_of_decisions(classes, f), weights)
 
 
@@ -38,6 +39,7 @@ def _score_f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.nda
 
 
 def _score_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    """Score by the negative log loss of class probabilities."""
     place = np.searchsorted(classes, y)
     return metrics.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
 
@@ -141,7 +143,7 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
 
 
 def _sklearn_scorer(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
-    """The scorer of a name, and the names that there are; nothing where scikit-learn is not installed."""
+    """Scoring function of scikit-learn by name, and all names; nothing where it is not installed."""
     try:
         from sklearn.metrics import get_scorer, get_scorer_names
     except ImportError:
@@ -151,6 +153,7 @@ def _sklearn_scorer(name: str) -> tuple[Callable[..., Any] | None, list[str]]:
 
 
 def _scoring_takes_weights(function: Callable[..., Any]) -> bool:
+    """Whether a caller's scoring function takes the argument `sample_weight`."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # it does not say: its own error will

@@ -126,6 +126,7 @@ def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
 
 
 def _checked_test_scores(values: Any, name: str) -> np.ndarray:
+    """Scores for a test of significance, checked: two or more in one dimension."""
     scores = finite_array(values, name)
     if scores.ndim != 1:
         raise ValueError(f"{name} has shape {scores.shape}; give a list of scores, shape (n,)")
@@ -135,16 +136,17 @@ def _checked_test_scores(values: Any, name: str) -> np.ndarray:
 
 
 def _rounding_of_scores(a: np.ndarray, b: np.ndarray) -> float:
-    """Largest difference of two scores that may be rounding alone."""
+    """Largest difference of two scores that may be rounding alone, for a test of significance."""
     return 4.0 * float(np.finfo(float).eps) * max(float(np.abs(a).max()), float(np.abs(b).max()))
 
 
 def _variance_of_scores(values: np.ndarray, blur: float) -> float:
-    """Variance with divisor n - 1; 0 where it is no more than rounding."""
+    """Variance of scores in a test of significance, divisor n - 1; 0 where it is no more than rounding."""
     return 0.0 if float(np.ptp(values)) <= blur else float(values.var(ddof=1))
 
 
 def _t_test(difference: float, variance: float, df: float, blur: float, confidence: float) -> TTest:
+    """Result of a t-test of significance, from the difference, its variance and the degrees of freedom."""
     # scipy.stats takes a second to import: only who tests pays for it.
     from scipy.stats import t as student
 

@@ -188,7 +188,7 @@ class Study:
 
 
 def _path_decisions(path: Path, X: Any, n_values: int) -> Iterator[np.ndarray]:
-    """Decision values of every model, of `n_values` numbers at most; made together where they take little memory."""
+    """Decision values of every model of a study, at most `n_values` at once; together where they take little memory."""
     if 8.0 * len(path) * n_values <= COPY_BYTES:
         yield from path.decision_function(X)
     else:

@@ -22,7 +22,7 @@ def sklearn_seed(random_state: Any) -> int:
 
 
 def param_entries(given: Any, name: str) -> dict[str, Any]:
-    """Entries of a parameter that is a mapping or None; TypeError for anything else."""
+    """Entries of an estimator's params that are a mapping or None; TypeError for anything else."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

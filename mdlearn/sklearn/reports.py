@@ -29,7 +29,7 @@ class EstimatorConvergenceWarning(mdlearn.errors.ConvergenceWarning, sklearn.exc
 
 
 class Tasks:
-    """The tree of tasks of one fit, as scikit-learn's callbacks see it.
+    """Tree of tasks of one fit, as reported to scikit-learn's callbacks.
 
     The root is the fit. Each report of the engine is a leaf; where there are several problems (classes, or pairs of
     classes), reports are leaves of their problem, and the root knows how many problems there are: so progress bars show

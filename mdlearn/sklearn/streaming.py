@@ -36,7 +36,7 @@ STREAMED = ("asgd", "sgd")
 
 @dataclass(frozen=True, eq=False)
 class Portions:
-    """State of an estimator that `partial_fit` keeps between calls.
+    """State of a streaming estimator that `partial_fit` keeps between calls.
 
     Attributes
     ----------

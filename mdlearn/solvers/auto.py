@@ -68,19 +68,23 @@ class Rule:
 
 
 def _auto_small_matrices(form: MarginForm) -> bool:
+    """Condition in ``solver="auto"``: matrices of the rows, columns or blocks are small, or a kernel needs one."""
     explicit = _auto_dense_rows(form) or _auto_narrow_rows(form) or _auto_blocks(form, WIDE_COLUMNS)
     return explicit or isinstance(form.features, KernelFeatures)
 
 
 def _auto_proximal(form: Form) -> bool:
+    """Rule of ``solver="auto"`` for proximal gradients: joint problems, and penalties that the engine takes."""
     return isinstance(form, Problem) or ((form.joint or form.penalty > 0) and APG().refusal(form) is None)
 
 
 def _auto_linear_program(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for linear programs that HiGHS can solve."""
     return LinearProgram().refusal(form) is None
 
 
 def _auto_large_program(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for large linear programs of few columns, which interior points solve."""
     features = form.features
     if form.ridge > 0 or not isinstance(features, LinearFeatures) or features.width > PROGRAM_COLUMNS:
         return False
@@ -88,21 +92,25 @@ def _auto_large_program(form: MarginForm) -> bool:
 
 
 def _auto_class_contrasts(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for joint problems of several classes, whose rows are contrasts of classes."""
     features = form.features
     return isinstance(features, LinearFeatures) and isinstance(features.rows, ContrastRows)
 
 
 def _auto_few_contrasts(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for contrasts of classes that are few enough for second-order steps."""
     # Sweeps crawl on unscaled rows of such problems, however small.
     return _auto_class_contrasts(form) and form.features.n_rows * form.features.width**2 <= CHEAP
 
 
 def _auto_direct(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for quadratic objectives that a direct factorisation solves."""
     # Where sweeps do not get there, one large factorisation does.
     return Direct().refusal(form) is None and (_auto_small_matrices(form) or not CoordinateDescent().reaches(form))
 
 
 def _auto_newton(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for curved losses that Newton's method takes."""
     return not CURVED.isdisjoint(form.kinds) and Newton().refusal(form) is None
 
 
@@ -116,11 +124,13 @@ def _step_operations(form: MarginForm) -> float:
 
 
 def _auto_large_newton(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for curved losses whose second-order steps cost too much."""
     large = _step_operations(form) > STEP_OPERATIONS and not _newton_is_cheaper_than_sweeps(form)
     return _auto_newton(form) and form.ridge > 0 and large and APG().refusal(form) is None
 
 
 def _auto_folded_columns(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for large features by a basis whose columns are folded."""
     # Products with such columns are cheap, their matrices are not.
     features = form.features
     folded = isinstance(features, BasisFeatures) and features.rows.folded
@@ -128,17 +138,20 @@ def _auto_folded_columns(form: MarginForm) -> bool:
 
 
 def _auto_squared_hinge(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for smooth losses with small matrices and moderate weights."""
     smooth = all(column.terms for column in form.columns) and Newton().refusal(form) is None
     return smooth and _auto_small_matrices(form) and _kernel_stiffness(form) <= STEEP
 
 
 def _auto_dense_rows(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for dense rows with few columns or few rows."""
     features = form.features
     dense = isinstance(features, LinearFeatures) and not features.rows.sparse
     return dense and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
 def _auto_narrow_rows(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for sparse rows with few columns, or with Newton steps cheaper than sweeps."""
     features = form.features
     if not isinstance(features, LinearFeatures) or not features.rows.sparse:
         return False
@@ -160,23 +173,26 @@ def _newton_is_cheaper_than_sweeps(form: MarginForm) -> bool:
 
 
 def _auto_blocks(form: MarginForm, most: int = NARROW_COLUMNS) -> bool:
+    """Rule of ``solver="auto"`` for explicit rows that lie in blocks of few columns."""
     return prefers_blocks(form) and isinstance(form.features, LinearFeatures) and form.features.rows.coupled <= most
 
 
 def _auto_hard_margin(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for hard margins over explicit rows with few columns or few rows."""
     features = form.features
     hard = any(column.hard for column in form.columns)
     return hard and isinstance(features, LinearFeatures) and min(features.width, features.n_rows) <= WIDE_COLUMNS
 
 
 def _auto_sparse_rows(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for sparse rows that coordinate descent takes."""
     features = form.features
     sparse = isinstance(features, LinearFeatures) and features.rows.sparse
     return sparse and CoordinateDescent().refusal(form) is None
 
 
 def _largest_loss_weight(form: MarginForm) -> float:
-    """Largest weight of a loss term, by which ``solver="auto"`` tells steep problems."""
+    """Largest weight of a loss term, by which ``solver="auto"`` recognises steep problems."""
     return max((t.weight for column in form.columns for t in column.terms), default=0.0)
 
 
@@ -189,21 +205,23 @@ def _kernel_stiffness(form: MarginForm) -> float:
 
 
 def _auto_decomposition(form: MarginForm) -> bool:
-    """Whether a kernel's matrix costs more than the columns that change."""
+    """Rule of ``solver="auto"`` for decomposition: a kernel's matrix costs more than the columns that change."""
     return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
 
 
 def _auto_newton_cg(form: MarginForm) -> bool:
-    """Return whether, for a loss without kinks, factors of a kernel's matrix cost more than products with it."""
+    """Rule of ``solver="auto"`` for smooth losses: factors of a kernel's matrix cost more than products with it."""
     gentle = form.features.n_rows > MATRIX_ROWS and _kernel_stiffness(form) <= GENTLE_LOSS
     return gentle and NewtonCG().refusal(form) is None
 
 
 def _auto_stiff_kernel(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for kernels with large weights of the losses."""
     return _kernel_stiffness(form) > STIFF_BOX
 
 
 def _auto_nearly_hard(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for explicit rows whose losses are nearly a hard margin."""
     features = form.features
     if not isinstance(features, LinearFeatures) or min(features.width, features.n_rows) > WIDE_COLUMNS:
         return False
@@ -215,18 +233,19 @@ def _auto_nearly_hard(form: MarginForm) -> bool:
 
 
 def _auto_hybrid(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for the hybrid engine: forms that it takes and no other suits better."""
     taken = Hybrid().refusal(form) is None
     return taken and not (_auto_many_kinks(form) or _auto_text_rows(form) or _auto_few_rows(form))
 
 
 def _auto_few_rows(form: MarginForm) -> bool:
-    """Whether a logistic loss over dense rows has so few of them that conjugate gradients are the longer way."""
+    """Condition in ``solver="auto"``: a logistic loss over so few dense rows that conjugate gradients take longer."""
     rows, width = form.features.rows, form.features.width
     return isinstance(rows, DenseRows) and rows.shape[0] <= min(GRAM_STEP_ROWS, width) and _auto_newton(form)
 
 
 def _auto_many_kinks(form: MarginForm) -> bool:
-    """Whether hinges over many dense columns end with as many rows on a kink: interior steps find these sooner."""
+    """Condition in ``solver="auto"``: hinges over many dense columns end with as many rows on a kink."""
     rows, width = form.features.rows, form.features.width
     if not MANY_COLUMNS < width <= rows.shape[0] < ROWS_PER_COLUMN * width:
         return False
@@ -235,7 +254,7 @@ def _auto_many_kinks(form: MarginForm) -> bool:
 
 
 def _auto_text_rows(form: MarginForm) -> bool:
-    """Whether rows are sparse, wide and too many for the cache, so that plain sweeps are better."""
+    """Condition in ``solver="auto"``: rows are sparse, wide and too many for the cache: plain sweeps are better."""
     rows = form.features.rows
     large = isinstance(rows, CsrRows) and rows.shape[1] > WIDE_COLUMNS and rows.X.nnz > CACHED_ENTRIES
     return large and _auto_sparse_rows(form)

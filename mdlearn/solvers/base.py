@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(eq=False, slots=True)
 class Offer:
-    """Offer of a solver's point at a heartbeat: its report is made only if the fit may end here.
+    """Offer of a point that a solver yields between reports: its report is made only if the fit may end here.
 
     For phases whose points are good ones but whose reports would cost as much as the steps.
 

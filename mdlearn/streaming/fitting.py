@@ -34,7 +34,7 @@ TREE_MATRICES = 12
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
-    """Return X, y and weights of a fit as row blocks; None where they are rows."""
+    """Return X, y and weights of a streamed fit as row blocks; None where they are rows."""
     if y is None and _is_source_of_blocks(X):
         if sample_weight is not None:
             raise ValueError("with row blocks a weight is part of its block: give (X, y, weight), not sample_weight")
@@ -44,7 +44,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
 
 
 def _is_source_of_blocks(X: Any) -> bool:
-    """Whether what is given without y is a source of blocks; a nested list is one of rows."""
+    """Whether the data given without y to a fit is a source of blocks; a nested list is one of rows."""
     if isinstance(X, RowBlocks) or callable(X):
         return True
     if not isinstance(X, Iterable) or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
@@ -56,7 +56,7 @@ def _is_source_of_blocks(X: Any) -> bool:
 def fit_blocks(
     call: Call, params: Mapping[str, Any], blocks: RowBlocks, class_weight: Any
 ) -> tuple[Model, list[Shortfall]]:
-    """Fit the model of a call to row blocks; say what it fell short of."""
+    """Fit the model of a call to streamed row blocks; return it and what it fell short of."""
     task, given = call.task(params)
     _refuse_fit_to_blocks(call, task, given)
     stochastic = call.engine if call.engine is not None and call.engine.takes_blocks else None

@@ -75,7 +75,7 @@ class Checkpoint:
 
 
 def _checkpoint_text(value: Any) -> str:
-    """A value of a checkpoint as text: an array by all its bytes, which `repr` leaves out."""
+    """Text of a value in a checkpoint of passes: an array by all its bytes, which `repr` leaves out."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return repr(value)

@@ -32,7 +32,7 @@ from mdlearn.testing.reference import (
 
 
 def check_certificate(objective: Any) -> None:
-    """Objective, lower bound and gap hold for the coefficients that the model has."""
+    """Check that objective, lower bound and gap hold for the coefficients that the model has."""
     if not has_terms(objective):
         check_own_certificate(objective)
         return
@@ -79,7 +79,7 @@ def check_perturbations(objective: Any) -> None:
 
 
 def check_weights(objective: Any) -> None:
-    """Integer weights equal repeated rows; weight 0 equals a row left out."""
+    """Check that integer weights equal repeated rows, and that weight 0 equals a row left out."""
     for settings in reference_kernels(objective):
         for k in (2, 3):
             X, y, counts = reference_sample(objective, k)
@@ -94,7 +94,7 @@ def check_weights(objective: Any) -> None:
 
 
 def check_row_order(objective: Any) -> None:
-    """The order of the rows does not matter."""
+    """Check that the order of the rows does not matter."""
     for settings in reference_kernels(objective):
         X, y, counts = reference_sample(objective, 3)
         order = np.argsort(X[:, 0])
@@ -104,7 +104,7 @@ def check_row_order(objective: Any) -> None:
 
 
 def check_engines_agree(objective: Any) -> None:
-    """Engine "auto" takes the problem, and all engines that take it give the same decision values."""
+    """Check that engine "auto" and all engines that take the problem give the same decision values."""
     task = reference_task(objective)
     X, y, _ = reference_sample(objective)
     for settings in reference_kernels(objective):

@@ -79,6 +79,7 @@ def check_bounds(objective: Any) -> None:
 
 
 def _as_argument(name: str, value: Any) -> dict[str, Any]:
+    """Argument of `fit` for a declared parameter: a mapping of its name to its value."""
     return {name: value}
 
 

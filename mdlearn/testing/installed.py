@@ -51,7 +51,7 @@ class CheckOutcome:
 
 
 def check_installed() -> Iterator[CheckOutcome]:
-    """Put everything that installed plugins bring to the test, in the order of `mdlearn.list_plugins`.
+    """Check everything that installed plugins bring, in the order of `mdlearn.list_plugins`.
 
     Objectives pass all of `mdlearn.testing.CHECKS`. A solver takes at least one registered objective, and gives the
     same bits twice and no objective above that at w = 0. A kernel gives an SVM that converges. A source leaves plain
@@ -97,7 +97,7 @@ def _fault_of_check(clause: Callable[[str], None], name: str) -> str | None:
 
 
 def check_solver_on_a_problem(name: str) -> None:
-    """Check that the solver takes some registered objective; its answer repeats, and is not above w = 0."""
+    """Check that an installed solver takes some objective, repeats its answer, and is not above w = 0."""
     X, two = two_gaussians(ROWS, random_state=0)
     for objective in registry().objectives:
         for y in (two, np.arange(ROWS) % 3):
@@ -118,7 +118,7 @@ def check_solver_on_a_problem(name: str) -> None:
 
 
 def check_kernel_in_a_fit(name: str) -> None:
-    """An SVM with this kernel converges, and predicts as many values as there are rows."""
+    """Check that an SVM with an installed kernel converges, and predicts as many values as there are rows."""
     X, y = two_gaussians(ROWS, random_state=0)
     model = fit("svm", X, y, kernel=name)
     assert model.certificate.converged, f"an SVM with this kernel ends at gap {model.certificate.gap:.2g}"
@@ -126,14 +126,14 @@ def check_kernel_in_a_fit(name: str) -> None:
 
 
 def check_source_and_arrays(name: str) -> None:
-    """Arrays are of no kind that a source knows."""
+    """Check that an installed source of blocks does not take arrays for its own."""
     X, y = two_gaussians(ROWS, random_state=0)
     found = registry().sources[name].given(X, y, None)
     assert found is None, "given(X, y, weight) takes NumPy arrays, which are not its own; return None for them"
 
 
 def check_command_arguments(name: str) -> None:
-    """Arguments are declared and can be shown."""
+    """Check that the arguments of an installed command are declared and can be shown."""
     parser: Any = argparse.ArgumentParser(prog=name, exit_on_error=False)
     registry().commands[name]().add_arguments(parser)
     assert parser.format_help()

@@ -26,12 +26,12 @@ from mdlearn.testing.reference import (
 
 
 def has_terms(objective: Any) -> bool:
-    """Whether an objective is declared by `terms`."""
+    """Whether an objective is declared by `terms`, rather than by parts of its own."""
     return type(reference_task(objective)).terms is not Objective.terms
 
 
 def check_own_certificate(objective: Any) -> None:
-    """Value, gradient and bound of a Composite fit together, and no other coefficients fall below the bound."""
+    """Check an objective's own Composite: value, gradient and bound agree, and nothing falls below the bound."""
     found = _fitted_own_composite(objective)
     if found is None:
         return
@@ -69,7 +69,7 @@ def check_own_certificate(objective: Any) -> None:
 
 
 def _fitted_own_composite(objective: Any) -> tuple[Model, Composite, np.ndarray] | None:
-    """Fitted model, its form and its coefficients (p, k); None for forms of other kinds."""
+    """Fitted model of an objective's own Composite, its form and coefficients (p, k); None for other forms."""
     X, y, _ = reference_sample(objective)
     model = reference_fit(objective, X, y)
     form = reference_form(reference_task(objective), X, y, model.bias, "linear")
@@ -80,7 +80,7 @@ def _fitted_own_composite(objective: Any) -> tuple[Model, Composite, np.ndarray]
 
 
 def check_features(objective: Any) -> None:
-    """Features of a row depend on it alone, make the decision values, and come back from a model file."""
+    """Check an objective's own features: each row's depend on it alone, make decision values, and are saved."""
     task = reference_task(objective)
     X, y, counts = reference_sample(objective)
     model = reference_fit(objective, X, y, sample_weight=counts)

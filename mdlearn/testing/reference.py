@@ -79,11 +79,13 @@ class ReferenceObjective:
 
 
 def _reference_signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """Signs of the reference's binary problems for a classification's labels, and targets 0."""
     k = model.classes_.shape[0]
     return [np.where(y == c, 1.0, -1.0) for c in (model.classes_[1:] if k == 2 else model.classes_)], 0.0
 
 
 def _reference_signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """Signs of the reference's problem for a regression, all 1, and its targets."""
     return [np.ones(y.shape[0])], y
 
 
@@ -92,7 +94,7 @@ SIGNS = {"classification": _reference_signs_of_classes, "regression": _reference
 
 
 def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
-    """One term at all rows, straight from its formula; a constraint that holds costs nothing."""
+    """Reference losses of one term at all rows, by its formula; a constraint that holds costs nothing."""
     if isinstance(term, GivenTerm):
         return term.weight * term.each(z)
     excess = term.side * (term.threshold - z)
@@ -109,12 +111,12 @@ def reference_task(objective: Any, **given: float) -> Objective:
 
 
 def reference_kernels(objective: Any) -> tuple[dict[str, Any], ...]:
-    """The kernels that an objective is checked with: the linear one alone when it takes no other."""
+    """Kernels for a check against the reference: the linear one alone when the objective takes no other."""
     return KERNELS if reference_task(objective).kernels else KERNELS[:1]
 
 
 def title_of(objective: Any) -> str:
-    """Name of an objective with the parameters given to it, as pytest shows it."""
+    """Name of an objective to check against the reference, with the parameters given to it, as pytest shows it."""
     task = reference_task(objective)
     return "-".join([task.name, *(f"{name}={value:g}" for name, value in task.given.items())])
 
@@ -192,14 +194,14 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise AssertionError of a check, with `message`, unless `holds`."""
+    """Raise AssertionError of a check against the reference, with `message`, unless `holds`."""
     # Not the assert statement: these checks also hold under python -O.
     if not holds:
         raise AssertionError(message)
 
 
 def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
-    """Require that two models agree on the rows that go with each."""
+    """Require of models in a check against the reference that they agree on the rows that go with each."""
     f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
     require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
     worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
@@ -227,7 +229,7 @@ def require_terms(task: Objective, where: str = "") -> None:
 
 
 def required_error(kind: type[Exception], call: Callable[[], Any], told: str) -> str:
-    """Text of the error that a call must raise."""
+    """Text of the error that a call must raise in a check against the reference."""
     try:
         call()
     except kind as error:

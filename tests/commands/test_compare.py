@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import mdlearn
 from mdlearn.cli import main
 from mdlearn.experiments import compare
-from mdlearn.experiments.sets import DataSet, find_sets, load, stratified_halves
+from mdlearn.experiments.data_sets import DataSet, find_sets, load, stratified_halves
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import registry
 from mdlearn.selection.metrics import auc, average_ranks, f1_macro

@@ -130,16 +130,16 @@ def test_outside_of_the_command(place):
 
 def test_while_a_label_is_read(place, monkeypatch):
     """NumPy's reader of text makes a ValueError of every exception in a converter, which is no reason to read on."""
-    from mdlearn.files import delimited
+    from mdlearn.files import csv_reader
     from mdlearn.files.reading import ReadingOptions, read_for_fit
 
-    plain = delimited.CsvLabels.code
+    plain = csv_reader.CsvLabels.code
 
     def code(self, cell):
-        monkeypatch.setattr(delimited.CsvLabels, "code", plain)
+        monkeypatch.setattr(csv_reader.CsvLabels, "code", plain)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delimited.CsvLabels, "code", code)
+    monkeypatch.setattr(csv_reader.CsvLabels, "code", code)
     (place[0] / "a.csv").write_text("1,2,x\n3,4,y\n")
     with pytest.raises(KeyboardInterrupt):
         read_for_fit("a.csv", ReadingOptions())

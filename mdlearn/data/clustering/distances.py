@@ -66,7 +66,7 @@ def assign(rows: Rows, centers: np.ndarray) -> np.ndarray:
 
 
 def _nearest_centre(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np.ndarray:
-    """Nearest of the `close` centres, by plain sums of squared differences."""
+    """Nearest of the `close` cluster centres, by distances as plain sums of squared differences."""
     D = np.full(close.shape, np.inf)
     for k in np.flatnonzero(close.any(axis=0)):
         at = np.flatnonzero(close[:, k])

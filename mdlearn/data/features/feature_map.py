@@ -211,7 +211,7 @@ class FeatureMap(ABC):
 
 
 def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.ndarray:
-    """Array among a map's encoded `values`, in float64; ValueError unless of this shape (None: any length from 1)."""
+    """Array of a feature map's encoded `values` in float64; ValueError unless of this shape (None: any length >= 1)."""
     found = values.get(name)
     if (
         not isinstance(found, np.ndarray)
@@ -225,7 +225,7 @@ def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.nda
 
 
 def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
-    """Raise ValueError for features made of X whose squares overflow, or that a model's `dtype` cannot hold."""
+    """Raise ValueError for mapped features whose squares overflow, or that a model's `dtype` cannot hold."""
     if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
         raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
     if not largest <= LARGEST_ENTRY:
@@ -233,7 +233,7 @@ def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
 
 
 def _feature_bytes(rows: Rows) -> float:
-    """Bytes that rows of features take; of sparse ones twice, as they are put together from parts."""
+    """Bytes that rows take which a feature map made; of sparse ones twice, as they are put together from parts."""
     if isinstance(rows, CsrRows):
         return 2.0 * (rows.X.data.nbytes + rows.X.indices.nbytes)
     return float(rows.shape[0]) * rows.shape[1] * rows.entry_dtype.itemsize

@@ -46,7 +46,7 @@ def kernel_half_roundings(kernel: Any, rows: Any) -> np.ndarray:
 
 
 def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Squared length of every row, and how much of it is lost beside the rest, in units of its rounding."""
+    """Squared length of every row for kernel values, and how much of it rounding loses, in its units."""
     squares, lost = rows.squares(centre=centre), np.zeros(rows.shape[0])
     limit = UNIT * squares
     limit[limit == 0] = 1.0
@@ -58,7 +58,7 @@ def _squares_lost_to_rounding(rows: Rows, centre: np.ndarray | None) -> tuple[np
 
 
 def safe_length(v: np.ndarray) -> float:
-    """Euclidean length for bounds of rounding, also where squares of entries overflow or are lost."""
+    """Euclidean length for bounds of kernel rounding, also where squares of entries overflow or are lost."""
     return float(blas.dnrm2(v))
 
 

@@ -300,6 +300,7 @@ def make_plugin_kernel(cls: type[KernelFunction], given: dict[str, Any], total: 
 
 
 def _is_plugin_kernel(kernel: Any) -> bool:
+    """Whether a kernel is a class of kernels that a plugin brings."""
     return isinstance(kernel, type) and issubclass(kernel, KernelFunction)
 
 

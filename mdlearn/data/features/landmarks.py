@@ -94,6 +94,7 @@ def in_time(work: Centres) -> Generator[None, Any, np.ndarray]:
 
 
 def _landmarks_by_function(function: Any, points: Distinct, n: int, seed: int, name: str) -> np.ndarray:
+    """Landmarks or centres that the caller's function chooses, checked."""
     d = points.rows.shape[1]
     if not points.rows.sparse:
         memory.require(8.0 * len(points) * d, "the rows in float64 for a callable", "choose points by name")
@@ -116,6 +117,7 @@ def given_points(points: Any, what: str, d: int | None) -> np.ndarray:
 
 
 def _check_pca_landmarks(points: Distinct, n: int, name: str) -> None:
+    """Raise ValueError for more PCA landmarks than directions, InsufficientMemory for too large a problem."""
     d = points.rows.shape[1]
     if n > min(d, len(points)):
         raise ValueError(

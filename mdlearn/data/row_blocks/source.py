@@ -25,14 +25,14 @@ Make = Callable[[int, Any], Any]
 
 
 def plus(one: Any, other: Any) -> Any:
-    """Add up results of two row blocks; where one is None, return the other."""
+    """Add up results of two row blocks of a source; where one is None, return the other."""
     if one is None or other is None:
         return other if one is None else one
     return operator.add(one, other)
 
 
 class Tree:
-    """Tree of sums over row blocks, of pairs and pairs of pairs: an order that several processes can keep to.
+    """Tree of sums over row blocks of a source, of pairs and pairs of pairs: an order for several processes, too.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def census_of_source_block(number: int, block: Any) -> Census | None:
 
 
 def paired(block: Any) -> tuple[Any, ...]:
-    """Block of a source as a tuple (X, y) or (X, y, weight); TypeError for anything else."""
+    """Block of a source of row blocks as a tuple (X, y) or (X, y, weight); TypeError for anything else."""
     if not isinstance(block, tuple) or len(block) not in (2, 3):
         raise TypeError(
             f"a block needs to be a tuple (X, y) or (X, y, weight); got {type(block).__name__}; where X is all rows, "
@@ -81,7 +81,7 @@ def paired(block: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """Result of a pass over some blocks of a source, which has been counted before.
+    """Result of a pass over some row blocks of a source, which has been counted before.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Portion:
 
 @dataclass(frozen=True, eq=False)
 class SourceWork:
-    """Callable that makes the `Portion` of a block of a source, in a pass after the first.
+    """Callable that makes the `Portion` of a row block of a source, in a pass after the first.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ ENTRIES = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Block checked against the summary: rows that count, with their classes and counts.
+    """Row block checked against the summary: rows that count, with their classes and counts.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Block:
 
 
 class Sums(dict[str, Any]):
-    """Named sums of a pass over row blocks, which add up over blocks."""
+    """Sums by name, in a summary of row blocks or of a later pass, which add up over blocks."""
 
     def __add__(self, other: Sums) -> Sums:
         return Sums({name: self[name] + other[name] for name in self})
@@ -143,12 +143,12 @@ def checked_block(block: tuple[Any, ...], summary: Summary, number: int) -> Bloc
 
 
 def n_rows_of_block(X: Any) -> int:
-    """Number of rows of a block's X, as it was given."""
+    """Number of rows of a block's X, as the caller gave it, for the summary of row blocks."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _block_weights(block: tuple[Any, ...], n_rows: int) -> np.ndarray:
-    """Sample weights of a block; all of them may be 0."""
+    """Sample weights of a row block that is summarised; all of them may be 0."""
     given = block[2] if len(block) == 3 else None
     return np.zeros(n_rows) if given is not None and not np.any(given) else check_weights(given, n_rows)
 
@@ -248,7 +248,7 @@ class ClassMoments:
 
 @dataclass(frozen=True, eq=False)
 class EntrySpread:
-    """Work of a pass over row blocks: sum of squared differences of all entries to their mean.
+    """Work of a pass for a summary of row blocks: sum of squared differences of all entries to their mean.
 
     Attributes
     ----------

@@ -75,6 +75,7 @@ def array_as_rows(X: Any, what: str = "X") -> Rows:
 
 
 def _sparse_array_as_rows(X: Any, what: str) -> CsrRows:
+    """Rows of a sparse array or matrix: CSR in an order and types that compiled loops can read."""
     A = convert_to_csr(X)
     _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
@@ -123,6 +124,7 @@ def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueEr
 
 
 def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
+    """Rows of a dense array, list or data frame, in types that compiled loops can read."""
     given = X
     if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
         X = X.to_numpy()
@@ -158,6 +160,7 @@ def _float_array(A: np.ndarray) -> np.ndarray:
 
 
 def _check_array_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Raise TypeError unless the type of an array's entries is one of real numbers."""
     if dtype.kind == "c":
         raise TypeError(f"{what} holds complex numbers; give real ones")
     if dtype.kind not in "biuf":

@@ -20,7 +20,7 @@ Keys = Callable[[np.ndarray, int, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """The distinct rows of positive weight, in lexicographic order.
+    """Distinct rows of positive weight, in lexicographic order.
 
     Attributes
     ----------

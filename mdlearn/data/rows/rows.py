@@ -34,7 +34,7 @@ COPY_BYTES = 256e6
 
 
 def read_only_view(A: np.ndarray) -> np.ndarray:
-    """Read-only view of the array of rows, or of another: what engines are given is what their work is judged by."""
+    """Read-only view of the array of rows, or of another: engines must not change the data that they are judged by."""
     view = A.view()
     view.flags.writeable = False
     return view

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Room:
-    """Scratch memory: arrays by name, which a loop over pieces of rows uses again and again.
+    """Scratch memory for pieces of rows: arrays by name, which a loop uses again and again.
 
     New ones of some megabytes cost a fault for each page of memory wherever the allocator gives them back at once, as
     that of a Dask worker does: three times the time of a pass.

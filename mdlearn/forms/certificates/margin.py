@@ -102,7 +102,7 @@ def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
 
 
 def _feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
-    """Multipliers of the variance with the sum 0; the shift along the counts costs the bound least."""
+    """Multipliers of a margin form's variance, shifted along the counts to the sum 0: the least loss of bound."""
     if column.kappa == 0:
         return np.zeros(sigma.shape)
     centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
@@ -115,7 +115,7 @@ def _feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndar
 
 
 def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """Make sum_i alpha_i = 0, the condition of a free bias; None when no multipliers within the box can.
+    """Multipliers of a margin form with sum alpha_i = 0 for a free bias; None when none within bounds have it.
 
     With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
     signs are the same, multipliers that push the sum the wrong way shrink in proportion, then the others grow towards
@@ -195,7 +195,7 @@ def _certified_representer(form: MarginForm, column: Column, point: Point, proof
 def _certified_own_point(
     form: MarginForm, column: Column, point: Point, proof: Dual, alpha: np.ndarray | None, tol: float
 ) -> Solution:
-    """Certify an engine's own coefficients, improved unless that is better as computed alone, and not for certain."""
+    """Certify an engine's own coefficients in a margin form, improved unless they are better as they are."""
     assert point.coef is not None
     coef = point.coef.copy()  # the engine may go on writing into its arrays, for the next column
     f = form.features.decision(coef)
@@ -265,14 +265,14 @@ def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
 
 
 def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, far: bool) -> Solution:
-    """Certified solution with dual coefficients that its coefficients are made of, near to given ones."""
+    """Certified solution of a margin form, with dual coefficients that make its coefficients, near given ones."""
     coef = form.features.from_model(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
     return replace(own, alpha=form.features.to_model(coef, alpha)[1])
 
 
 def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
-    """Certify w = 0 with multipliers 0, from labels and weights alone; None where that takes the rows.
+    """Certify w = 0 in a margin form with multipliers 0, from labels and weights; None where that takes the rows.
 
     Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
     """
@@ -300,7 +300,7 @@ def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) ->
 
 
 def stored_objective(form: MarginForm, column: Column, point: Point, objective: float) -> float:
-    """Objective of an engine's own coefficients, or of those of its multipliers, as a certificate states it.
+    """Objective that a margin form's certificate states, of an engine's own coefficients or its multipliers'.
 
     That costs passes over the rows: an engine's own value is the answer where neither rounding to the type of the
     rows nor that of products can show in it.
@@ -321,13 +321,13 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
 
 
 def _signed_coefficients(column: Column, point: Point) -> np.ndarray:
-    """Signed dual coefficients that a point's multipliers stand for, within their boxes."""
+    """Signed dual coefficients in a margin form's certificate, from multipliers moved within their bounds."""
     beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
     return column.alpha(beta, _feasible_variance_multipliers(column, point.sigma))
 
 
 def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:
-    """Bound of an engine's own multipliers as a certificate states it, where that may be another one.
+    """Bound that a margin form's certificate states, of an engine's multipliers, where that may be another one.
 
     Without a ridge, or where a free bias left the engine without any bound, it is that of corrected multipliers.
     """
@@ -352,7 +352,7 @@ def _certified_as_stored(
     tol: float,
     f: np.ndarray | None = None,
 ) -> Solution:
-    """Certify a point (objective, coefficients, intercept) as the model will store it.
+    """Certify a point (objective, coefficients, intercept) of a margin form as the model will store it.
 
     `f` are the decision values of these coefficients, where they are known.
     """

@@ -10,7 +10,7 @@ from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 
 
 def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
-    """Return (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
+    """Primal (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
 
     Constraints scale the point by `factor` >= 1 to reach feasibility.
     """
@@ -21,7 +21,7 @@ def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, 
 
 
 def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
-    """Return (objective, margins, factor) of coefficients, from one pass over the rows."""
+    """Primal (objective, margins, factor) of coefficients, from one pass over the rows."""
     return _primal_at_decision_values(form, column, coef, intercept, form.features.decision(coef))
 
 
@@ -35,7 +35,7 @@ def _primal_at_decision_values(
 
 
 def feasibility_factor(column: Column, z: np.ndarray) -> float:
-    """Smallest factor >= 1 that takes margins z to side * (factor z - threshold) >= 0; inf when there is none."""
+    """Smallest factor >= 1 that makes a primal point with margins z meet its constraints; inf when there is none."""
     factor = 1.0
     for term in column.terms:
         if term.hard:

@@ -127,7 +127,7 @@ def nearest_dual_coefficients(
 def _craig_steps(
     alpha: np.ndarray, rest: np.ndarray, scale: np.ndarray, enough: float, maps: tuple[Map, Map, Map], most: int
 ) -> tuple[np.ndarray, float]:
-    """Craig's steps, which shorten `rest`, what alpha lacks of its target; the best alpha, and its squared error.
+    """Craig's steps to a representer: they shorten `rest`, which alpha lacks; returns best alpha and squared error.
 
     `maps` are alpha -> element, its transpose, and a metric of elements.
     """
@@ -154,7 +154,7 @@ def _craig_steps(
 
 
 def _inverse_squared_lengths(features: LinearFeatures, bias: bool) -> np.ndarray:
-    """One over the squared length of every column, which scales the steps; 0 for columns of zeros."""
+    """Inverse squared length of every column, which scales steps to a representer; 0 for columns of zeros."""
     lengths = np.square(features.lengths)
     lengths = lengths if features.ridge is None else lengths / features.ridge**2
     lengths = np.append(lengths, features.n_rows) if bias else lengths
@@ -162,7 +162,7 @@ def _inverse_squared_lengths(features: LinearFeatures, bias: bool) -> np.ndarray
 
 
 def _shared_whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
-    """Inverse of alpha -> element times its transpose, nearly, made once for all classes.
+    """Whitening for representers of all classes: nearly the inverse of the map alpha -> element times its transpose.
 
     It depends on rows and bias alone: classes share it, and features keep it.
     """
@@ -173,7 +173,7 @@ def _shared_whitening(features: LinearFeatures, bias: bool, products: np.ndarray
 
 
 def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> np.ndarray:
-    """Inner products of the columns scaled by `root`, which `_whitening` factors."""
+    """Inner products of the columns scaled by `root`, which `_whitening` factors for representers."""
     M, rows, by = np.zeros((root.shape[0], root.shape[0])), AffineRows(features.rows, bias), root.copy()
     if features.ridge is not None:
         by[: features.width] /= features.ridge
@@ -184,7 +184,7 @@ def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> 
 
 
 def _whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
-    """Inverse of the inner products of the columns, nearly: columns of length 1, and a trace of the identity."""
+    """Whitening for representers: nearly the inverse of inner products of columns of length 1, plus a trace of I."""
     root = np.sqrt(_inverse_squared_lengths(features, bias))
     n = root.shape[0]
     inverse = nearly_inverse_by_cholesky(

@@ -39,7 +39,7 @@ WORTH = 1e-9
 
 
 def to_type(values: np.ndarray, dtype: np.dtype[Any], towards_zero: bool = False) -> np.ndarray:
-    """Round float64 values to `dtype`; towards zero, multipliers stay within their boxes."""
+    """Round float64 values of a certificate to `dtype`; towards zero, multipliers stay within their boxes."""
     if values.dtype == dtype:
         return values
     largest = float(np.finfo(dtype).max)
@@ -52,7 +52,7 @@ def to_type(values: np.ndarray, dtype: np.dtype[Any], towards_zero: bool = False
 def rounded(
     form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float
 ) -> tuple[float, np.ndarray, float]:
-    """Return (objective, coef, intercept) as a model of the rows' type holds them, still in float64 arrays.
+    """Rounded (objective, coef, intercept) as a model of the rows' type holds them, still in float64 arrays.
 
     float64 rows cost nothing, float32 rows a pass or two: margins that met their thresholds miss some by rounding,
     and where that is dear (C = inf, or large), coefficients a trace longer meet them again.
@@ -172,7 +172,7 @@ def certain_point(
 def _scores_and_value(
     form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Scores of coefficients and their objective but for constraints, from decision values f before the intercept."""
+    """Scores of coefficients and objective but for constraints, from which effects of rounding are bounded."""
     z = column.y * (f + intercept)
     return z, 0.5 * form.norm(coef, intercept, f) + column.distribution_value(z)
 

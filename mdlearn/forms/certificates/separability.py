@@ -86,7 +86,7 @@ def check_separable_by_program(form: MarginForm, column: Column) -> None:
 
 
 def signed_rows(form: MarginForm, column: Column, largest: float) -> Any:
-    """Signed rows y_i (x_i, 1) for a program of separability: CSR, positive counts, columns with largest entry 1.
+    """Signed rows y_i (x_i, 1) for the linear program of separability: CSR, counts > 0, largest entry of columns 1.
 
     None where the Gram matrix is not known yet, or where there are too many entries: more than `largest` that are not
     zero, or more than LARGEST_ROWS of dense rows.
@@ -141,6 +141,7 @@ def separation_value(signed: Any, gain: np.ndarray, price: np.ndarray) -> float:
 
 
 def _inseparable_error() -> ValueError:
+    """Error for C = inf on rows without separability, with what to do."""
     return ValueError(
         "C=inf asks every margin to be at least 1, but the training rows are not separable with this kernel and "
         "bias; give a finite C, another kernel or a bias"

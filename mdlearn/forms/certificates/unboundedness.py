@@ -279,6 +279,7 @@ def is_unbounded(form: MarginForm, column: Column) -> bool:
 
 
 def _unattained_error() -> ValueError:
+    """Error for unboundedness of an objective without a squared norm on separable rows."""
     return ValueError(
         "without a squared norm in the objective there is no optimum on these training rows: they can be separated, so "
         "that it falls along a direction without end; give the squared norm a positive weight"

@@ -265,7 +265,7 @@ def _columns_alike_at_zero(one: Column, other: Column) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LeastCurvature:
-    """Least curvature of every column of a MarginComposite: H_j = A - u_j u_j' with a factor of A = kappa M + ridge.
+    """Least curvature of every column of a margin composite: H_j = A - u_j u_j' with a factor of A = kappa M + ridge.
 
     Attributes
     ----------
@@ -303,7 +303,7 @@ class LeastCurvature:
 
 
 class ColumnComposite(MarginComposite):
-    """Composite of one column of a MarginForm, without penalty: its points are what a column's certificate takes."""
+    """Margin composite of one column of a MarginForm, no penalty: its points are for that column's certificate."""
 
     roundings = 0.0
 
@@ -331,11 +331,11 @@ class ColumnComposite(MarginComposite):
 
 
 def ordered_integers(values: np.ndarray) -> np.ndarray:
-    """Integers in the order of the floats, next to each other where these are: what intercepts are bisected by."""
+    """Integers in the order of the floats, by which a margin composite bisects its intercepts."""
     bits = np.ascontiguousarray(values).view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
 def floats_of_integers(places: np.ndarray) -> np.ndarray:
-    """Floats that ordered integers stand for, of intercepts that are bisected."""
+    """Floats that ordered integers stand for, of intercepts that a margin composite bisects."""
     return np.where(places < 0, np.iinfo(np.int64).min - places, places).view(np.float64)

@@ -43,10 +43,10 @@ class CompositePoint:
 
 
 def row_lengths(W: np.ndarray) -> np.ndarray:
-    """Length |W_j| of every row of a composite's coefficients."""
+    """Length |W_j| of every row of coefficients at a composite's point."""
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
 def tangent_at_zero(look: CompositeEvaluation) -> float:
-    """Value at W = 0 of the tangent that a composite's evaluation gives."""
+    """Value at W = 0 of the tangent at a composite's point."""
     return look.value - look.below - float((look.gradient * look.W).sum())

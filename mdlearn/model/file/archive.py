@@ -41,7 +41,7 @@ class Unreadable(Exception):
 
 
 def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
-    """Write arrays, which own their elements, as the members of an archive."""
+    """Write arrays, which own their elements, as the members of a model file's archive."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -49,7 +49,7 @@ def write_archive(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
 
 
 class ArchiveMembers:
-    """Arrays of an open archive, taken one after the other.
+    """Members of an open model file's archive: arrays, taken one after the other.
 
     Raises
     ------

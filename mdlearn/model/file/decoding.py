@@ -122,7 +122,7 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
 
 
 def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Support rows among m, and their number in each of k classes."""
+    """Decoded support rows among m of a model file, and their number in each of k classes."""
     support = rest.take("support", "i", None).astype(np.intp, copy=False)
     if support.size and (support[0] < 0 or support[-1] >= m or (np.diff(support) <= 0).any()):
         raise Unreadable("its support rows are out of order or out of range")
@@ -133,7 +133,7 @@ def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, 
 
 
 def _decoded_params(given: dict[str, Any], rest: ArraysToDecode) -> dict[str, Any]:
-    """Values by name; those that are arrays are in the file under the name that the header gives."""
+    """Decoded parameters of a model file by name; arrays are in the file under the name that the header gives."""
     return {
         name: rest.take_any(value["array"]) if isinstance(value, dict) and value.keys() == {"array"} else value
         for name, value in given.items()
@@ -158,7 +158,7 @@ def _check_decoded_parameters(objective: str, params: dict[str, Any], kernel: Ke
 
 
 def _decoded_attributes(given: dict[str, Any], rest: ArraysToDecode, problems: int) -> dict[str, Any]:
-    """Attributes that only some objectives have: an array each, or one per problem."""
+    """Decoded attributes of a model file that only some objectives have: an array each, or one per problem."""
     extras: dict[str, Any] = {}
     for name, several in given.items():
         count = several is None or check_header_type(several, (int,), "extras") == problems
@@ -197,6 +197,7 @@ def _decoded_old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays
 
 
 def _decoded_classes(classes: np.ndarray) -> np.ndarray:
+    """Decode the labels of a model file's classes: two or more, different and sorted."""
     # tolist checks the code points of strings.
     if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
         raise Unreadable("its labels are not two or more different ones")
@@ -206,6 +207,7 @@ def _decoded_classes(classes: np.ndarray) -> np.ndarray:
 
 
 def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> Kernel:
+    """Decode a model file's built-in kernel, with its parameters and centre."""
     name = header_choice(given["name"], tuple(PARAMETERS))
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
@@ -219,7 +221,7 @@ def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> 
 
 
 def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
-    """The kernel of a plugin, with the parameters of the file."""
+    """Decode a model file's kernel of a plugin, with the parameters of the file."""
     cls = _decoded_class(lookup, "kernel", given["name"])
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(cls.parameters):
@@ -232,7 +234,7 @@ def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
 
 
 def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: bool) -> Rows | None:
-    """The support rows of a kernel model."""
+    """Decode the support rows of a kernel model's file."""
     header_choice(kind, ("dense", "csr") if wanted else ("none",))
     if kind == "dense":
         return DenseRows(rest.take("rows", "f", n, width))
@@ -256,6 +258,7 @@ def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: b
 
 
 def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
+    """Decode a model file's certificate, with those of its parts where it is nested."""
     fields = {name: header_field(given, name, types) for name, types in CERTIFICATE.items()}
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = given["parts"] if nested else ()
@@ -263,6 +266,7 @@ def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
 
 
 def _decoded_history(given: dict[str, Any]) -> list[State]:
+    """Decode a model file's history: one state per record."""
     for name, types in HISTORY.items():
         for value in given[name]:
             check_header_type(value, types, "history")
@@ -310,14 +314,14 @@ class ArraysToDecode:
 
 
 def header_field(header: dict[str, Any], name: str, types: tuple[type, ...]) -> Any:
-    """Field of the header, which needs to have one of these types."""
+    """Field of a model file's header, which needs to have one of these types, to decode."""
     if name not in header:
         raise Unreadable(f"its header lacks {name!r}")
     return check_header_type(header[name], types, name)
 
 
 def check_header_type(value: Any, types: tuple[type, ...], name: str) -> Any:
-    """Return a value of the header, which needs to have one of these types; `name` is what errors call it."""
+    """Check the type of a value of a model file's header to decode; `name` is its name in errors."""
     # In Python, True is an int.
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise Unreadable(f"its header gives {name!r} as {value!r}")
@@ -325,7 +329,7 @@ def check_header_type(value: Any, types: tuple[type, ...], name: str) -> Any:
 
 
 def header_choice(value: Any, choices: tuple[str, ...]) -> Any:
-    """Return a value of the header, which needs to be one of these."""
+    """Value of a model file's header to decode, which needs to be one of these."""
     if value not in choices:
         raise Unreadable(f"its header says {value!r} where one of {', '.join(choices)} is needed")
     return value

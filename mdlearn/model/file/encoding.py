@@ -104,7 +104,7 @@ def encode_model(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], d
 
 
 def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
-    """Entry of the header for a value: an array goes among the arrays, and the entry has its name."""
+    """Encoded value for a model file's header: an array goes among the arrays, and the entry has its name."""
     if not isinstance(value, np.ndarray):
         return value
     arrays[name] = value
@@ -112,16 +112,18 @@ def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
 
 
 def _encoded_fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Encoded fields of a record for a model file, by their names."""
     return {name: getattr(record, name) for name in names}
 
 
 def _contiguous_to_encode(array: np.ndarray) -> np.ndarray:
+    """Array to encode in a model file, contiguous: a copy where it is not yet."""
     array = np.asarray(array)
     return array if array.flags.f_contiguous else np.ascontiguousarray(array)
 
 
 def _encoded_json_value(value: Any, where: str) -> Any:
-    """Values of JSON; infinity and NaN, which JSON lacks, become {"number": "inf"}."""
+    """Encoded values for JSON; infinity and NaN, which JSON lacks, become {"number": "inf"}."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

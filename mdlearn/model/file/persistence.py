@@ -34,7 +34,7 @@ SHOWN = 600
 
 
 class FutureFormat(Unreadable):
-    """A model file that a later version of mdlearn wrote."""
+    """Error for a model file that a later version of mdlearn wrote."""
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -127,7 +127,7 @@ def _model_file_digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.nd
 
 
 def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """The file at a path, open for reading; OSError for what is no regular file, such as a pipe or a device."""
+    """Open the model file at a path for reading; OSError for no regular file, such as a pipe or a device."""
     # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
     extra = getattr(os, "O_NONBLOCK", 0)
     file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
@@ -138,6 +138,7 @@ def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read header and arrays of an open model file; Unreadable where they do not fit its digest."""
     members = ArchiveMembers(file)
     header = _read_model_header(text := members.take("header", HEADER_BYTES_LIMIT))
     listed = header["arrays"]
@@ -155,6 +156,7 @@ def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str,
 
 
 def _read_model_header(text: np.ndarray) -> dict[str, Any]:
+    """Read a model file's header from its text; FutureFormat where a later version wrote it."""
     if text.dtype != np.uint8 or text.ndim != 1:
         raise Unreadable("its header is not text")
     memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
@@ -173,7 +175,7 @@ def _read_model_header(text: np.ndarray) -> dict[str, Any]:
 
 
 def _header_object(pairs: list[tuple[str, Any]]) -> Any:
-    """Value that an object of the header stands for: a mapping, or a number that JSON lacks."""
+    """Value that an object in a model file's header stands for: a mapping, or a number that JSON lacks."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise Unreadable("its header gives a name twice")
@@ -185,14 +187,16 @@ def _header_object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
+    """Refuse a constant in a model file's header that JSON lacks: raise Unreadable."""
     raise Unreadable(f"its header holds {name}, which JSON lacks")
 
 
 def _shortened_error(text: str) -> str:
-    """Shorten an error's text and replace characters that cannot be printed: it may quote the file."""
+    """Shorten the error of a model file and replace characters that cannot be printed: it may quote the file."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
     return plain if len(text) <= SHOWN else f"{plain}..."
 
 
 def _shown_model_path(path: str | os.PathLike[str]) -> str:
+    """Path of a model file as text, for messages."""
     return os.fsdecode(os.fspath(path))

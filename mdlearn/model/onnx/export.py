@@ -69,7 +69,7 @@ def add_onnx_label(graph: OnnxGraph, F: str, classes: np.ndarray, output: str) -
 
 
 def onnx_scores(graph: OnnxGraph, F: str, k: int) -> str:
-    """Scores of every class (n, k); -f and f for two."""
+    """Add scores of every class (n, k) to an ONNX export; -f and f for two."""
     return F if k > 2 else graph.node("Concat", graph.node("Neg", F), F, axis=1)
 
 
@@ -84,11 +84,12 @@ def onnx_probabilities(graph: OnnxGraph, F: str, k: int) -> str:
 
 
 def _flat_onnx_value(graph: OnnxGraph, F: str) -> str:
+    """Add a node to an ONNX export that makes a value one-dimensional."""
     return graph.node("Reshape", F, graph.whole(-1))
 
 
 def _add_onnx_result(graph: OnnxGraph, value: str, dtype: np.dtype[Any], output: str) -> None:
-    """Add a named result, in the type of the model."""
+    """Add a named result to an ONNX export, in the type of the model."""
     if dtype == np.float64:
         graph.node("Identity", value, output=output)
     else:
@@ -96,7 +97,7 @@ def _add_onnx_result(graph: OnnxGraph, value: str, dtype: np.dtype[Any], output:
 
 
 def check_exportable(model: Model) -> None:
-    """ValueError for a model that needs code to predict."""
+    """Raise ValueError for a model that ONNX export refuses: it needs code to predict."""
     kernel = model.kernel
     if kernel.name == "callable":
         raise ValueError(f"a model with a callable kernel cannot be exported, as ONNX holds no Python code; {CHOICE}")
@@ -107,7 +108,7 @@ def check_exportable(model: Model) -> None:
 
 
 def check_onnx_map(place: FeatureMap, name: str) -> None:
-    """ValueError for features that need code; `name` is what errors call their owner."""
+    """Raise ValueError for features that ONNX export refuses: they need code; `name` is that of their owner."""
     if isinstance(place, KernelMap):
         return
     if not isinstance(place, LandmarkMap):
@@ -117,7 +118,7 @@ def check_onnx_map(place: FeatureMap, name: str) -> None:
 
 
 def onnx_decision_values(graph: OnnxGraph, model: Model, rows: str) -> str:
-    """f of float64 rows: (n, 1) for two classes and for regression, (n, k) else."""
+    """Add decision values of float64 rows to an ONNX export: (n, 1) for two classes and regression, (n, k) else."""
     F = graph.node("Add", _onnx_sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
     k = model.classes_.shape[0]
     if k <= 2 or model.multiclass not in PAIRWISE:
@@ -126,7 +127,7 @@ def onnx_decision_values(graph: OnnxGraph, model: Model, rows: str) -> str:
 
 
 def _onnx_sums(graph: OnnxGraph, model: Model, rows: str) -> str:
-    """Decision values without intercept, shape (n, p)."""
+    """Add decision values without intercept to an ONNX export, shape (n, p)."""
     if model._map is not None:
         return _onnx_values_over_features(graph, model, rows)
     if model._coef is not None:
@@ -139,7 +140,7 @@ def _onnx_sums(graph: OnnxGraph, model: Model, rows: str) -> str:
 
 
 def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.ndarray) -> str:
-    """Kernel values (n, m) between rows and the rows of an array, as `Kernel.block` makes them."""
+    """Add kernel values (n, m) of rows and an array's rows to an ONNX export, as `Kernel.block` makes them."""
     if kernel.name != "rbf":
         if kernel.name == "linear":
             return graph.product(rows, others.T)
@@ -164,7 +165,7 @@ def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.
 
 
 def _onnx_values_over_features(graph: OnnxGraph, model: Model, rows: str) -> str:
-    """Decision values over features: of every cluster, by a kernel on the landmark space, or of an approximation."""
+    """Add decision values over features of clusters, landmarks or an approximation to an ONNX export."""
     place = model._map
     if isinstance(place, KernelMap):
         assert model._coef is not None
@@ -192,7 +193,7 @@ def _onnx_values_over_features(graph: OnnxGraph, model: Model, rows: str) -> str
 
 
 def onnx_landmark_features(graph: OnnxGraph, place: LandmarkMap, rows: str) -> str:
-    """Projections of float64 rows in the blocks of their clusters, (n, K L): what `LandmarkMap.features` makes."""
+    """Add landmark features (n, K L) of float64 rows to an ONNX export, as `LandmarkMap.features` makes them."""
     mu = _onnx_kernel_values(graph, place.projection, rows, place.landmarks)
     W = _onnx_cluster_weights(graph, place, rows)
     W = W if place.mix is None else graph.product(W, place.mix)
@@ -201,7 +202,7 @@ def onnx_landmark_features(graph: OnnxGraph, place: LandmarkMap, rows: str) -> s
 
 
 def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> str:
-    """Weights (n, K) of rows over clusters: 1 for the nearest centre, or shares of the few nearest."""
+    """Add weights (n, K) of rows over clusters to an ONNX export: 1 for the nearest, or shares of the few nearest."""
     shift = place.centers.mean(axis=0)
     centers, K = place.centers - shift, place.centers.shape[0]
     # Squared distances less the square of the row, which changes neither their order nor their differences.
@@ -226,7 +227,7 @@ def _onnx_cluster_weights(graph: OnnxGraph, place: LandmarkMap, rows: str) -> st
 
 
 def _onnx_votes(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
-    """Votes with a tie-break from the values (n, pairs): see `class_scores`."""
+    """Add votes with a tie-break to an ONNX export, from the values (n, pairs): see `class_scores`."""
     low, high = (np.eye(k)[[pair[side] for pair in pairs_of_decisions(k)]] for side in (0, 1))
     negative = graph.node("Less", F, graph.constant(0.0))
     against = graph.product(graph.cast(negative, np.float64), low)
@@ -237,7 +238,7 @@ def _onnx_votes(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
 
 
 def _onnx_memberships(graph: OnnxGraph, F: str, k: int, multiclass: str) -> str:
-    """Fuzzy memberships from the values (n, pairs): see `class_scores`."""
+    """Add fuzzy memberships to an ONNX export, from the values (n, pairs): see `class_scores`."""
     pairs = pairs_of_decisions(k)
     both = graph.node("Concat", F, graph.node("Neg", F), axis=1)
     # For every class its values of all pairs that it is in: F where it is the high class of a pair, else -F.

@@ -91,7 +91,7 @@ class OnnxGraph:
 
 
 def onnx_tensor_type(dtype: Any) -> int:
-    """ONNX's number of a dtype."""
+    """Number by which an ONNX graph denotes a dtype."""
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
@@ -107,7 +107,7 @@ def imported_onnx() -> Any:
 
 
 def checked_opset(given: Any) -> int:
-    """The opset that was asked for, or the usual one; ValueError for one that cannot be written."""
+    """Opset of an ONNX graph: the one asked for, or the usual one; ValueError for one that cannot be written."""
     newest = int(imported_onnx().defs.onnx_opset_version())
     if given is None:
         return USUAL

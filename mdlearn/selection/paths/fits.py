@@ -116,7 +116,7 @@ def fit_path(
 
 
 def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
-    """Solve points group by group, those with the same features together; yield (position, fit) as they are done.
+    """Solve the points of a path group by group, by equal features; yield (position, fit) as they are done.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
 
@@ -150,7 +150,7 @@ def _point_callback(callback: Callable[[State], Any], i: int) -> Callable[[State
 
 
 def _starts_from_solved_point(fitted: Fitted) -> Starts:
-    """Starts of the problems of a point, from the fit of a point that is solved."""
+    """Starts of the problems of a path's point, from the fit of a point that is solved."""
     solutions = fitted.outcome.solutions
 
     def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
@@ -160,7 +160,7 @@ def _starts_from_solved_point(fitted: Fitted) -> Starts:
 
 
 def _warn_of_path_shortfalls(found: dict[int, Fitted], limits: Limits) -> None:
-    """One warning for all points that did not reach their gap; the reason is what stopped the path, or the worst's."""
+    """Warn once of all points of a path without their gap: what stopped the path, or the worst's reason."""
     short = {i: one for i, fitted in found.items() for one in fitted.shortfalls}
     if not short:
         return

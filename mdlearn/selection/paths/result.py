@@ -216,7 +216,7 @@ class Path(Sequence[Model]):
 
 
 def result_data_frame(table: dict[str, Any], index: str | None = None) -> Any:
-    """A pandas.DataFrame from the columns of a result; ImportError says what is missing."""
+    """Data frame (pandas) from the columns of a path's or another result; ImportError says what is missing."""
     try:
         import pandas
     except ImportError:

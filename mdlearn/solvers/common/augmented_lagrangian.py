@@ -68,7 +68,7 @@ class AugmentedLagrangianLoss:
 
 
 class AugmentedLagrangian(AugmentedLagrangianLoss):
-    """One column: an element with its margins, and the multipliers that the envelopes are around."""
+    """Augmented Lagrangian of one column: element with margins, and multipliers that the envelopes are around."""
 
     def __init__(self, state: PrimalDual, element: np.ndarray, beta: np.ndarray) -> None:
         column = state.column

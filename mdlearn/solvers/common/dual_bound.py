@@ -50,7 +50,7 @@ class BoundMultipliers:
 
 
 class DualBound:
-    """The best multipliers so far, for biases none and regularized and finite losses.
+    """Dual bound by the best multipliers so far, for biases none and regularized and finite losses.
 
     Attributes
     ----------

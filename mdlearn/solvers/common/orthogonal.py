@@ -70,7 +70,7 @@ def solve_by_orthogonal_factors(system: RowSystem) -> Steps:
 
 
 def _centred_adjoint(system: RowSystem, v: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Sum of v_i (r_i - mean): the transpose of the centred rows, which are the stack's upper part."""
+    """Sum of v_i (r_i - mean), for the orthogonal factorisation: transpose of the stack's centred rows."""
     return system.adjoint(system.column.y * v) - float(v.sum()) * centre
 
 

@@ -23,7 +23,7 @@ STIFF_STEPS = 1e6
 
 
 class PrimalDual:
-    """A column together with the system that solves its quadratic part."""
+    """Primal-dual pair: a column together with the system that solves its quadratic part."""
 
     def __init__(self, form: MarginForm, column: Column, system: RowSystem | GramSystem | SubsetSystem) -> None:
         self.form = form
@@ -113,7 +113,7 @@ def primal_dual_report(state: PrimalDual, element: np.ndarray, beta: np.ndarray,
 
 
 def report_of(form: MarginForm, column: Column, point: Point, z: np.ndarray) -> Report:
-    """Report the primal and dual values of a point whose margins z are known."""
+    """Report primal and dual values of a point whose margins z are known."""
     assert point.coef is not None
     objective = objective_at(column, z, form.norm(point.coef, point.intercept))[0]
     return Report.estimated(objective, feasible_dual(form, column, point.beta, point.sigma)[0], point)

@@ -11,7 +11,7 @@ from mdlearn.numerics.line_search import SLOPE_ROUNDING, line_minimum
 
 
 class SquaredTerms:
-    """The loss of a column whose terms are all squared."""
+    """Squared terms that make up all of a column's loss."""
 
     def __init__(self, column: Column) -> None:
         self.column = column

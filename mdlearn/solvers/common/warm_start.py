@@ -54,7 +54,7 @@ def warm_start_margins(form: MarginForm, column: Column) -> np.ndarray | None:
 
 
 def _start_beats_zero(form: MarginForm, column: Column, z: np.ndarray, coef: np.ndarray, intercept: float) -> bool:
-    """Whether a start's coefficients with margins z are worth more than w = 0, which meets no constraint."""
+    """Whether a warm start with margins z is worth more than w = 0, which meets no constraint."""
     value = objective_at(column, z, form.norm(coef, intercept))[0]
     return value < math.inf if column.hard else value <= column.at_zero
 
@@ -65,7 +65,7 @@ def margins_of_start(form: MarginForm, column: Column, start: Start) -> np.ndarr
 
 
 def start_multipliers(column: Column, start: Start, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multipliers (T, m) of a start with margins z: as they were, and as margins tell them; within their boxes."""
+    """Multipliers (T, m) of a warm start with margins z: as they were, and by its margins; within bounds."""
     caps = column.caps
     beta = _loss_multipliers_of_start(column, start)
     kept = np.clip(beta, 0.0, caps)
@@ -117,7 +117,7 @@ def warm_start_multipliers(form: MarginForm, column: Column) -> tuple[np.ndarray
 
 
 def _loss_multipliers_of_start(column: Column, start: Start) -> np.ndarray:
-    """Multipliers of the loss at a start; zeros where the loss had other terms (one without weight may have none)."""
+    """Multipliers of the loss at a warm start; zeros where the loss had other terms (or none of weight)."""
     return start.beta if start.beta.shape == column.caps.shape else np.zeros(column.caps.shape)
 
 

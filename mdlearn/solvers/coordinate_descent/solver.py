@@ -285,5 +285,6 @@ def _on_centred_rows(form: MarginForm) -> bool:
 
 
 def _descends_on_gram(form: MarginForm) -> bool:
+    """Whether coordinate descent uses the Gram matrix: for kernels, and for few explicit rows."""
     features = form.features
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)

@@ -49,10 +49,12 @@ def grow_to_all_rows(
 
 
 def _growing_part_is_sparse(part: DecompositionRounds) -> bool:
+    """Whether few rows of a growing part of a decomposition have a multiplier."""
     return int(np.count_nonzero(part.u)) <= FEW_SUPPORT * part.u.shape[0]
 
 
 def _solve_growing_part(part: DecompositionRounds) -> Generator[None, None, None]:
+    """Solve a growing part of a decomposition by rounds, to a gap or until nothing moves."""
     for _ in range(PART_ROUNDS):
         if part.gap <= PART_GAP or not (yield from part.climb_once()):
             return
@@ -61,7 +63,7 @@ def _solve_growing_part(part: DecompositionRounds) -> Generator[None, None, None
 def _grow_from_part(
     part: DecompositionRounds, before: DecompositionRounds, inside: np.ndarray
 ) -> Generator[None, None, None]:
-    """Begin a part where that before it, of fewer rows, ended; other rows at their caps where these say so."""
+    """Begin a growing part at the solution of the part before; other rows at upper bounds where these say so."""
     m, few = part.u.shape[0], _growing_part_is_sparse(before)
     old = np.zeros(m)
     old[inside] = before.u
@@ -85,7 +87,7 @@ def _grow_from_part(
 
 
 def _set_growing_part(part: DecompositionRounds, u: np.ndarray) -> Generator[None, None, None]:
-    """Set the multipliers of a part, less what their sum is not to be, and its decision values."""
+    """Set a growing part's decision values and multipliers, these less the excess of their sum."""
     part.u, part.f = u, np.zeros_like(part.f)
     part.balance()
     own = np.flatnonzero(part.u)
@@ -94,7 +96,7 @@ def _set_growing_part(part: DecompositionRounds, u: np.ndarray) -> Generator[Non
 
 
 def _balance_growing_part(part: DecompositionRounds, rows: np.ndarray, distance: np.ndarray) -> None:
-    """Make the sum of a part's multipliers 0 where it has to be, by those of `rows` that are nearest to their kinks."""
+    """Make multipliers of a growing part sum to 0 where needed, by those of `rows` nearest to their kinks."""
     if not part.paired:
         return
     excess = float(part.u.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.solvers.hybrid.column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.common.warm_start import start_multipliers
-from mdlearn.solvers.hybrid.column import LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.semismooth import SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import STEPS_AHEAD, newton_price_against_sweeps, sweeps_alone
@@ -163,7 +163,7 @@ def _starting_coefficients(problem: LossColumn) -> np.ndarray:
 
 
 def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
-    """Squared hinges of smaller weight to start on, where they are nearly a hard margin in many columns."""
+    """Squared hinges of smaller weight for a Newton start, where they are nearly a hard margin in many columns."""
     fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
     return [problem.weaker(share) for share in WEAKER] if fresh and _margin_reach(problem) > NEARLY_HARD else []
 
@@ -174,7 +174,7 @@ def _can_start_from_zero(problem: LossColumn) -> bool:
 
 
 def _margin_reach(problem: LossColumn) -> float:
-    """Move of an average row's margin while its multiplier grows to its cap; of squared hinges, by their steepness."""
+    """Move of an average margin in a Newton start while its multiplier grows to its upper bound or by steepness."""
     column = problem.column
     most = column.terms[0].steepest if problem.soft else float(problem.caps.max())
     return most * float(problem.squares @ column.counts) / column.total

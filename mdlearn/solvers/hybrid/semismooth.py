@@ -20,7 +20,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, LossColumn, LossColumnPart
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnPart
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
 
 NO_MATRIX = np.empty((0, 0))

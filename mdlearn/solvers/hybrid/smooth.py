@@ -18,7 +18,7 @@ from mdlearn.numerics import cholesky
 from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 64.0
@@ -308,7 +308,7 @@ class SmoothNewton:
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:
-    """Multipliers of smooth terms within bounds, with the signed sum `total`; None where those near these lack it."""
+    """Multipliers of smooth terms in the hybrid solver with signed sum `total`, within bounds; None if none near."""
     for _ in range(BALANCING_TURNS):
         excess = float(y @ beta) - total
         if abs(excess) <= BALANCED_SUM * float(beta.sum()):

@@ -23,8 +23,8 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
-from mdlearn.solvers.hybrid.column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone

@@ -9,8 +9,8 @@ from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
-from mdlearn.solvers.hybrid.column import OPERATION_ON_MATRIX, LossColumn
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
 
 VARIANCE_COLUMNS = 2000
 """Columns up to which Newton steps are taken beside a variance term: its matrix is explicit."""
@@ -52,7 +52,7 @@ class SweepOffers:
 
 
 def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
-    """Sweep by dual coordinate ascent, until Newton steps would be cheaper than one more digit."""
+    """Sweep by dual coordinate ascent, until the hybrid solver's Newton steps cost less than one more digit."""
     problem, column, bounds, beat = descent.problem, descent.problem.column, [], 0.0
     least, alone, price_of = math.inf, sweeps_alone(problem), newton_price_against_sweeps(problem)
     ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
@@ -98,7 +98,7 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
 
 
 def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
-    """Operations of a Newton step and two passes, by the number of free rows, which tell when sweeps end."""
+    """Price at which the hybrid solver's sweeps end: operations of a Newton step and passes, by free rows."""
     rows, n, entries = problem.stored, problem.width, problem.stored.n_entries
     varied, sparse, per_row = problem.column.kappa > 0, isinstance(rows, CsrRows), entries / problem.n_rows
     fixed = (SMALL_OVERHEAD_OPERATIONS if problem.small else OVERHEAD_OPERATIONS) + 4.0 * entries
@@ -115,5 +115,5 @@ def newton_price_against_sweeps(problem: LossColumn) -> Callable[[int], float]:
 
 
 def sweeps_alone(problem: LossColumn) -> bool:
-    """Whether sweeps go on alone: beside a variance term, the matrix of Newton steps would be too large."""
+    """Whether the hybrid solver's sweeps go on alone: beside a variance, the matrix of Newton steps is too large."""
     return problem.column.kappa > 0 and problem.stored.shape[1] > VARIANCE_COLUMNS

@@ -20,7 +20,7 @@ ON_A_KINK = 1e-9
 
 
 def crossover(state: PrimalDual, z: np.ndarray) -> Steps:
-    """Yield a report per program: multipliers far from a kink stay at their bound, those that end beyond it join.
+    """Yield reports of a crossover, one per program: multipliers far from a kink stay, those past their bound join.
 
     Where a path comes to its end some thousandths above the optimum, it knows nearly all rows. All of them together
     would be several times the price.

@@ -26,7 +26,7 @@ path that begins below its end takes short steps all the way."""
 
 
 class LinearPath(CentralPath):
-    """A path whose multipliers have to meet sum alpha_i (x_i, 1) = 0: no bound is worth its price before the end.
+    """Path of interior points for linear programs: multipliers need sum alpha_i (x_i, 1) = 0, with a bound at the end.
 
     Attributes
     ----------

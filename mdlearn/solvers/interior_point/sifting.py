@@ -35,7 +35,7 @@ MOST_WORKING_SHARE = 0.5
 
 
 def sifted_path(state: PrimalDual) -> Generator[Offer | None, None, SiftedPath | None]:
-    """Path over sifted rows, from near the optimum; None where there are too few rows, or terms without a box."""
+    """Path over sifted rows, begun near the optimum; None for too few rows, or multipliers without upper bounds."""
     column, features = state.column, state.form.features
     enough = max(FEWEST_BAND_ROWS, int(PER_COLUMN * features.width))
     boxed = bool(np.isfinite(column.caps).all()) and not column.softness.any()

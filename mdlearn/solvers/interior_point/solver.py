@@ -120,7 +120,7 @@ def _follow_central_path(state: PrimalDual, path: CentralPath | SiftedPath, fini
 
 
 def _interior_without_loss(state: PrimalDual) -> Steps:
-    """Solve for C = 0, where interior points are not needed: one linear system, refined twice."""
+    """Solve for C = 0, where the interior point method has nothing to do: one linear system, refined twice."""
     m = state.column.y.shape[0]
     yield from state.system.factor(np.zeros(m))
     beta = np.zeros_like(state.column.caps)

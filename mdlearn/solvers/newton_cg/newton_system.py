@@ -33,7 +33,7 @@ ROWS_PER_PRODUCT = 2048
 
 @dataclass(frozen=True, eq=False)
 class KernelProducts:
-    """Kernel matrix in Newton systems of all columns: products in single precision, its diagonal, a partial factor.
+    """Kernel matrix of the Newton systems of all columns: single-precision products, diagonal, partial factor.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ def averaged_newton_steps(
 
 
 def _assembled_newton_direction(H: np.ndarray, target: np.ndarray) -> Generator[None, None, np.ndarray | None]:
-    """Solve a Newton step by its matrix, semidefinite, whose diagonal grows by a trace; the target has shape (p, k)."""
+    """Solve an averaged Newton step by its matrix, with a trace added to its diagonal; target of shape (p, k)."""
     diagonal = np.diagonal(H)
     H[np.diag_indices_from(H)] = np.where(diagonal > 0, (1.0 + DIAGONAL_SHARE) * diagonal, 1.0)
     try:
@@ -144,7 +144,7 @@ def _averaged_length(problem: DecisionComposite, look: CompositeEvaluation, V: n
 
 
 def _preconditioner_axes(M: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Axes U of the preconditioner, U' (M + R) U = I, and theta, U' R U = diag(theta), off the null space of M + R."""
+    """Axes U of the averaged Newton preconditioner, U' (M + R) U = I, and theta, U' R U = diag(theta)."""
     from scipy.linalg import LinAlgError, solve_triangular
     from scipy.linalg import cholesky as factor
 

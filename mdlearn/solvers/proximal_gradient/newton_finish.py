@@ -178,6 +178,6 @@ def _diagonal_finish_preconditioner(by: np.ndarray) -> Map:
 
 
 def newton_direction(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
-    """Solve for a Newton direction by conjugate gradients, to a relative residual."""
+    """Solve for a direction of Newton's finish by conjugate gradients, to a relative residual."""
     # The residual may be all rounding that the solutions leave out: then its product with them alone becomes small.
     return (yield from conjugate_gradients(times, solve, target, goal, (0.01 * goal) ** 2, PRODUCTS))

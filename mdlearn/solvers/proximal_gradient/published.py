@@ -16,7 +16,7 @@ ROUNDING_OF_VALUES = 1e-10
 
 
 def published_steps(problem: Composite, l0: float, sigma: float) -> Steps:
-    """Yield a report per iteration of the published algorithm.
+    """Yield a report per iteration of the proximal gradient algorithm as published.
 
     Near the optimum the test of the line search is below rounding, and l would grow without end: from the Lipschitz
     constant on, where the test holds in exact arithmetic, it is taken to hold but for rounding. A given loss can bend
@@ -47,7 +47,7 @@ def published_steps(problem: Composite, l0: float, sigma: float) -> Steps:
 
 
 def published_stochastic_steps(problem: DecisionComposite, size: int, epochs: int, rng: np.random.Generator) -> Steps:
-    """Yield a report per epoch of batches: average of the steps since half of all epochs, before that the last step.
+    """Yield a report per epoch of the published stochastic algorithm: last step, later the average of steps.
 
     Rows are drawn without replacement within an epoch. The mean margin in the variance is that of all rows, so a
     batch's gradient has the exact one as its mean. Steps are 1 / l_t with l_t = l (1 + t / t0)^(1/2), t0 the steps of
@@ -76,7 +76,7 @@ def published_stochastic_steps(problem: DecisionComposite, size: int, epochs: in
 
 
 def batch_smoothness(problem: DecisionComposite, L: float, size: int) -> float:
-    """Smoothness of the mean of a random batch: between L for all rows and the largest row's for one."""
+    """Smoothness for batches of the published algorithm: between L for all rows and the largest row's for one."""
     m = problem.rows.shape[0]
     if m == 1:
         return L

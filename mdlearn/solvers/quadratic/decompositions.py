@@ -105,5 +105,5 @@ class Decompositions:
 
 
 def _same_signs_and_counts(a: Column, b: Column) -> bool:
-    """Whether one decomposition serves two columns."""
+    """Whether two columns have the same signs and counts, so that one decomposition serves both."""
     return np.array_equal(a.y, b.y) and np.array_equal(a.counts, b.counts)

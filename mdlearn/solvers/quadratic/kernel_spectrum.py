@@ -17,7 +17,7 @@ from mdlearn.solvers.quadratic.spectrum import quadratic_loss_coefficients
 
 @dataclass(frozen=True, eq=False)
 class KernelSpectrum:
-    """The decomposition of a Gram matrix, for columns with its counts and any signs.
+    """Spectrum of a kernel's Gram matrix, for columns with its counts and any signs.
 
     With T = s P, s = kappa + D, the dual coefficients of a problem with signs y and p = counts * y are
 
@@ -69,7 +69,7 @@ class KernelSpectrum:
 
 @dataclass(frozen=True, eq=False)
 class BasisSpectrum:
-    """The decomposition of a kernel matrix for problems without a loss in the coefficients of all its columns.
+    """Spectrum of a kernel matrix for problems without a loss in the coefficients of all its columns.
 
     With every training row in the basis, rows are those of the kernel matrix G and the ridge is one over the counts P,
     so that inner products of rows are H = G P G (+ 1 with a regularized bias), and

@@ -143,7 +143,7 @@ class Spectrum:
 
 
 def unsuited_to_spectrum(form: MarginForm, column: Column) -> str | None:
-    """Why a problem cannot be solved by a spectrum, or None."""
+    """Reason why a problem cannot be solved by a spectrum, or None."""
     if form.ridge == 0 or column.offset is not None or not prefers_rows(form) or not is_quadratic(column):
         return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
     if form.bias == "free" and column.kappa + float(quadratic_steepness(column).sum()) == 0:
@@ -194,7 +194,7 @@ def spectrum_of(
 def _spectrum_by_rows(
     system: RowSystem, intercept: SpectrumIntercept | None, scale: np.ndarray
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Eigenvalues and vectors of C from the singular values of its rows, with their left vectors."""
+    """Spectrum of C by its rows: eigenvalues and vectors from their singular values, with left vectors."""
     column, m, n = system.column, system.features.n_rows, scale.shape[0]
     memory.require(32.0 * m * n, f"a decomposition of {m} x {n} numbers", "raise C or use a smaller basis")
     B = np.empty((m, n))

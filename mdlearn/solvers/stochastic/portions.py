@@ -18,7 +18,7 @@ DIVERGED_NORM = 1e200
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Place where stochastic descent over portions of rows has led, on one column.
+    """Place that stochastic descent over portions of rows has reached, on one column.
 
     Attributes
     ----------

@@ -122,7 +122,7 @@ class StochasticTask:
 
 
 class RowPairStream:
-    """Pairs of rows drawn independently, with replacement, the counts as probabilities.
+    """Pairs of rows for a stochastic task, drawn independently with replacement, the counts as probabilities.
 
     Rows are places on a line of length sum(counts): integer counts draw the very rows that repetition would.
     """
@@ -145,7 +145,7 @@ class RowPairStream:
 
 
 def calibrate_step(task: StochasticTask, draw: RowPairStream, n: int, steps: int) -> Generator[None, None, float]:
-    """Choose the step size eta0 by factors of 2 from 1: the least objective on a sample after one short pass over it.
+    """Choose a stochastic task's step eta0 by factors of 2 from 1: best objective on a sample, after a short pass.
 
     The objective is taken at the average of the pass's second half, since that of the last iterate is mostly noise.
     Such an average prefers longer steps than a run that averages longer, so the choice shrinks by the fourth root of

@@ -67,7 +67,7 @@ class BlockFactor:
 
 
 class PackedBlocks:
-    """The blocks with few rows: their scaled rows B one after the other, and the factors of I + BB'."""
+    """Packed factor of blocks with few rows: their scaled rows B one after the other, and the factors of I + BB'."""
 
     def __init__(self, B: np.ndarray, starts: np.ndarray) -> None:
         self.B, self.starts = B, starts

@@ -22,7 +22,7 @@ STACKED_LIMIT = 2e7
 
 
 def prefers_blocks(form: MarginForm) -> bool:
-    """Whether to choose a system of blocks: each row stands in one, and nothing connects blocks but the bias."""
+    """Whether the choice of a linear system is one of blocks: each row in one, connected by nothing but the bias."""
     features = form.features
     if not isinstance(features, LinearFeatures) or features.ridge is not None or form.ridge == 0:
         return False
@@ -32,7 +32,7 @@ def prefers_blocks(form: MarginForm) -> bool:
 
 
 def prefers_rows(form: MarginForm) -> bool:
-    """Whether to choose matrices of the size of the columns, rather than of the rows."""
+    """Whether the choice of a linear system is one of the size of the columns, rather than of the rows."""
     features = form.features
     few = features.width <= max(features.n_rows, EXPLICIT_COLUMNS) or prefers_blocks(form)
     # Without a ridge, w need not be a combination of rows.
@@ -40,13 +40,13 @@ def prefers_rows(form: MarginForm) -> bool:
 
 
 def typical_multiplier(form: MarginForm) -> float:
-    """Multiplier with which one average row would reach margin 1, a scale to choose systems by."""
+    """Multiplier by which an average row would reach margin 1, a scale for the choice of linear systems."""
     average = float(form.features.squares().mean()) + (form.bias != "none")
     return 1.0 / average if average > 0 else 1.0
 
 
 def common_first_factor(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
-    """Factor a first Newton step over rows of blocks once, if columns of squared terms choose the same system."""
+    """Factor once the first linear system over rows of blocks, if all columns' choice is the same; else None."""
     if not prefers_blocks(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
         return None
     D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]
@@ -61,7 +61,7 @@ Shared = np.ndarray | BlockFactor | Scatters | None
 
 
 def choose_system(form: MarginForm, column: Column, shared: Shared, slope: float) -> RowSystem | GramSystem:
-    """Choose the linear system, with the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
+    """Choose the linear system, over the Gram matrix or over the rows; `slope` is the largest slope of the loss."""
     if isinstance(shared, np.ndarray):
         return GramSystem(form, column, shared)
     m, d = form.features.n_rows, form.features.width

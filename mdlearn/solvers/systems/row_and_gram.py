@@ -45,7 +45,7 @@ def through_in_two_passes(
 
 
 def stacked_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangle R of a stack of rows by QR, and its order of the columns: rows are sorted by size first."""
+    """Triangle R by QR for a stacked row system, and its order of columns: rows are sorted by size first."""
     size = np.abs(stack).max(axis=1)
     if not np.isfinite(size).all():
         raise cholesky.NotPositiveDefinite("a row overflowed")
@@ -54,7 +54,7 @@ def stacked_triangle(stack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Solve A' A x = rhs with the triangle of stacked rows A; directions that no row holds stay 0."""
+    """Solve A' A x = rhs of a row system, with the triangle of stacked rows A; empty directions stay 0."""
     diagonal = np.abs(np.diagonal(R))
     rank = int((diagonal > 1e-300 + 1e-18 * diagonal[0]).sum())
     inner = solve_triangular(R[:rank, :rank], rhs[pivots[:rank]], trans=1, check_finite=False)

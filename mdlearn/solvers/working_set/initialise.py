@@ -43,7 +43,7 @@ def starts_without_gram(form: MarginForm) -> bool:
 
 
 def initialise_from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:
-    """Begin working sets at the support that a sample of the rows shows."""
+    """Initialise working sets at the support that a sample of the rows shows."""
     features = form.features
     assert isinstance(features, KernelFeatures)
     if column.start is not None:
@@ -77,7 +77,7 @@ def starting_column_on_rows(column: Column, rows: np.ndarray) -> Column:
 def initial_gradient_from_sample(
     form: MarginForm, column: Column, constant: float, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:
-    """Solve on some of the rows, with the weight of all, and tell what that says about the others.
+    """Initial gradient of working sets, from the solution of a sample that has the weight of all rows.
 
     Returned is target minus decision value of every row, its own share of the decision value left out. Only the rows of
     the kernel matrix that the solution needs are computed.
@@ -117,7 +117,7 @@ def initial_gradient_from_sample(
 
 
 def initialise_row_by_row(work: WorkingSetAscent, gradient: np.ndarray, length: np.ndarray) -> None:
-    """Set the first multipliers to those that each row would choose by itself; their sum is 0 where it has to be."""
+    """Initialise multipliers of working sets row by row, as if each were alone; their sum is 0 where needed."""
     length = length + work.soft
     step = np.divide(gradient, length, out=np.zeros_like(gradient), where=length > 0)
     work.u = np.clip(step, work.low, work.high)
@@ -125,7 +125,7 @@ def initialise_row_by_row(work: WorkingSetAscent, gradient: np.ndarray, length: 
 
 
 def initialise_from_start(work: WorkingSetAscent) -> bool:
-    """Take the multipliers of the column's own start, if it has one that is better than zeros; say whether it has."""
+    """Initialise working sets by the column's own start, if it has one better than zeros; return whether it has."""
     found = warm_start_multipliers(work.form, work.column)
     if found is None:
         return False
@@ -135,7 +135,7 @@ def initialise_from_start(work: WorkingSetAscent) -> bool:
 
 
 def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHessian) -> Start:
-    """Begin working sets with steps over all rows, or at the column's start."""
+    """Initialise working sets with steps over all rows, or at the column's start."""
     if form.bias == "free" and column.kappa > 0:
         return (yield from initialise_with_free_bias(form, column, hessian))
     work = WorkingSetAscent(form, column, hessian)
@@ -146,7 +146,7 @@ def initialise_on_all_rows(form: MarginForm, column: Column, hessian: ColumnHess
 
 
 def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHessian) -> Start:
-    """Begin working sets of a problem whose variance holds a free bias."""
+    """Initialise working sets of a problem whose variance holds a free bias."""
     hessian = yield from FreeBiasHessian(inner, column).hold()
     work = WorkingSetAscent(form, column, hessian)
     if not initialise_from_start(work):
@@ -157,7 +157,7 @@ def initialise_with_free_bias(form: MarginForm, column: Column, inner: ColumnHes
 def initialise_with_variance(
     form: MarginForm, column: Column, G: np.ndarray, constant: float, rng: np.random.Generator
 ) -> Start:
-    """Begin working sets of a problem with a variance term that shares nothing with others."""
+    """Initialise working sets of a problem with a variance term that shares nothing with others."""
     if G.shape[0] <= PLAIN:
         R = yield from variance_reduced_gram(G, constant, column.kappa, column.counts, 0.0)
         if R is not None:
@@ -189,7 +189,7 @@ def suits_working_sets(form: MarginForm, column: Column) -> bool:
 def initialise_working_sets(
     form: MarginForm, column: Column, shared: SharedGram, rng: np.random.Generator
 ) -> Generator[None, None, WorkingSetAscent | None]:
-    """Working sets with their first multipliers; None where values are so large that a variance's 1 is lost."""
+    """Initialise working sets with first multipliers; None where kernel values are too large for a factorisation."""
     constant = shared.constant
     if shared.G is None:
         return (yield from initialise_from_sample(form, column, constant, rng))

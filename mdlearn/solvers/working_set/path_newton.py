@@ -28,7 +28,7 @@ DIAGONAL_SHIFT = 1e-13
 
 
 def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generator[None, None, bool]:
-    """Take Newton steps from the column's start, a neighbour's solution, if better than zeros; say whether it was."""
+    """Take Newton steps from a neighbour's solution on a path, if better than zeros; return whether it was."""
     start = work.column.start
     if start is None:
         return False
@@ -77,7 +77,7 @@ def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start
 
 
 def _path_newton(work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Take Newton steps on the free rows from the gradient e; return the gradient where they end."""
+    """Take Newton steps on the free rows of a path's problem from the gradient e; return the gradient at the end."""
     m, fine = e.shape[0], FIRST_INNER_TOLERANCE * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
     e, work.u = e.copy(), work.u.copy()

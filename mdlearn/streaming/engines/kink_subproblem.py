@@ -25,7 +25,7 @@ STALL_STEPS = 12
 
 
 def kink_problem(form: StreamedForm, j: int, near: NearRows, Q: np.ndarray, fixed: np.ndarray) -> PrimalDualOnRows:
-    """Write the problem of a column over rows near a kink; `fixed` is what all others add to the gradient."""
+    """Write the subproblem of a column over rows near a kink; `fixed` is what all others add to the gradient."""
     column = replace(form.columns[j].column, y=near.y, counts=near.counts)
     features = LinearFeatures(DenseRows(near.X[:, : form.width]))
     whole = MarginForm(features, (column,), form.bias, form.ridge)
@@ -37,7 +37,7 @@ def kink_problem(form: StreamedForm, j: int, near: NearRows, Q: np.ndarray, fixe
 def minimise_kink_problem(
     state: PrimalDualOnRows, element: np.ndarray, width: float
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-    """Minimise over the rows near a kink: follow the central path from an element to its end.
+    """Solve the subproblem over the rows near a kink, by interior point steps from a given element.
 
     Parameters
     ----------

@@ -74,14 +74,14 @@ def certified(
 
 
 def column_sums(sums: Sums, i: int) -> dict[str, np.ndarray]:
-    """Part of one column in sums over row blocks that have the columns first."""
+    """Sums of one column for its streamed certificate, from sums over row blocks that have the columns first."""
     return {name: values[i] for name, values in sums.items() if isinstance(values, np.ndarray)}
 
 
 def objective_of_sums(
     form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], loss: str = "value"
 ) -> float:
-    """Objective of one column at w, in units of the form, from its sums there; `loss` names those of the losses."""
+    """Objective of one column in a streamed certificate, from its sums at w; `loss` names those of the losses."""
     one = form.columns[j]
     column, total, first = one.column, one.column.total, float(sums["first"])
     value = 0.5 * float(form.punished @ (w * w)) + float(sums[loss])
@@ -92,7 +92,7 @@ def objective_of_sums(
 def bound_of_sums(
     form: StreamedForm, j: int, w: np.ndarray, sums: Mapping[str, np.ndarray], which: str = ""
 ) -> tuple[float, np.ndarray]:
-    """Return the dual value of one column and its element from sums; w has the margins of the variance."""
+    """Bound of one column in a streamed certificate, a dual value from sums, and its element."""
     one = form.columns[j]
     column, first = one.column, float(sums[f"{which}first"])
     variance = 0.5 * column.kappa * (float(sums[f"{which}second"]) - first * first / column.total)
@@ -105,7 +105,7 @@ def bound_of_sums(
 def dual_value(
     form: StreamedForm, j: int, w: np.ndarray, value: float, part: float, e: np.ndarray, half: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the dual value from sums, a lower bound in units of the form, and the element that it belongs to.
+    """Dual value in a streamed certificate, from sums: a lower bound in units of the form, and its element.
 
     With a free bias and a ridge, alphas have to add up to 0. Multipliers of a variance make up for what they lack, and
     their value is exact. Without one, those of a class are scaled by s <= 1: a concave function of s is at least what

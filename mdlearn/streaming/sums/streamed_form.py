@@ -173,7 +173,7 @@ class StreamedForm:
 
 @dataclass(frozen=True, eq=False)
 class StreamedLosses:
-    """Losses of a streamed column at some margins.
+    """Losses of a streamed form's column at some margins.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class StreamedLosses:
 
 
 def total_streamed_loss(terms: tuple[Term, ...], z: np.ndarray, counts: np.ndarray) -> float:
-    """Sum of the losses of a streamed column, kinks as they are."""
+    """Sum of the losses of a streamed form's column, kinks as they are."""
     return sum((term.value(z, counts) for term in terms), 0.0)
 
 
@@ -209,7 +209,7 @@ def streamed_losses(
     exact: tuple[np.ndarray, np.ndarray] | None = None,
     some: np.ndarray | None = None,
 ) -> StreamedLosses:
-    """Evaluate all loss terms of a streamed column.
+    """Evaluate all loss terms of a streamed form's column.
 
     Parameters
     ----------

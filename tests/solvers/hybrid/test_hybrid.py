@@ -8,7 +8,7 @@ from hybrid_cases import LOSSES, OBJECTIVES, bound, objective, optimum, sample
 from two_hinges import TwoHinges
 
 import mdlearn
-from mdlearn.solvers.hybrid import column, descent, newton_start, semismooth, solver, sweeps
+from mdlearn.solvers.hybrid import descent, loss_column, newton_start, semismooth, solver, sweeps
 
 CASES = {
     "plain": {},
@@ -104,7 +104,7 @@ def test_an_end_inside_of_every_phase(loss, monkeypatch):
     swept = fit(loss, X, y, tol=1e-4)
     monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
     monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
-    monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
     stepped = fit(loss, X, y, tol=1e-10)
     monkeypatch.setattr(semismooth, "NEAR_BLOCK_ENTRIES", 0)
     dear = fit(loss, X, y, tol=1e-10)
@@ -122,7 +122,7 @@ def test_envelopes_that_are_too_steep_become_flatter(monkeypatch):
     places = []
     evaluate = semismooth.SemismoothNewton.evaluate
     monkeypatch.setattr(semismooth.SemismoothNewton, "evaluate", lambda self: (places.append(1), evaluate(self)))
-    monkeypatch.setattr(column, "WHOLE_BLOCK_ENTRIES", 0)
+    monkeypatch.setattr(loss_column, "WHOLE_BLOCK_ENTRIES", 0)
     monkeypatch.setattr(sweeps, "STEPS_AHEAD", 0)
     monkeypatch.setattr(newton_start, "STEPS_AHEAD", 0)
     monkeypatch.setattr(newton_start, "starting_steepness", lambda problem, w, between: 1e5 * problem.caps.max())

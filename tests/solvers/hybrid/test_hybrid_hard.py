@@ -10,7 +10,7 @@ from hybrid_cases import OBJECTIVES, Logistic, sample
 
 import mdlearn
 from mdlearn.solvers.hybrid import smooth
-from mdlearn.solvers.hybrid.column import LossColumn
+from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.hybrid.newton_start import WEAKER
 
 

@@ -24,7 +24,7 @@ KINDS = {True: "two classes", False: "more classes"}
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """Settings that all fits of a comparison share.
+    """Settings that all fits of a comparison share, and that its tables state.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class ComparisonSettings:
 
 @dataclass(frozen=True)
 class ResultCell:
-    """Result of one objective on one data set.
+    """Cell of a comparison table: result of one objective on one data set.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class ResultCell:
 
 @dataclass
 class Comparison:
-    """Results of a comparison so far.
+    """Results of a comparison so far, of which tables are made.
 
     Attributes
     ----------
@@ -121,26 +121,29 @@ class Comparison:
 
 
 def _mean_over_splits(values: tuple[float, ...]) -> float:
+    """Mean over the splits, for a comparison table; NaN where there are none."""
     return float(np.mean(values)) if values else math.nan
 
 
 def _deviation_over_splits(values: tuple[float, ...]) -> float:
-    """Standard deviation over the splits (divisor n - 1); NaN for fewer than two."""
+    """Standard deviation over the splits for a comparison table (divisor n - 1); NaN for fewer than two."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
 def _mean_deviation_cell(values: tuple[float, ...]) -> str:
+    """Text of a comparison table's cell: mean and standard deviation over the splits."""
     if not values:
         return ABSENT
     return f"{_mean_over_splits(values):.4f}" + (f" +-{_deviation_over_splits(values):.4f}" if len(values) > 1 else "")
 
 
 def _number_cell(value: float, form: str) -> str:
+    """Text of a comparison table's cell: a number in a format; NaN is shown as absent."""
     return ABSENT if math.isnan(value) else format(value, form)
 
 
 def aligned_table(rows: list[dict[str, str]]) -> str:
-    """Rows with the same keys as aligned columns: text to the left, numbers to the right."""
+    """Text table of rows with the same keys, in aligned columns: text to the left, numbers to the right."""
     widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
     text = ("data", "model", "parameters", "engine")
 
@@ -152,7 +155,7 @@ def aligned_table(rows: list[dict[str, str]]) -> str:
 
 
 def table_as_text(found: Comparison) -> str:
-    """Text of a comparison: aligned columns, footnotes, ranks."""
+    """Comparison table as text: aligned columns, footnotes, ranks."""
     marks: dict[str, int] = {}
     rows = []
     for cell in found.cells:
@@ -191,11 +194,12 @@ def table_as_text(found: Comparison) -> str:
 
 
 def _wrapped_table_note(paragraph: str) -> str:
+    """Footnote of a comparison table as text, wrapped to the width of the page."""
     return textwrap.fill(paragraph, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _comparison_record(cell: ResultCell) -> dict[str, Any]:
-    """Plain values of a result, None where there is none."""
+    """Record of one result for a comparison table as CSV or JSON; None where there is no value."""
     shape = cell.shape or (None,) * 3
     second = None if shape[2] is None else "auc" if shape[2] <= 2 else "f1_macro"
     values = {
@@ -217,7 +221,7 @@ def _comparison_record(cell: ResultCell) -> dict[str, Any]:
 
 
 def table_as_csv(found: Comparison) -> str:
-    """CSV of a comparison: one line per result; notes are joined by '; '."""
+    """Comparison table as CSV: one line per result; notes are joined by '; '."""
     out = io.StringIO()
     records = [_comparison_record(cell) for cell in found.cells]
     fields = list(records[0]) if records else ["data"]
@@ -228,7 +232,7 @@ def table_as_csv(found: Comparison) -> str:
 
 
 def table_as_json(found: Comparison) -> str:
-    """JSON of a comparison: settings, results and average ranks; a gap that is not known is the string "inf"."""
+    """Comparison table as JSON: settings, results and average ranks; an unknown gap is the string "inf"."""
     results = [_comparison_record(cell) for cell in found.cells]
     for record in results:
         record["gap"] = "inf" if record["gap"] == math.inf else record["gap"]

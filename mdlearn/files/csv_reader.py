@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.files.layout import LAYOUT_LINES, MISSING, NUMBER, WIDEST, CsvColumns, CsvLayout, find_layout, split_line
+from mdlearn.files.csv_layout import (
+    LAYOUT_LINES,
+    MISSING,
+    NUMBER,
+    WIDEST,
+    CsvColumns,
+    CsvLayout,
+    find_layout,
+    split_line,
+)
 from mdlearn.files.tables import QUOTED, Pieces, integer_labels
 from mdlearn.numerics import memory
 
@@ -17,7 +26,7 @@ LABEL = 200
 
 
 class CsvLabels:
-    """Codes for the texts of a column of labels, in the order in which they come."""
+    """Labels that the CSV reader has met: codes for the texts of a column, in the order in which they come."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -43,7 +52,7 @@ class CsvLabels:
 
 
 class CsvReader:
-    """One CSV file: its layout first, then its rows.
+    """Reader of one CSV file: its layout first, then its rows.
 
     Parameters
     ----------
@@ -176,12 +185,14 @@ class CsvReader:
 
 
 def _cell_number(cell: str) -> float:
+    """Number in one cell for the CSV reader; ValueError where the text is none."""
     if NUMBER.fullmatch(cell) is None:
         raise ValueError(cell)
     return float(cell)
 
 
 def _cell_fault(cell: str) -> str:
+    """Fault of a cell that the CSV reader cannot take as a number, as the end of a sentence."""
     shown = repr(cell[:QUOTED])
     if cell in MISSING:
         return f"has a missing value ({shown}); fill it in or leave the row out"
@@ -193,6 +204,7 @@ def _cell_fault(cell: str) -> str:
 
 
 def _label_cell_fault(cell: str) -> str:
+    """Fault of a cell that the CSV reader cannot take as a label, as the end of a sentence."""
     if cell in MISSING:
         return f"has no label ({cell!r}); give one or leave the row out"
     return f"holds a label of {len(cell)} characters; at most {LABEL} are possible"
@@ -201,7 +213,7 @@ def _label_cell_fault(cell: str) -> str:
 def _joined_csv_pieces(
     parts: list[tuple[np.ndarray, np.ndarray | None]], d: int, dtype: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Join pieces of a CSV file; each is freed when it is copied, so that memory contains the data about once."""
+    """Join pieces that the CSV reader made; each is freed once copied: memory contains the data about once."""
     m = sum(X.shape[0] for X, _ in parts)
     X = np.empty((m, d), dtype)
     codes = None if parts[0][1] is None else np.empty(m)

@@ -21,7 +21,7 @@ TEXT = tuple(ENDINGS)
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Rows and labels of one file.
+    """Data set of an experiment: rows and labels of one file.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class DataSet:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Training and test part of a data set, features scaled."""
+    """Training and test part of an experiment's data set, features scaled."""
 
     X: Any
     y: np.ndarray
@@ -50,7 +50,7 @@ class Halves:
 
 
 def find_sets(folder: str) -> dict[str, Path]:
-    """Files of data sets in a folder, by name, sorted.
+    """Find the files of data sets in a folder: paths by name, sorted.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def find_sets(folder: str) -> dict[str, Path]:
 
 @functools.lru_cache(maxsize=1)
 def load(path: Path) -> DataSet:
-    """Read one data set from a file.
+    """Load one data set of an experiment from a file.
 
     An ``.npz`` file holds X and y; or data, indices, indptr, shape (CSR) and y; or the parts of a split, which become
     one set: X_train, y_train, X_test, y_test, or train_data, ..., y_train, test_data, ..., y_test. No pickles. Of a CSV
@@ -118,7 +118,7 @@ def load(path: Path) -> DataSet:
 
 
 def _check_data_set(name: str, X: Any, y: np.ndarray) -> None:
-    """ValueError unless X is a matrix of real numbers with one label per row: splitting would hide what is wrong."""
+    """Raise ValueError unless a data set's X is a matrix of real numbers with one label per row."""
     if len(X.shape) != 2 or y.shape != X.shape[:1] or y.size == 0:
         raise ValueError(f"{name} has X of shape {X.shape} and y of shape {y.shape}; give rows and one label for each")
     if X.dtype.kind == "c" or y.dtype.kind == "c":
@@ -128,7 +128,7 @@ def _check_data_set(name: str, X: Any, y: np.ndarray) -> None:
 
 
 def matrix_in(held: Mapping[str, np.ndarray], part: str = "") -> Any:
-    """Dense or CSR rows of an archive; None where it has neither.
+    """Dense or CSR rows of a data set's archive; None where it has neither.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ PARTS = ("", "train", "test")
 
 
 def _part_of_data_set(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
-    """X and y of a part; None where there are none."""
+    """X and y of one part of a data set's file; None where there are none."""
     labels = f"y_{name}" if name else "y"
     X = matrix_in(file, name) if labels in file else None
     return None if X is None else (X, file[labels])
 
 
 def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
-    """Split a set at random into halves with the same share of every class.
+    """Split a data set at random into halves with the same share of every class.
 
     The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
     many are drawn, each class in proportion (at least one row). In the training half features are scaled to [0, 1],
@@ -195,7 +195,7 @@ def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> H
 
 
 def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """Scale the features of both halves of a set, as `stratified_halves` says."""
+    """Scale the features of both halves of a data set, as `stratified_halves` says."""
     if hasattr(X, "tocsr"):
         return _scaled_sparse_halves(X, X_test)
     X, X_test = np.array(X, dtype=np.float64), np.array(X_test, dtype=np.float64)
@@ -211,6 +211,7 @@ def scaled_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
 
 
 def _scaled_sparse_halves(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """Sparse halves of a data set, columns divided by their largest absolute value in the training half."""
     from scipy.sparse import diags
 
     size = abs(X).max(axis=0).toarray().ravel().astype(np.float64)

@@ -24,7 +24,7 @@ MISSING = frozenset({"", "nan", "NaN", "NAN", "NA", "N/A", "null", "NULL", "?"})
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """Layout of a CSV file, as its first lines tell it.
+    """Layout of a CSV file, as its first lines show it.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class CsvLayout:
 
 @dataclass(frozen=True)
 class CsvColumns:
-    """Columns of a CSV file that are features, in this order, and the one that is the labels."""
+    """Layout of a CSV file's columns: those that are features, in this order, and the one that is the labels."""
 
     features: Sequence[int]
     target: int | None
@@ -72,7 +72,7 @@ class CsvColumns:
 
 
 def split_line(line: str, delimiter: str, what: str) -> list[str]:
-    """Cells of one line, without quotes and white space around them; `what` names the line in errors."""
+    """Cells of one line of a CSV file, without quotes and white space around; `what` names the line in errors."""
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
     except csv.Error as error:
@@ -82,7 +82,7 @@ def split_line(line: str, delimiter: str, what: str) -> list[str]:
 def find_layout(
     path: str, lines: Sequence[str], delimiter: str | None, header: bool | None, known: Sequence[str] | None
 ) -> CsvLayout:
-    """Find delimiter and header of a file by its first lines, as far as they are not given.
+    """Find the layout of a CSV file, delimiter and header, by its first lines, as far as they are not given.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def find_layout(
 
 
 def _find_delimiter(path: str, lines: Sequence[str]) -> str:
-    """Find the first delimiter that splits all sample lines alike; else the first one in the first line."""
+    """Find the delimiter for a CSV layout: the first to split all sample lines alike, else the first in line one."""
     found = [delimiter for delimiter in DELIMITERS if delimiter in lines[0]]
     for delimiter in found:
         widths = {len(split_line(line, delimiter, path)) for line in lines if delimiter in line}
@@ -127,7 +127,7 @@ def _find_delimiter(path: str, lines: Sequence[str]) -> str:
 
 
 def _is_header_row(path: str, rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row is a header: no cell of it is a number. ValueError where that cannot be told."""
+    """Whether a CSV layout's first row is a header: no cell is a number; ValueError where that cannot be known."""
     first, below = rows[0], rows[1:]
     number = [
         NUMBER.fullmatch(cell.replace(",", ".")) is not None for cell in first
@@ -153,7 +153,7 @@ def _is_header_row(path: str, rows: Sequence[Sequence[str]]) -> bool:
 
 
 def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
-    """Labels from the column named, else from the last one; everything else is a feature."""
+    """Choose a CSV layout's columns for a fit: labels from the one named, else the last; all others are features."""
     if layout.width < 2:
         raise ValueError(
             f"{layout.path} has one column only, but labels and features are needed; "
@@ -166,7 +166,7 @@ def columns_for_fit(layout: CsvLayout, target: str | None) -> CsvColumns:
 def columns_for_model(
     layout: CsvLayout, target: str | None, width: int, names: Sequence[str] | None, notes: Mapping[str, Any]
 ) -> CsvColumns:
-    """Find the columns that a model needs: by name where both have names, else by position.
+    """Choose a CSV layout's columns that a model needs: by name where both have names, else by position.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def columns_for_model(
 
 
 def listed_column_names(names: Sequence[str] | None, most: int = 5) -> str:
-    """List the first few names of columns, for messages."""
+    """List the first few column names of a CSV layout, for messages."""
     names = [name[:QUOTED] for name in names or ()]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more

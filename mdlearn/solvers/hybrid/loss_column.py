@@ -32,7 +32,7 @@ OPERATION_ON_MATRIX = 0.25
 
 
 class ColumnQuadratic:
-    """Matrix A of a column's quadratic part and its Cholesky factor, for the hybrid solver.
+    """Quadratic part of a loss column of the hybrid solver: matrix A and its Cholesky factor.
 
     Both are None for the identity, which is without its last entry where a bias is free.
 
@@ -70,7 +70,7 @@ class ColumnQuadratic:
 
 
 class ColumnParts:
-    """Parts that all columns of the hybrid solver share: squared lengths of the rows, and scatters about their mean."""
+    """Parts that all loss columns of the hybrid solver share: squared row lengths, and scatters about the mean."""
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
@@ -95,7 +95,7 @@ class ColumnParts:
 
 
 class LossColumn:
-    """Column of the hybrid solver with one hinge or logistic term over explicit rows: all of them, or a sample.
+    """Loss column of the hybrid solver: one hinge or logistic term over explicit rows, all or a sample.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class LossColumn:
 
 
 class LossColumnPart(LossColumn):
-    """Chosen rows of the hybrid solver's loss column, at their weights."""
+    """Part of a loss column of the hybrid solver: chosen rows at their weights."""
 
     def __init__(self, whole: LossColumn, chosen: np.ndarray) -> None:
         self.whole, self.chosen, self.quadratic = whole, chosen, whole.quadratic
