@@ -19,7 +19,14 @@ INDEPENDENT_SHARE = 1e-6
 """Share of the largest entry of a block's diagonal that a further pivot of the block needs."""
 UPDATED_ROWS = 4096
 """Rows that are brought up to date between two heartbeats."""
+MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
+"""Columns of a partial factor at most, and its entries: 320 MB."""
 Columns = Callable[[np.ndarray], Generator[None, None, np.ndarray]]
+
+
+def partial_factor_columns(m: int) -> int:
+    """Return how many columns a partial factor of a kernel matrix of order m has."""
+    return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
 
 
 def randomly_pivoted_cholesky(

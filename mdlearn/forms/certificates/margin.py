@@ -72,7 +72,7 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
         return _dual_without_bound(column, beta)
-    sigma = _feasible_variance_multipliers(column, sigma)
+    sigma = feasible_variance_multipliers(column, sigma)
     if form.ridge == 0:
         repaired = without_ridge(form, column, beta, sigma)
         if repaired is None:
@@ -101,7 +101,7 @@ def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
     return Dual(-math.inf, np.zeros_like(column.y), beta, None)
 
 
-def _feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
+def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
     """Multipliers of a margin form's variance, shifted along the counts to the sum 0: the least loss of bound."""
     if column.kappa == 0:
         return np.zeros(sigma.shape)
@@ -126,7 +126,7 @@ def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -
     if column.kappa > 0 and abs(column.label_mean) < 1.0:
         direction = column.counts * (column.y - column.label_mean)
         for _ in range(MOST_CORRECTIONS):
-            sigma = _feasible_variance_multipliers(column, sigma - direction * (excess / float(direction @ column.y)))
+            sigma = feasible_variance_multipliers(column, sigma - direction * (excess / float(direction @ column.y)))
             before, excess = excess, float(column.y @ (others + sigma))
             if abs(before) <= SMALL_CORRECTION * float(np.abs(others + sigma).sum()):
                 break
@@ -323,7 +323,7 @@ def stored_objective(form: MarginForm, column: Column, point: Point, objective: 
 def _signed_coefficients(column: Column, point: Point) -> np.ndarray:
     """Signed dual coefficients in a margin form's certificate, from multipliers moved within their bounds."""
     beta = np.minimum(np.maximum(point.beta, 0.0), column.caps)
-    return column.alpha(beta, _feasible_variance_multipliers(column, point.sigma))
+    return column.alpha(beta, feasible_variance_multipliers(column, point.sigma))
 
 
 def stored_bound(form: MarginForm, column: Column, point: Point, lower: float) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
-from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.warm_start import warm_start_multipliers
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds
@@ -20,26 +19,37 @@ PART_ROUNDS = 200
 FEW_SUPPORT = 0.1
 """Share of the rows in the support of a part below which more rows hardly add any: all of them follow at once."""
 
+KEPT_SHARE = 0.5
+"""Share of such multipliers that the bounds of more rows leave, at least, for them to stay what they are."""
+
+
+Rounds = Callable[[Column, np.ndarray | None], DecompositionRounds]
+"""(column, rows) -> rounds of a decomposition over all rows, where these are None, or over some, with their column."""
+
 
 def grow_to_all_rows(
-    form: MarginForm, column: Column, columns: KernelTiles, constant: float, rng: np.random.Generator
+    form: MarginForm, column: Column, make: Rounds, rng: np.random.Generator
 ) -> Generator[None, None, DecompositionRounds]:
     """Grow a decomposition to rounds over all rows, from the column's start or from the solutions of parts."""
-    m = columns.n_rows
+    m = column.y.shape[0]
     if column.start is not None:
-        whole = DecompositionRounds(form, column, columns, constant, rng)
+        whole = make(column, None)
+        yield from whole.prepare()
         found = warm_start_multipliers(form, column)
         if found is not None:
-            yield from _set_growing_part(whole, whole.signs * found[0][0])
+            yield from whole.set_multipliers(whole.signs * found[0][0])
             return whole
     order, n = rng.permutation(m), FIRST_PART_ROWS
     part, known = None, order[:0]
     while known.shape[0] < m:
         n = m if PART_GROWTH * n > 2 * m or (part is not None and _growing_part_is_sparse(part)) else n
         rows = np.sort(order[:n])
-        own = column if n == m else starting_column_on_rows(column, rows)
-        before, part = part, DecompositionRounds(form, own, columns if n == m else columns.take(rows), constant, rng)
-        if before is not None:
+        before = part
+        part = make(column, None) if n == m else make(starting_column_on_rows(column, rows), rows)
+        yield from part.prepare()
+        if before is None:
+            yield from part.set_multipliers(part.u)
+        else:
             yield from _grow_from_part(part, before, np.searchsorted(rows, known))
         if n < m:
             yield from _solve_growing_part(part)
@@ -67,13 +77,16 @@ def _grow_from_part(
     m, few = part.u.shape[0], _growing_part_is_sparse(before)
     old = np.zeros(m)
     old[inside] = before.u
-    own = np.flatnonzero(old)
-    if few:  # others hardly matter: multipliers stay what they are
-        yield from _set_growing_part(part, np.clip(old, part.low, part.high))
+    within = np.clip(old, part.low, part.high)
+    if few and float(np.abs(within).sum()) >= KEPT_SHARE * float(np.abs(old).sum()):
+        # Others hardly matter: multipliers stay what they are.
+        yield from part.set_multipliers(within)
         return
     # Decision values of the part are about those of all rows.
-    yield from part.columns.add(part.f, own, old[own])
-    e = part.target - part.f - before.b
+    f, coefficients = np.zeros(m), before.coefficients()
+    own = inside[coefficients != 0]
+    yield from part.columns.add(f, own, coefficients[coefficients != 0])
+    e = part.target - f - before.b
     part.u = np.clip(old * (inside.shape[0] / m), part.low, part.high)
     beyond = np.ones(m, dtype=bool)
     beyond[inside] = False
@@ -83,16 +96,7 @@ def _grow_from_part(
     soft = part.soft[0] > 0  # without caps: a multiplier is what the loss makes of its row's margin
     part.u[beyond | at_cap] = (e / part.soft if soft else part.low + part.high)[beyond | at_cap]
     _balance_growing_part(part, np.flatnonzero(beyond), np.abs(e))
-    yield from _set_growing_part(part, part.u)
-
-
-def _set_growing_part(part: DecompositionRounds, u: np.ndarray) -> Generator[None, None, None]:
-    """Set a growing part's decision values and multipliers, these less the excess of their sum."""
-    part.u, part.f = u, np.zeros_like(part.f)
-    part.balance()
-    own = np.flatnonzero(part.u)
-    yield from part.columns.add(part.f, own, part.u[own])
-    part.evaluate()
+    yield from part.settle(part.u, e)
 
 
 def _balance_growing_part(part: DecompositionRounds, rows: np.ndarray, distance: np.ndarray) -> None:

@@ -62,16 +62,68 @@ class DecompositionRounds(SignedDual):
         self.rng = rng
         self.columns, self.constant = columns, constant
         self.f = np.zeros(column.y.shape[0])
-        self.size, self.most, self.worst_only, self.first = LEAST_WORKING_ROWS, MOST_WORKING_ROWS, False, True
+        self.size, self.most, self.worst_only = LEAST_WORKING_ROWS, MOST_WORKING_ROWS, False
+        self.predicted: np.ndarray | None = None  # gradient that others foretell, for a first round
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         self.e = self.target.copy()
         self.room = np.empty(0)
-        self.evaluate()
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Make what rounds need; here, nothing."""
+        yield from ()
 
     @property
     def gap(self) -> float:
         """Relative gap of the estimates."""
         return self.column.relative_gap(self.objective, self.lower_bound)
+
+    def add(self, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
+        """Add what changes of some multipliers make of the decision values of all rows."""
+        yield from self.columns.add(self.f, rows, change)
+
+    def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Hessian between the rows of a working set."""
+        if self.room.shape[0] < rows.shape[0] ** 2:
+            self.room = np.empty(rows.shape[0] ** 2, dtype=self.columns.dtype)
+        H = yield from self.columns.block(rows, self.room)
+        H += self.constant
+        return H
+
+    def set_multipliers(self, u: np.ndarray) -> Generator[None, None, None]:
+        """Go on from multipliers u, less what their sum is not to be, with the decision values that these make."""
+        self.u, self.f = u, np.zeros_like(self.f)
+        self.balance()
+        own = np.flatnonzero(self.u)
+        yield from self.add(own, self.u[own])
+        self.evaluate()
+
+    def settle(self, u: np.ndarray, predicted: np.ndarray) -> Generator[None, None, None]:
+        """Go on from multipliers u that were made for a gradient, which tells the rows of the first working set."""
+        yield from self.set_multipliers(u)
+        self.predicted = predicted
+
+    def coefficients(self) -> np.ndarray:
+        """Dual coefficients that the multipliers stand for."""
+        return self.u.copy()
+
+    def variance_multipliers(self) -> np.ndarray:
+        """Multipliers of the variance; here there is none."""
+        return np.zeros_like(self.u)
+
+    def refine(self, coefficients: np.ndarray, exact: np.ndarray) -> None:
+        """Take over exact decision values, without the bias, of the present coefficients."""
+        self.f[:] = exact
+        self.evaluate()
+
+    def measure(self) -> Generator[None, None, bool]:
+        """Find the gap exactly, where that is due; whether the present one may be believed."""
+        yield from ()
+        return True
+
+    def correct(self) -> Generator[None, None, bool]:
+        """Take from the decision values what the last exact ones say that they lack; here `refine` has done it."""
+        yield from ()
+        return False
 
     def evaluate(self) -> None:
         """Gradient, bias, objective and bound at the present decision values."""
@@ -91,11 +143,8 @@ class DecompositionRounds(SignedDual):
         violation = self.violation(self.e - self._middle())
         rows, before = self.chosen(violation), self.lower_bound
         worst = float(violation[rows].max())
-        if self.room.shape[0] < rows.shape[0] ** 2:
-            self.room = np.empty(rows.shape[0] ** 2, dtype=self.columns.dtype)
-        H = yield from self.columns.block(rows, self.room)
+        H = yield from self.block(rows)
         g, old = self.e[rows].copy(), self.u[rows].copy()
-        H += self.constant
         none = np.zeros(rows.shape[0])
         enough = LEFT_VIOLATION * worst
         left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
@@ -106,9 +155,9 @@ class DecompositionRounds(SignedDual):
             left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
         change = self.u[rows] - old
         moved = change != 0
-        yield from self.columns.add(self.f, rows[moved], change[moved])
+        yield from self.add(rows[moved], change[moved])
         self.evaluate()
-        worst_only, self.first = self.worst_only, False
+        worst_only, self.predicted = self.worst_only, None
         rise = self.lower_bound - before
         self.worst_only = not worst_only and rise < USEFUL_RISE * (self.objective - self.lower_bound)
         share = np.count_nonzero(moved) / rows.shape[0]
@@ -140,11 +189,11 @@ class DecompositionRounds(SignedDual):
             return np.arange(m)
         if self.worst_only:
             score = violation.copy()
+        elif self.predicted is not None:
+            score = -np.abs(self.predicted)
         elif worst > FAR_VIOLATION * self.scale:
             # Smooth kernels move all values at once: a set that is spread over all rows tells how.
             score = self.rng.random(m) * (violation > 0) + free
-        elif self.first:
-            score = -np.abs(self.e)
         else:
             score = violation + worst * free
         return np.sort(np.argpartition(score, m - n)[m - n :])

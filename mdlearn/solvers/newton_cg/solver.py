@@ -18,14 +18,12 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import randomly_pivoted_cholesky
+from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, randomly_pivoted_cholesky
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
 
-MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
-"""Columns of the preconditioner's factor at most, and its entries: 320 MB."""
 ROUGH_STEP, CLOSEST_STEP = 1e-3, 1e-6
 """Share of a residual that a step may leave: at first, and where steps that leave more lead nowhere."""
 SAME_COEFFICIENTS = 1e-10
@@ -60,7 +58,7 @@ class NewtonCG(Solver):
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for the rows in single precision, the partial factor once, and as much for every column in work."""
         m, d = form.features.rows.shape
-        r = preconditioner_columns(m)
+        r = partial_factor_columns(m)
         size = 4.0 * m * (d + 2) + 8.0 * m * r + at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
@@ -72,7 +70,7 @@ class NewtonCG(Solver):
         diagonal = features.squares()
         # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
         rng = np.random.default_rng(0)
-        L = yield from randomly_pivoted_cholesky(tiles.across, diagonal, preconditioner_columns(features.n_rows), rng)
+        L = yield from randomly_pivoted_cholesky(tiles.across, diagonal, partial_factor_columns(features.n_rows), rng)
         if constant:
             L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
         return KernelProducts(tiles, diagonal, L, constant)
@@ -115,11 +113,6 @@ class NewtonCG(Solver):
             if not moved and not (yield from current.sharpened()):
                 break
         yield current.report()
-
-
-def preconditioner_columns(m: int) -> int:
-    """Number of columns of the preconditioner of ``solver="newton-cg"`` for m rows."""
-    return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
 
 
 class NewtonCGIterate:

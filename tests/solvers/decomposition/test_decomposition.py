@@ -111,7 +111,6 @@ def test_a_start_is_where_it_begins(small, monkeypatch):
 @pytest.mark.parametrize(
     "name, given",
     [
-        ("ldm", {"kernel": "rbf"}),
         ("svm", {"kernel": "linear"}),
         ("svm", {"kernel": lambda A, B: A @ B.T}),
         ("svm", {"kernel": "rbf", "C": np.inf}),

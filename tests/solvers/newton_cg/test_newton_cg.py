@@ -12,9 +12,9 @@ from regression_cases import Above, Rounded, Tube, sample
 
 import mdlearn
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
+from mdlearn.numerics import pivoted_cholesky
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.solvers import auto
-from mdlearn.solvers.newton_cg import solver as newton_cg
 from mdlearn.solvers.newton_cg.newton_system import NewtonSystem
 
 BIASES = ["free", "regularized", "none"]
@@ -48,7 +48,7 @@ class Both(mdlearn.Objective):
 @pytest.fixture
 def few(monkeypatch):
     """A preconditioner that leaves much to conjugate gradients."""
-    monkeypatch.setattr(newton_cg, "MOST_PIVOTS", 20)
+    monkeypatch.setattr(pivoted_cholesky, "MOST_PIVOTS", 20)
 
 
 def data(m=300, d=4, seed=0, noise=0.6):

@@ -1,0 +1,243 @@
+"""Rounds of a decomposition beside a variance term, whose part of the dual Hessian is made of a partial factor.
+
+With S = C - (C y)(C y)' / m, the coefficients of multipliers u and the pull p of the mean are u + p - kappa S f, and
+their decision values f = H (u + p) with the dual Hessian H = (I + kappa G S)^-1 G. For a factor L of some columns with
+L L' <= G, what the variance takes from G is known in part::
+
+    H <= G - L L' + (I + kappa L L' S)^-1 L L' = G - B B',     B B' = L (I - (I + kappa L'S L)^-1) L'
+
+Ascent on that bound never loses. What it leaves of the decision values, f - G (u + p - kappa S f), is found by a
+product with all of G, and taken away by conjugate gradients that the factor preconditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.forms.certificates.primal import objective_at
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
+from mdlearn.solvers.decomposition.rounds import DecompositionRounds
+
+ROWS_PER_OUTER = 2048
+"""Rows of the factor whose outer products are added between two heartbeats."""
+MOST_VARIANCE_STEPS = 30
+"""Steps of conjugate gradients on decision values, each a product with the kernel."""
+SOLVED_RESIDUAL = 1e-2
+"""Share of the square of a residual that conjugate gradients leave."""
+SHRUNK_RESIDUAL = 0.25
+"""Share of the last residual's square above which the factor is not trusted to say alone what is lacking."""
+SINGLE_PRODUCT_GAP, FALLEN_TRULY, IDLE_PRODUCTS = 1e-5, 0.7, 3
+"""Gap down to which products in single precision tell it, and how many of them in a row that do not close it to the
+share of the least so far say that they cannot."""
+FALLEN_GAP = 0.1
+"""Share of the last exact gap from which the present one is looked at exactly."""
+
+
+class VarianceRounds(DecompositionRounds):
+    """Rounds over multipliers of the loss alone: those of variance and mean follow from the decision values.
+
+    Parameters
+    ----------
+    form, column, columns, constant, rng
+        As of `DecompositionRounds`.
+    factor : ndarray of shape (m, r)
+        Partial factor of the kernel matrix with the constant.
+
+    Attributes
+    ----------
+    f : ndarray of shape (m,)
+        Decision values with the share of a regularized bias.
+    """
+
+    def __init__(
+        self,
+        form: MarginForm,
+        column: Column,
+        columns: KernelTiles,
+        constant: float,
+        rng: np.random.Generator,
+        factor: np.ndarray,
+    ) -> None:
+        super().__init__(form, column, columns, constant, rng)
+        self.factor, self.exact_gap, self.residual = factor, np.inf, np.inf
+        self.least_gap, self.idle = np.inf, 0
+        self.single, self.trusted = True, True  # whether single precision tells the gap, and the factor what is lacking
+        self.exact: np.ndarray | None = None  # decision values of the present coefficients, where a product made them
+        self.root = np.sqrt(column.counts)
+        self.along = self.root * column.y / np.sqrt(column.total)
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Make what the factor says of the variance."""
+        column, L = self.column, self.factor
+        r, weights = L.shape[1], column.kappa * column.counts
+        W = np.zeros((r, r))
+        for start in range(0, L.shape[0], ROWS_PER_OUTER):
+            rows = slice(start, start + ROWS_PER_OUTER)
+            W += L[rows].T @ (weights[rows, None] * L[rows])
+            yield
+        mean = L.T @ (column.counts * column.y)
+        W -= np.multiply.outer((column.kappa / column.total) * mean, mean)
+        values, Q = symmetric_eigen(W)
+        yield
+        values = np.maximum(values, 0.0)
+        self.B = np.empty(L.shape, dtype=np.float32)
+        turned = Q * np.sqrt(values / (1.0 + values))
+        for start in range(0, L.shape[0], ROWS_PER_OUTER):
+            rows = slice(start, start + ROWS_PER_OUTER)
+            self.B[rows] = L[rows] @ turned
+            yield
+        self.inverse = (Q / (1.0 + values)) @ Q.T
+
+    def spread(self, f: np.ndarray) -> np.ndarray:
+        """kappa S f."""
+        column = self.column
+        return -column.y * column.spread(column.y * f)
+
+    def coefficients(self) -> np.ndarray:
+        """Dual coefficients of the multipliers, of the loss and of variance and mean."""
+        return self.u + self.pull - self.spread(self.f)
+
+    def variance_multipliers(self) -> np.ndarray:
+        """Multipliers of the variance at the present decision values."""
+        return self.column.spread(self.column.y * self.f)
+
+    def set_multipliers(self, u: np.ndarray) -> Generator[None, None, None]:
+        """Go on from multipliers u, with the decision values that the bound on the Hessian makes of them."""
+        self.u, self.f = u, np.zeros_like(self.f)
+        q = u + self.pull
+        yield from self.add(np.arange(q.shape[0]), q)
+        self.evaluate()
+
+    def settle(self, u: np.ndarray, predicted: np.ndarray) -> Generator[None, None, None]:
+        """Go on from multipliers u that were made for a gradient, moved near their kinks until they have that gradient.
+
+        Without the condition of a free bias, small errors of many multipliers at their caps move all decision values.
+        """
+        n = min(self.size, u.shape[0])
+        rows = np.sort(np.argpartition(np.abs(predicted), n - 1)[:n])
+        reach = float(np.abs(predicted[rows]).max())
+        share = 0.5 + 0.5 * (self.signs * predicted)[rows] / max(reach, 1e-300)
+        u[rows] = np.clip(share * (self.low + self.high)[rows], self.low[rows], self.high[rows])
+        yield from super().settle(u, predicted)
+        H = (yield from self.block(rows)).astype(np.float64)
+        H[np.diag_indices(n)] += float(np.diagonal(H).max())
+        lack = (self.e - predicted)[rows]
+        yield
+        move = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), lack, check_finite=False)
+        move = np.clip(u[rows] + move, self.low[rows], self.high[rows]) - u[rows]
+        self.u[rows] += move
+        yield from self.add(rows, move)
+        self.evaluate()
+
+    def add(self, rows: np.ndarray, change: np.ndarray) -> Generator[None, None, None]:
+        """Add what changes of some multipliers make of the decision values of all rows."""
+        yield from self.columns.add(self.f, rows, change)
+        self.f += self.constant * float(change.sum())
+        self.f -= self.B @ (change.astype(np.float32) @ self.B[rows])
+        self.exact = None
+
+    def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Bound on the Hessian between the rows of a working set."""
+        H = yield from super().block(rows)
+        part = self.B[rows]
+        H -= part @ part.T
+        yield
+        return H
+
+    def evaluate(self) -> None:
+        """Gradient, bias, objective and bound at the present decision values."""
+        self._measure(self.coefficients(), self.f)
+
+    def _measure(self, coefficients: np.ndarray, f: np.ndarray) -> None:
+        column, beta = self.column, self.beta()
+        self.e = self.target - self.f - self.soft * self.u
+        self.b = self.constant * float(coefficients.sum())
+        squares = max(float(coefficients @ f), 0.0)
+        sigma = column.y * coefficients - (column.sides @ beta + column.pull)
+        self.objective = objective_at(column, column.y * f, squares)[0]
+        self.lower_bound = column.bound(beta, sigma) - 0.5 * squares
+
+    def refine(self, coefficients: np.ndarray, exact: np.ndarray) -> None:
+        """Take note of exact decision values of the present coefficients: they are what the next steps begin from."""
+        self.exact = exact + self.constant * float(coefficients.sum())
+        self._measure(coefficients, self.exact)
+        self.exact_gap = self.gap
+
+    def measure(self) -> Generator[None, None, bool]:
+        """Find the gap by a product in single precision, once it may have fallen far; whether it is known."""
+        due = self.gap <= FALLEN_GAP * min(self.exact_gap, 1.0)
+        if not self.single:
+            return due
+        if self.exact is None and due:
+            coefficients = self.coefficients()
+            self.refine(coefficients, (yield from self._product(coefficients)))
+            self.idle = 0 if self.gap <= FALLEN_TRULY * self.least_gap else self.idle + 1
+            self.least_gap = min(self.least_gap, self.gap)
+            self.single = self.gap > SINGLE_PRODUCT_GAP and self.idle < IDLE_PRODUCTS
+        return self.exact is not None
+
+    def correct(self) -> Generator[None, None, bool]:
+        """Bring decision values and coefficients together, after a product has told how far they are apart.
+
+        What they lack is t in (I + kappa R'G R) t = R'G (u + p), where S = R R' and t = R'f. The factor says it nearly;
+        where it does not, conjugate gradients that it preconditions do, by products in single precision.
+        """
+        if self.exact is None:
+            return False
+        exact, self.exact = self.exact, None
+        lack = exact - self.f
+        r = self._down(lack)
+        z = self._preconditioned(r)
+        size = float(r @ z)
+        self.trusted = self.trusted and size <= SHRUNK_RESIDUAL * self.residual
+        self.residual = size
+        if self.trusted:
+            self.f = self.f + lack - self.factor @ (self.inverse @ (self.factor.T @ self.spread(lack)))
+            self.evaluate()
+        else:
+            yield from self._conjugate_gradients(exact, r, z)
+        return True
+
+    def _conjugate_gradients(self, exact: np.ndarray, r: np.ndarray, z: np.ndarray) -> Generator[None, None, None]:
+        kappa, q, t = self.column.kappa, self.u + self.pull, self._down(self.f)
+        step, inner = z, float(r @ z)
+        enough = SOLVED_RESIDUAL * inner
+        for _ in range(MOST_VARIANCE_STEPS):
+            towards = self._up(step)
+            product = yield from self._product(towards)
+            product += self.constant * float(towards.sum())
+            moved = step + kappa * self._down(product)
+            length = inner / float(step @ moved)
+            t, r, exact = t + length * step, r - length * moved, exact - (kappa * length) * product
+            z, last = self._preconditioned(r), inner
+            inner = float(r @ z)
+            if inner <= enough:
+                break
+            step = z + (inner / last) * step
+        self.f = exact - r / self.root
+        self._measure(q - kappa * self._up(t), exact)
+        self.exact_gap = self.gap
+
+    def _preconditioned(self, r: np.ndarray) -> np.ndarray:
+        """(I + kappa R'L L'R)^-1 r."""
+        return r - self.column.kappa * self._down(self.factor @ (self.inverse @ (self.factor.T @ self._up(r))))
+
+    def _product(self, coefficients: np.ndarray) -> Generator[None, None, np.ndarray]:
+        """Product of the kernel matrix, without the constant, in single precision."""
+        out = np.zeros_like(coefficients)
+        yield from self.columns.add(out, np.arange(out.shape[0]), coefficients)
+        return out
+
+    def _down(self, f: np.ndarray) -> np.ndarray:
+        """R'f."""
+        v = self.root * f
+        return v - float(self.along @ v) * self.along
+
+    def _up(self, t: np.ndarray) -> np.ndarray:
+        """R t."""
+        return self.root * (t - float(self.along @ t) * self.along)

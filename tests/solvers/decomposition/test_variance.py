@@ -1,0 +1,166 @@
+"""Decomposition beside a variance: optima of LDM beside engines with the whole matrix, memory, limits."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mdlearn
+from mdlearn.numerics import pivoted_cholesky
+from mdlearn.solvers.decomposition import growth, rounds
+
+M = 700
+WEIGHTS = [(0.25, 0.25), (M / 4.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
+"""lambda1 and lambda2; in the last pair the mean alone."""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Limits low enough that some hundred rows go through parts and working sets."""
+    monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
+    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
+        monkeypatch.setattr(rounds, name, n)
+
+
+def data(m=M, d=4, seed=0, noise=0.6):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d)) + 2.0
+    y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] - 2.0 + noise * rng.standard_normal(m) > 0, 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("bias", ["regularized", "none"])
+@pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
+@pytest.mark.parametrize("weights", WEIGHTS, ids=str)
+def test_the_optimum(weights, C, bias):
+    X, y = data()
+    given = {"C": C, "bias": bias, "kernel": "rbf", "gamma": 0.3, "lambda1": weights[0], "lambda2": weights[1]}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
+    for tol in (1e-2, 1e-7):
+        model = mdlearn.fit("ldm", X, y, solver="decomposition", tol=tol, **given)
+        told = model.certificate
+        assert told.converged and told.gap <= tol
+        assert told.lower_bound <= exact.certificate.objective * (1 + 1e-12)
+        assert told.objective == pytest.approx(exact.certificate.objective, rel=1.1 * tol)
+
+
+@pytest.mark.parametrize("columns", [150, 300, 700])
+def test_a_factor_of_few_columns_leads_to_the_same_optimum(columns, monkeypatch):
+    """What a factor leaves of the variance is found by products; with few columns it is most of it."""
+    monkeypatch.setattr(pivoted_cholesky, "MOST_PIVOTS", columns)
+    X, y = data()
+    given = {"C": 1.0, "kernel": "rbf", "gamma": 1.0, "lambda1": 500.0}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given)
+    model = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, **given)
+    assert model.certificate.converged
+    assert model.certificate.objective == pytest.approx(exact.certificate.objective, rel=1.1e-6)
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
+@pytest.mark.parametrize("kernel", [{"kernel": "rbf", "gamma": 0.4}, {"kernel": "poly", "gamma": 0.2, "coef0": 1.0}])
+def test_the_certificate_is_that_of_the_whole_matrix(kernel, storage):
+    """Objective from dual coefficients and the kernel matrix, and the least that it can be, outside the library."""
+    X, y = data(m=400)
+    counts = np.random.default_rng(3).integers(1, 4, 400).astype(float)
+    rows = storage(X)
+    given = {"C": 2.0, "lambda1": 30.0, "lambda2": 12.0, **kernel}
+    model = mdlearn.fit("ldm", rows, y, sample_weight=counts, solver="decomposition", tol=1e-5, **given)
+    assert model.certificate.converged
+    X = np.asarray(rows.todense() if sp.issparse(rows) else rows, dtype=float)
+    inner = X @ X.T
+    square = np.diagonal(inner)
+    if kernel["kernel"] == "rbf":
+        G = np.exp(-kernel["gamma"] * (square[:, None] + square - 2.0 * inner))
+    else:
+        G = (kernel["gamma"] * inner + 1.0) ** 3
+    alpha, b, total = model.dual_coef_[0].astype(float), float(model.intercept_[0]), counts.sum()
+    z = y * (G @ alpha + b)
+    mean = counts @ z / total
+    value = 0.5 * alpha @ G @ alpha + 0.5 * b * b + 2.0 * counts @ np.maximum(0.0, 1.0 - z)
+    value += 2.0 * 30.0 * (counts @ np.square(z - mean)) / total - 12.0 * mean
+    single = X.dtype != np.float64 or sp.issparse(rows) or rows.dtype == np.float32
+    assert value == pytest.approx(model.certificate.objective, rel=1e-5 if single else 1e-9)
+    other = mdlearn.fit("ldm", np.repeat(X, counts.astype(int), axis=0), np.repeat(y, counts.astype(int)), **given)
+    assert other.solver != "decomposition"
+    assert abs(value - other.certificate.objective) <= 2e-5 * abs(value)
+
+
+def test_classes_share_the_factor():
+    X, y = data()
+    y = y + (X[:, 2] > 2.5)
+    model = mdlearn.fit("ldm", X, y, C=1.0, kernel="rbf", solver="decomposition", tol=1e-5)
+    exact = mdlearn.fit("ldm", X, y, C=1.0, kernel="rbf", solver="cd", tol=1e-8)
+    assert model.certificate.converged
+    assert model.certificate.objective == pytest.approx(exact.certificate.objective, rel=1e-5)
+    assert np.mean(model.predict(X) == exact.predict(X)) > 0.99
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X, y = data()
+    fits = [mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-4, random_state=s) for s in (1, 1, 2)]
+    assert np.array_equal(fits[0].dual_coef_, fits[1].dual_coef_)
+    assert not np.array_equal(fits[0].dual_coef_, fits[2].dual_coef_)
+
+
+def test_a_start_saves_rounds(monkeypatch):
+    X, y = data()
+    given = {"kernel": "rbf", "solver": "decomposition", "tol": 1e-6}
+    first = mdlearn.fit("ldm", X, y, C=1.0, **given)
+    sizes = []
+    climb = rounds.DecompositionRounds.climb_once
+
+    def counted(self):
+        sizes.append(self.u.shape[0])
+        return climb(self)
+
+    monkeypatch.setattr(rounds.DecompositionRounds, "climb_once", counted)
+    cold = mdlearn.fit("ldm", X, y, C=1.1, **given)
+    n_cold = len(sizes)
+    sizes.clear()
+    warm = mdlearn.fit("ldm", X, y, C=1.1, warm_start=first, **given)
+    assert set(sizes) <= {M} and len(sizes) < n_cold
+    assert warm.certificate.objective == pytest.approx(cold.certificate.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("bias", ["free"])
+def test_what_it_refuses(bias):
+    X, y = data(m=60)
+    with pytest.raises(ValueError, match="bias='free'"):
+        mdlearn.fit("ldm", X, y, kernel="rbf", bias=bias, solver="decomposition")
+
+
+def test_limits_end_it_with_what_it_has():
+    X, y = data(m=2000)
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+        model = mdlearn.fit("ldm", X, y, C=100.0, kernel="rbf", solver="decomposition", tol=1e-12, time_limit=0.2)
+    told = model.certificate
+    assert told.lower_bound <= told.objective <= 2000 * 100.0
+    with pytest.warns(mdlearn.ConvergenceWarning, match="max_iter"):
+        model = mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-10, max_iter=1)
+    assert model.certificate.gap < 1.0
+
+
+def test_precision_beyond_reach_ends():
+    X, y = data()
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        model = mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-16)
+    assert model.certificate.gap < 1e-9
+
+
+@pytest.mark.slow
+def test_many_rows_need_no_matrix(monkeypatch):
+    """8,200 rows: their matrix takes 538 MB."""
+    monkeypatch.undo()
+    X, y = data(m=8200, d=3)
+    mdlearn.fit("ldm", X[:500], y[:500], kernel="rbf")
+    tracemalloc.start()
+    model = mdlearn.fit("ldm", X, y, C=1.0, kernel="rbf", tol=1e-3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.solver == "decomposition" and model.certificate.converged
+    assert peak < 300e6
+    assert mdlearn.fit("ldm", X[:3000], y[:3000], kernel="rbf", tol=1e-2).solver == "cd"
