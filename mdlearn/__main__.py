@@ -1,4 +1,4 @@
-"""``python -m mdlearn``, or ``mdlearn``: the command line as a process of its own, in which Ctrl-C is never lost.
+"""Main module of ``python -m mdlearn``, or ``mdlearn``: the command line as a process, in which Ctrl-C is never lost.
 
 While a module is imported, Python and compiled modules swallow an exception now and then. So KeyboardInterrupt waits
 until no import is under way, and is raised again where it got lost in a finalizer or a callback.
@@ -21,7 +21,7 @@ IMPORT_PATIENCE_SECONDS = 5.0
 
 
 def run() -> int:
-    """Run the command line; return its exit code."""
+    """Run ``python -m mdlearn`` as a process of its own (`__main__`); return its exit code."""
     # Where SIGINT is ignored, as in the background of a shell script, it stays ignored.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
@@ -42,7 +42,7 @@ def run() -> int:
 
 
 class InterruptHandler:
-    """Handler of SIGINT that raises KeyboardInterrupt, within an import not before this is over."""
+    """Handler of SIGINT of ``python -m mdlearn``: raises KeyboardInterrupt, within an import not before it is over."""
 
     def __init__(self) -> None:
         self._waits_since: float | None = None
@@ -62,12 +62,12 @@ class InterruptHandler:
 
 
 def _interrupt_soon() -> None:
-    """Send SIGINT to the main thread a moment later."""
+    """Send SIGINT to the main thread of ``python -m mdlearn`` a moment later."""
     _thread.start_new_thread(_send_interrupt, (_thread.get_ident(),))
 
 
 def _send_interrupt(main: int) -> None:
-    """Send SIGINT to the main thread after a short pause, in a thread of its own."""
+    """Send SIGINT to the main thread of ``python -m mdlearn`` after a short pause, in a thread of its own."""
     time.sleep(POLL_SECONDS)
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(main, signal.SIGINT)  # ends what the thread waits for, too
@@ -76,7 +76,7 @@ def _send_interrupt(main: int) -> None:
 
 
 def _is_within_import(frame: Any) -> bool:
-    """Whether a frame is within the import of a module."""
+    """Whether a frame of ``python -m mdlearn`` is within the import of a module."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
@@ -85,7 +85,7 @@ def _is_within_import(frame: Any) -> bool:
 
 
 def _raise_interrupt_again(lost: Any) -> None:
-    """Report an exception that a finalizer or callback raised, as Python does; an interrupt is raised once more."""
+    """Report an exception of a finalizer or callback in ``python -m mdlearn``; raise an interrupt once more."""
     if lost.exc_type is KeyboardInterrupt:
         _interrupt_soon()  # raised here, it would be lost again
     else:

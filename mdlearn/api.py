@@ -1,4 +1,4 @@
-"""The public entry: check once, write the form, choose an engine, drive it, hand back a Model."""
+"""Public API: check once, write the form, choose an engine, drive it, hand back a Model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fit(
     warm_start: Model | None = None,
     **params: Any,
 ) -> Model:
-    """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it.
+    """Fit a margin-distribution classifier (or what a plugin makes of the family) and certify it: the public API.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def certified_model(
     class_weight: Any = None,
     warm_start: Model | None = None,
 ) -> tuple[Model, list[Shortfall]]:
-    """Return the model of an API call and what it fell short of, for a warning of the caller's own kind."""
+    """Return the model of an API call and its shortfalls, for a warning of the caller's own kind."""
     task, kernel_given = call.task(params)
     start = None if warm_start is None else WarmStart(warm_start, task.name, call.bias, call.multiclass)
     setting = call.read(X, y, sample_weight, class_weight)
@@ -168,7 +168,7 @@ def certified_model(
 
 
 def list_objectives() -> list[str]:
-    """Names of all objectives, built-in and from plugins.
+    """List the names of all objectives, for users of the API: built-in ones and those of plugins.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def list_objectives() -> list[str]:
 
 
 def list_solvers() -> list[str]:
-    """Names of all engines, built-in and from plugins.
+    """List the names of all engines, for users of the API: built-in ones and those of plugins.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def list_solvers() -> list[str]:
 
 
 def list_kernels() -> list[str]:
-    """Names of all kernels, built-in and from plugins; "precomputed" stands for a Gram matrix given as X.
+    """List the names of all kernels, for users of the API; "precomputed" stands for a Gram matrix given as X.
 
     Returns
     -------

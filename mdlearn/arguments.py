@@ -28,7 +28,7 @@ DEFAULT_TOL = DefaultTolerance(1e-6)
 def checked_limits(
     started: float, tol: Any, max_iter: Any, time_limit: Any, callback: Any, verbose: Any, n_threads: Any
 ) -> Limits:
-    """Check fit's tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit."""
+    """Check fit's arguments tol, max_iter, time_limit, callback, verbose and n_threads; return the Limits of a fit."""
     tol_given = not isinstance(tol, DefaultTolerance)
     tol = check_number(tol, "tol", low=0.0)
     if max_iter is not None:
@@ -58,7 +58,7 @@ def checked_seed(random_state: Any) -> int:
 
 
 def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return `value`, or raise the ValueError that lists what the argument `name` of fit can be."""
+    """Return `value`, an argument of fit, or raise the ValueError that lists what the argument `name` can be."""
     if not isinstance(value, str) or value not in choices:
         told = ", ".join(choices)
         raise ValueError(f"{name} {value!r} is not possible here; give one of {told}{did_you_mean(value, choices)}")

@@ -1,4 +1,4 @@
-"""The command line: one parser for the commands of the library and of the plugins, and one place for their errors."""
+"""Command line (CLI): one parser for the commands of the library and of the plugins, and one place for their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IN_OTHER_PACKAGES = {"reproduce": "mdlearn-papers"}
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlearn") -> int:
-    """Run one command and return its exit code: 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
+    """Run one command of the command line (CLI); exit code 0, 1 for bad input, 2 for wrong usage, 130 for Ctrl-C."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = _run_command(words, program)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m mdlea
 
 
 def _run_command(words: Sequence[str], program: str) -> int:
-    """Run a command; what is wrong with its files or values becomes one line on standard error."""
+    """Run a command of the CLI; what is wrong with its files or values becomes one line on standard error."""
     # What plugins print while they are imported is no output of the command.
     with contextlib.redirect_stdout(sys.stderr):
         commands = {name: CLASSES.get(name, cls)() for name, cls in registered_commands().items()}
@@ -68,7 +68,7 @@ def _run_command(words: Sequence[str], program: str) -> int:
 def _command_parsers(
     commands: Mapping[str, Command], program: str
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Build the parser of the command line, and those of its commands by name."""
+    """Build the parser of the command line (CLI), and those of its commands by name."""
     parser = argparse.ArgumentParser(prog=program, description="Margin-distribution classifiers.")
     parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     choice = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -86,6 +86,6 @@ def _command_parsers(
 
 
 def _print_error(message: str) -> int:
-    """Print one line to standard error and return the exit code 1."""
+    """Print one line of the command line (CLI) to standard error and return the exit code 1."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return 1

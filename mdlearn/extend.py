@@ -1,4 +1,4 @@
-"""Everything that a plugin imports, in one place; what is not here or public elsewhere may move without notice.
+"""Names with which plugins extend mdlearn, in one place; what is not here or public elsewhere may move without notice.
 
 `API` is the number of this contract: within one number names are added, none is taken away and none changes its
 meaning. A plugin also uses `mdlearn` itself (`Objective`, `Solver`, `RowBlocks`, `hookimpl`, ...) and

@@ -1,4 +1,4 @@
-"""Forms of a fit: of all its rows, or of one pair of classes after the other.
+"""Making the forms of a fit: of all its rows, or of one pair of classes after the other.
 
 What a path hands from point to point is a `PathCache`: an argument of the way from data to form, filled as the way is
 gone. A single fit begins with an empty one.
@@ -26,7 +26,7 @@ from mdlearn.objectives.base import Objective, default_features
 
 @dataclass(eq=False)
 class PathCache:
-    """Cache of features and prepared work from fit to fit of a path; the last of them leaves nothing behind.
+    """Cache for making forms: features and prepared work from fit to fit of a path; the last leaves nothing behind.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported at first use.
+"""Lazy imports: public names of a package that are imported at first use.
 
 A package whose own code imports its modules can be entered from two sides: one thread imports the package and holds its
 lock when it comes to a module, another imports the module and holds that one's lock when it comes to the package. Each
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package.
+    """Return `__getattr__` and `__dir__` of a package with lazy imports.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
 
 
 def names_of_moved_module(old: str, new: str) -> Callable[[str], Any]:
-    """Return `__getattr__` of a module that has moved: names of the new one, with a DeprecationWarning.
+    """Return the lazy `__getattr__` of a module that has moved: names of the new one, with a DeprecationWarning.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that are written: beside the file that they replace, then renamed, and never over something else.
+"""Output files, written beside the file that they replace, then renamed, and never over something else.
 
 The rule of all commands, checked before their work:
 
@@ -76,7 +76,7 @@ class OutputFile:
 
 
 def check_folder(path: Path, instead: str, own: bool = False, force: bool = False) -> None:
-    """Raise ValueError unless output may fill a folder: new, empty, `own` work that goes on, or by `force`.
+    """Raise ValueError unless output files may fill a folder: new, empty, `own` work that goes on, or by `force`.
 
     `instead` ends the sentence: what else can be done.
     """

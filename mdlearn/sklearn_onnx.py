@@ -68,7 +68,7 @@ def register_converters() -> None:
 
 
 class ConverterGraph(OnnxGraph):
-    """Nodes of one estimator in skl2onnx's container for the whole conversion."""
+    """Nodes of one scikit-learn estimator in skl2onnx's ONNX container for the whole conversion."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         super().__init__(container.target_opset)

@@ -1,4 +1,4 @@
-"""Row blocks of arrays and of files, for `mdlearn.fit` with y None.
+"""Sources of row blocks for `mdlearn.fit` with y None: arrays and files.
 
 Each function returns `mdlearn.RowBlocks` that read their blocks anew in every pass: of a file, nothing is kept but one
 block.
@@ -30,7 +30,7 @@ __all__ = ["of_arrays", "of_csv", "of_parquet", "of_svmlight"]
 def of_arrays(
     X: Any, y: Any, weight: Any = None, *, rows: int = ROWS, checkpoint: Any = None, held: int | None = None
 ) -> RowBlocks:
-    """Row blocks of arrays that lie in memory, or in a file that is mapped into it.
+    """Source of row blocks: arrays that lie in memory, or in a file that is mapped into it.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def of_csv(
     checkpoint: Any = None,
     held: int | None = None,
 ) -> RowBlocks:
-    """Row blocks of a CSV file, plain or packed by gzip or bzip2.
+    """Source of row blocks: a CSV file, plain or packed by gzip or bzip2.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def of_svmlight(
     checkpoint: Any = None,
     held: int | None = None,
 ) -> RowBlocks:
-    """Row blocks (CSR) of a svmlight file, plain or packed by gzip or bzip2; needs scikit-learn, whose reader is used.
+    """Source of row blocks (CSR): a svmlight file, plain or packed by gzip or bzip2; needs scikit-learn's reader.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def of_parquet(
     checkpoint: Any = None,
     held: int | None = None,
 ) -> RowBlocks:
-    """Row blocks of a Parquet file; needs pyarrow.
+    """Source of row blocks: a Parquet file; needs pyarrow.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def of_parquet(
 
 
 def _checked_rows_of_block(rows: Any) -> int:
-    """Check the argument `rows`: the number of rows of a block."""
+    """Check the argument `rows` of a source: the number of rows of a block."""
     return int(check_number(rows, "rows", low=1, integer=True))
 
 
@@ -289,5 +289,5 @@ def _blocks_of_lines(items: Iterator[Item], n: int, size: Callable[[Item], int])
 
 
 def _rows_in_lines(piece: tuple[int, list[bytes]]) -> int:
-    """Number of rows in a piece of a svmlight file's lines, comments and empty lines left out."""
+    """Number of rows in a piece of a svmlight source's lines, comments and empty lines left out."""
     return sum(1 for line in piece[1] if line.strip() and not line.lstrip().startswith(b"#"))

@@ -139,7 +139,7 @@ class Call:
 
 
 def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
-    """Raise ValueError that lists the engines which can where this one cannot take the form."""
+    """Check in the stages of a fit that the engine takes the form; the ValueError lists engines that can."""
     refusal = runner.refusal(form)
     if refusal is not None:
         able = [name for name, cls in registry().solvers.items() if engine_takes_form(cls, form)]

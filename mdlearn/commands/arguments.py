@@ -10,7 +10,7 @@ SETTING_WORDS = {"true": True, "false": False, "none": None}
 
 
 def add_force(one: argparse.ArgumentParser, what: str) -> None:
-    """Add `--force`, which overwrites `what`; files that the command reads are never written to."""
+    """Add the argument `--force` to a command: overwrite `what`; files that the command reads are never written to."""
     one.add_argument("--force", action="store_true", help=f"overwrite {what}; never what the command reads")
 
 

@@ -13,7 +13,7 @@ class UsageError(ValueError):
 
 
 class Command:
-    """One subcommand; a plugin brings its own through the hook ``mdlearn_commands``.
+    """Base class of a command of ``python -m mdlearn``; a plugin brings its own through the hook ``mdlearn_commands``.
 
     Attributes
     ----------

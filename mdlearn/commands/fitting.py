@@ -1,4 +1,4 @@
-"""The command `fit`: a model from a file of rows."""
+"""Command `fit` for fitting a model to a file of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mdlearn.selection.cross_validation import cross_validate
 
 
 class Fit(Command):
-    """Fit a model on a file of rows and save it."""
+    """Command for fitting: fit a model on a file of rows and save it."""
 
     name = "fit"
     summary = "fit a model on a CSV or svmlight file and save it"

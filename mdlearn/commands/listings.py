@@ -1,4 +1,4 @@
-"""The commands that list what there is, and `new-plugin`."""
+"""Listings: the commands that list what there is, and `new-plugin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mdlearn.plugins.registry import list_plugins, registry
 
 
 class Objectives(Command):
-    """List objectives."""
+    """Command of the listings: list objectives."""
 
     name = "objectives"
     summary = "list objectives with their formulas and parameters"
@@ -28,7 +28,7 @@ class Objectives(Command):
 
 
 class Kernels(Command):
-    """List kernels."""
+    """Command of the listings: list kernels."""
 
     name = "kernels"
     summary = "list kernels with their formulas and parameters"
@@ -45,7 +45,7 @@ class Kernels(Command):
 
 
 class Solvers(Command):
-    """List engines."""
+    """Command of the listings: list engines."""
 
     name = "solvers"
     summary = "list engines and the table behind solver='auto'"
@@ -63,7 +63,7 @@ class Solvers(Command):
 
 
 class Plugins(Command):
-    """List installed plugins."""
+    """Command of the listings: list installed plugins."""
 
     name = "plugins"
     summary = "list installed plugins: version, what they provide, what is wrong"
@@ -89,7 +89,7 @@ class Plugins(Command):
 
 
 class NewPlugin(Command):
-    """Write the package of a new plugin."""
+    """Command beside the listings: write the package of a new plugin."""
 
     name = "new-plugin"
     summary = "write a package with an objective of your own"

@@ -17,7 +17,7 @@ from mdlearn.plugins.model_files import load_with_notes
 
 
 class Predict(Command):
-    """Predict the rows of a file with a saved model."""
+    """Command for predicting: predict the rows of a file with a saved model."""
 
     name = "predict"
     summary = "predict the rows of a CSV or svmlight file with a saved model"

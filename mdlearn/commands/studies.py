@@ -1,4 +1,4 @@
-"""The commands `demo` and `compare`."""
+"""Commands for studies on data sets: `demo` and `compare`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mdlearn.commands.command import Command
 
 
 class Demo(Command):
-    """Fit SVM and LDM on real data, print a table and draw the margins."""
+    """Command for a study on real data: fit SVM and LDM, print a table and draw the margins."""
 
     name = "demo"
     summary = "fit SVM and LDM on real data, print a table and draw the margins"
@@ -27,7 +27,7 @@ class Demo(Command):
 
 
 class Compare(Command):
-    """Fit every objective on every data set of a folder."""
+    """Command for a study of a folder: fit every objective on every data set."""
 
     name = "compare"
     summary = "fit every objective on every data set of a folder and print one table"

@@ -1,4 +1,4 @@
-"""What the problems of a fit are made of: all rows, or those of each pair of classes, gathered when they are asked for.
+"""Pairs of classes: the data of the problems of a fit, of all rows or of each pair, gathered when they are asked for.
 
 Of hundreds of classes there are tens of thousands of pairs: nothing is made for one whose turn never comes.
 """

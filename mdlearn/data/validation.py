@@ -1,4 +1,4 @@
-"""Everything that is checked once, at the door: X (in `arrays`), y, weights and plain numbers."""
+"""Validation of input, once, at the door: X (in `arrays`), y, weights and plain numbers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _check_y_shape(y: Any, n_rows: int, what: str) -> np.ndarray:
 
 
 def check_nothing_missing_in_y(y: np.ndarray, what: str) -> None:
-    """Raise ValueError where y has a missing or infinite label or number; it names the row."""
+    """Validate y: raise ValueError where it has a missing or infinite label or number; it names the row."""
     if y.dtype.kind == "O":
         there = np.array([not _is_missing_label(one) for one in y.tolist()], dtype=bool)
     elif y.dtype.kind in "mM":
@@ -172,7 +172,7 @@ def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarra
 
 
 def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
-    """Raise ValueError where labels are fractions that nearly all differ; `totals` are the weights of the classes."""
+    """Validate classes: ValueError where labels are fractions that nearly all differ; `totals` are their weights."""
     if classes.dtype.kind != "f" or 2 * classes.shape[0] <= FEWEST_ROWS_OF_REGRESSION:
         return
     named = classes[totals > 0]
@@ -271,7 +271,7 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
 
 
 def _check_two_classes(classes: np.ndarray) -> None:
-    """Raise ValueError unless there are two classes whose rows count."""
+    """Validate classes: raise ValueError unless there are two whose rows count."""
     if classes.shape[0] < 2:
         found = ", ".join(repr(c) for c in classes.tolist())
         raise ValueError(f"y has one class with positive weight ({found}); a classifier needs at least two classes")
@@ -313,7 +313,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
 
 
 def _check_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Rows]:
-    """Return column names and checked rows of the input X."""
+    """Validate the input X: return column names and checked rows."""
     names = None if square else column_names(X)
     A = check_rows(X)
     if square and A.sparse:
@@ -324,7 +324,7 @@ def _check_input_rows(X: Any, square: bool) -> tuple[tuple[str, ...] | None, Row
 
 
 def _rows_of_positive_weight(A: Rows, rows: np.ndarray, square: bool) -> Rows:
-    """Input rows of positive weight; of a Gram matrix, which has to be symmetric, their columns too."""
+    """Rows of positive weight, kept by the validation; of a Gram matrix, which has to be symmetric, also columns."""
     if rows.shape[0] < A.shape[0]:
         A = DenseRows(A.X[np.ix_(rows, rows)]) if isinstance(A, DenseRows) and square else selected_rows(A, rows)
     if isinstance(A, DenseRows) and square:
@@ -333,7 +333,7 @@ def _rows_of_positive_weight(A: Rows, rows: np.ndarray, square: bool) -> Rows:
 
 
 def check_precomputed_gram(G: np.ndarray) -> None:
-    """Raise ValueError unless a Gram matrix given as X is symmetric up to rounding."""
+    """Validate a Gram matrix given as X: raise ValueError unless it is symmetric up to rounding."""
     scale = float(np.abs(np.diagonal(G)).max())
     # Products in float32 need not round (i, j) and (j, i) alike.
     rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))

@@ -1,4 +1,4 @@
-"""What the generators share: random numbers, row blocks, checks of arrays."""
+"""Common parts of the generators of data sets: random numbers, row blocks, checks of arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 def dataset_generator(random_state: Any, stream: str) -> np.random.Generator:
-    """Random generator for a data set: the caller's, or a new one for this seed and the stream of that name."""
+    """Random generator common to data sets: the caller's, or a new one for this seed and the stream of that name."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     seed = 0 if random_state is None else check_number(random_state, "random_state", low=0, integer=True)
@@ -22,18 +22,18 @@ def dataset_generator(random_state: Any, stream: str) -> np.random.Generator:
 
 
 def row_slices(m: int, n: int) -> list[slice]:
-    """Slices of the m rows of a generated data set, with about `ENTRIES_PER_BLOCK` entries each."""
+    """Common slices of the m rows of a generated data set, with about `ENTRIES_PER_BLOCK` entries each."""
     step = max(1, ENTRIES_PER_BLOCK // max(1, n))
     return [slice(start, min(start + step, m)) for start in range(0, m, step)]
 
 
 def balanced_labels(m: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels -1 and +1 of a generated data set: in equal numbers, up to one, in random order."""
+    """Labels -1 and +1, common to generated data sets: in equal numbers, up to one, in random order."""
     return rng.permutation(np.where(np.arange(m) % 2 == 0, -1.0, 1.0))
 
 
 def checked_float_type(dtype: Any) -> Any:
-    """Type of a generated data set's numbers, float64 or float32, as a dtype; others are refused."""
+    """Common check of the type of a generated data set's numbers: float64 or float32, as a dtype."""
     try:
         found = np.dtype(dtype)
     except TypeError:
@@ -44,7 +44,7 @@ def checked_float_type(dtype: Any) -> Any:
 
 
 def checked_matrix(values: Any, name: str = "X") -> np.ndarray:
-    """Matrix of a data set, checked: finite numbers in two dimensions, float32 as it is, else float64."""
+    """Common check of a data set's matrix: finite numbers in two dimensions, float32 as it is, else float64."""
     wanted = f"{name} needs to be a dense two-dimensional array of finite numbers"
     try:
         array = np.asarray(values)

@@ -1,4 +1,4 @@
-"""Small sets in the plane, and two Gaussians."""
+"""Shapes: small sets in the plane, and two Gaussians."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mdlearn.datasets.common import LARGEST_FLOAT, balanced_labels, checked_matr
 
 
 def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a checkerboard (LSVM paper: 1000 points on 4 x 4 fields).
+    """Points in the shape of a checkerboard (LSVM paper: 1000 points on 4 x 4 fields).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def checkerboard(m: int = 1000, size: int = 4, *, random_state: Any = None) -> t
 
 
 def xor(m: int = 400, *, noise: float = 0.3, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Four round clusters at (+-1, +-1), opposite corners in one class (L3-SVM paper, figure 1: 400 points).
+    """Shape of XOR: four round groups at (+-1, +-1), opposite corners alike (L3-SVM paper, figure 1: 400 points).
 
     The paper states the number of points only. Clusters and their spread are this library's choice.
 
@@ -64,7 +64,7 @@ def xor(m: int = 400, *, noise: float = 0.3, random_state: Any = None) -> tuple[
 
 
 def swiss_roll(m: int = 400, *, noise: float = 0.0, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two sheets rolled up together, seen from the end (L3-SVM paper, figure 2: 400 points, balanced).
+    """Shape of two sheets rolled up together, seen from the end (L3-SVM paper, figure 2: 400 points, balanced).
 
     The paper states no more than that. As in scikit-learn's ``make_swiss_roll``, a sheet is ``t (cos t, sin t)`` with
     t uniform on [1.5 pi, 4.5 pi], plus noise. Left out is the sheet's width, which tells nothing about the class. The
@@ -97,7 +97,7 @@ def swiss_roll(m: int = 400, *, noise: float = 0.0, random_state: Any = None) ->
 def two_gaussians(
     m: int = 1000, *, means: Any = ((5, 5), (7, 7)), scales: Any = ((3, 1), (1, 1)), random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two Gaussians with independent features (MDLM paper, table 1).
+    """Two Gaussian shapes with independent features (MDLM paper, table 1).
 
     The table prints ``N([5,5], [3 0; 0 1])`` against ``N([c,c], [1 0; 0 1])`` with c = 7, 8, 9. Its accuracies are
     those of the best linear classifier if 3 is a standard deviation; if it were a variance, they would be higher

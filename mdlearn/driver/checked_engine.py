@@ -1,4 +1,4 @@
-"""What engines hand in is looked at here, once for all of them: an engine of a plugin may be wrong in any way."""
+"""Checked engine: what engines hand in is looked at here, for one of a plugin may be wrong in any way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is best so far of a problem: the driver's choice among w = 0, a start and an engine's reports."""
+"""Incumbent, the best of a problem so far: the driver's choice among w = 0, a start and an engine's reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a fit has to stop, whatever its engine has reached; what it tells until then, and what it fell short of."""
+"""Limits of a fit: when it has to stop, whatever its engine has reached; what it tells until then and fell short of."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Shortfall:
 
 
 class LimitedRun:
-    """Limits, history, progress and callback of a fit, over rows in memory or in blocks.
+    """Run of a fit within its limits, with history, progress and callback, over rows in memory or in blocks.
 
     Parameters
     ----------

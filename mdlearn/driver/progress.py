@@ -1,4 +1,4 @@
-"""Progress on standard error: tqdm where it is installed, plain lines elsewhere."""
+"""Progress of a driver's fit on standard error: tqdm where it is installed, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLEST_GAP = 1e-16
 
 
 class Progress:
-    """Show iteration and gap; `verbose` 0 is silent, 1 a bar or about two lines a second, 2 a line per report.
+    """Progress of a driver's fit: iteration and gap; `verbose` 0 is silent, 1 a bar or few lines, 2 a line per report.
 
     The bar shows how far log10 of the gap has come on its way from the first report to `tol`, as the mean over all
     problems.
@@ -111,7 +111,7 @@ class Progress:
 
 
 def _progress_bar_class() -> Any:
-    """Class of the progress bar: for a terminal, for a notebook that can show one, or None."""
+    """Class of the driver's progress bar: for a terminal, for a notebook that can show one, or None."""
     try:
         if sys.stderr.isatty() and _terminal_columns() > 0:
             from tqdm import tqdm
@@ -126,7 +126,7 @@ def _progress_bar_class() -> Any:
 
 
 def _terminal_columns() -> int:
-    """Width of the terminal in columns, for the progress bar; 80 where the terminal does not report one."""
+    """Width of the terminal in columns, for the driver's progress bar; 80 where the terminal does not report one."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What a comparison found, and its table as text, CSV or JSON, with average ranks."""
+"""Comparison tables: the results of a comparison as text, CSV or JSON, with average ranks."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _number_cell(value: float, form: str) -> str:
 
 
 def aligned_table(rows: list[dict[str, str]]) -> str:
-    """Text table of rows with the same keys, in aligned columns: text to the left, numbers to the right."""
+    """Text of a comparison table or another of rows with the same keys: text to the left, numbers to the right."""
     widths = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
     text = ("data", "model", "parameters", "engine")
 

@@ -50,7 +50,7 @@ class Halves:
 
 
 def find_sets(folder: str) -> dict[str, Path]:
-    """Find the files of data sets in a folder: paths by name, sorted.
+    """Find the files of an experiment's data sets in a folder: paths by name, sorted.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _check_data_set(name: str, X: Any, y: np.ndarray) -> None:
 
 
 def matrix_in(held: Mapping[str, np.ndarray], part: str = "") -> Any:
-    """Dense or CSR rows of a data set's archive; None where it has neither.
+    """Matrix in the archive of an experiment's data set: dense or CSR rows; None where it has neither.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _part_of_data_set(file: Any, name: str) -> tuple[Any, np.ndarray] | None:
 
 
 def stratified_halves(data: DataSet, seed: int, repeat: int, max_rows: int) -> Halves:
-    """Split a data set at random into halves with the same share of every class.
+    """Split a data set of an experiment at random into halves with the same share of every class.
 
     The split depends on the set, `seed`, `repeat` and `max_rows` only. Of a set with more than `max_rows` rows, that
     many are drawn, each class in proportion (at least one row). In the training half features are scaled to [0, 1],

@@ -1,4 +1,4 @@
-"""How the columns of a CSV file are laid out: delimiter, header, labels and features."""
+"""Layout of a CSV file and its columns: delimiter, header, labels and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV files: compiled parsing block by block; what that refuses is looked at cell by cell, to say what is wrong."""
+"""Reader of CSV files: compiled parsing by blocks; what that refuses is looked at by cells, to say what is wrong."""
 
 from __future__ import annotations
 

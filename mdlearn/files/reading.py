@@ -1,4 +1,4 @@
-"""Files of rows for a fit and for a model, whatever their kind."""
+"""Reading files of rows for a fit and for a model, whatever their kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMN_BYTES = 32.0
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options for reading a data file, as far as the command line gives them.
+    """Options for reading a file of rows: kind, delimiter, header, target and features; None: found in the file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What files of rows hold, and which reader a file needs."""
+"""Tables read from files of rows, and which reader a file needs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TableFrame:
 
 
 def integer_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels of a table as integers, if all are."""
+    """Labels of a table read from a file as integers, if all are."""
     if np.isfinite(labels).all() and (labels == np.rint(labels)).all() and np.abs(labels).max() < EXACT_INTEGER:
         return labels.astype(np.int64)
     return labels

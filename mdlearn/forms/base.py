@@ -1,4 +1,4 @@
-"""The contract of a problem: one minimisation with one certificate, as the driver sees it."""
+"""Base classes of forms: the contract of a problem, one minimisation with one certificate, as the driver sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 
 class Problem(ABC):
-    """Contract of one minimisation with one certificate. Values are in units of the form; certificates are not.
+    """Base class of the problems of forms: one minimisation, one certificate. Only its values are in units of the form.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ Form = Any
 
 
 def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
-    """Return what is wrong with an array of an engine's point, as half a sentence of `Problem.fault`; or None."""
+    """Fault of an array of an engine's point, as half a sentence of the base class's `Problem.fault`; or None."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
         array = isinstance(value, np.ndarray)
         told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__

@@ -40,7 +40,7 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Composite(Problem):
-    """Base class: write `at` and `lipschitz`, set `at_zero`; `product` lets engines take second-order steps.
+    """Base class of composites: write `at` and `lipschitz`, set `at_zero`; `product` allows second-order steps.
 
     A penalty other than the one above needs `penalty`, `prox` and `least`.
 

@@ -1,4 +1,4 @@
-"""Whether functions given as a loss belong together: compared with each other at margins around 0."""
+"""Checks of functions given as a loss: whether they belong together, compared at margins around 0."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class LossPass:
 
 
 def _steepest_given(terms: Sequence[Any]) -> float:
-    """Largest second derivative of given terms; both sides of one loss have none at the same margin."""
+    """Largest second derivative in a loss pass of given terms; both sides of one loss have none at the same margin."""
     sides: dict[object, dict[int, float]] = {}
     for term in terms:
         own = sides.setdefault(term.loss, {1: 0.0, -1: 0.0})
@@ -107,18 +107,18 @@ def _steepest_given(terms: Sequence[Any]) -> float:
 
 
 def _reach_of_slopes(term: Term) -> float:
-    """Margin up to which the slope of a declared loss term changes."""
+    """Margin up to which slopes of a declared loss term change, for a loss pass."""
     return abs(term.threshold) + 40.0 / getattr(term, "alpha", 40.0)
 
 
 def _numbers_of_compiled_pass(terms: list[Term]) -> np.ndarray:
-    """Loss terms as numbers that the compiled pass reads, (T, 5)."""
+    """Loss terms as numbers that the compiled loss pass reads, (T, 5)."""
     side, threshold, _, rise, height, sharpness = table_of_terms(terms).T
     return np.transpose((height > 0, height + 0.5 * rise, side, threshold, sharpness + (rise > 0)))
 
 
 def _steepest_declared(terms: Sequence[Term]) -> float:
-    """Largest second derivative of declared loss terms."""
+    """Largest second derivative in a loss pass of declared terms."""
     logistic = sum(t.steepest for t in terms if t.kind == "logistic")
     squared = [t for t in terms if t.kind == "squared"]
     # Piecewise constant: largest next to some threshold.

@@ -1,4 +1,4 @@
-"""Problems declared as sums of terms, from which values, conjugates and boxes follow without further code.
+"""Losses declared as sums of terms, from which values, conjugates and boxes follow without further code.
 
 Every term is a convex function of ``side * z`` that falls; its multiplier beta is minus that slope, 0 <= beta <= cap.
 Engines ask for the `kind` of a term, never for its class. Compiled loops read the `numbers` of declared ones::
@@ -25,7 +25,7 @@ from mdlearn.numerics.lazy_property import kept
 
 @dataclass(frozen=True)
 class HingeTerm:
-    """One term ``weight * max(0, side * (threshold - z)) ** power`` of a margin loss.
+    """Hinge loss, one term ``weight * max(0, side * (threshold - z)) ** power``.
 
     The hinge loss is ``HingeTerm(C)``; the squared hinge ``HingeTerm(C, power=2)``; the squared loss is the two
     squared terms of sides +1 and -1 at the same threshold; a band has different thresholds on its two sides.
@@ -211,7 +211,7 @@ def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of one binary problem: v Var(z) - a mean(z) + sum of declared loss terms.
+    """Losses of one binary problem, declared as terms: v Var(z) - a mean(z) + the sum of loss terms.
 
     Attributes
     ----------

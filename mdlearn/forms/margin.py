@@ -417,7 +417,7 @@ def started_point(form: MarginForm, column: Column) -> Point | None:
 
 
 def best_bias_shift(column: Column, z: np.ndarray) -> float:
-    """Shift of a column's free intercept that minimises the objective at fixed w; the midpoint when an interval does.
+    """Shift of a MarginForm column's free intercept that minimises the objective at fixed w; midpoint of an interval.
 
     Only problems without variance and with hinges of power 1 can leave an interval; elsewhere the engine's
     intercept is unique and the shift is 0.

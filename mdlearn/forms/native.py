@@ -1,4 +1,4 @@
-"""Compiled functions of the margin: what a plugin brings as scipy.LowLevelCallable, checked and kept alive."""
+"""Native functions of the margin: what a plugin brings as scipy.LowLevelCallable, checked and kept alive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FROM_CTYPES: Any = ctypes.CFUNCTYPE(None).__base__
 
 
 class NativeFunction:
-    """A compiled function of the margin, called without the interpreter; also a function of arrays.
+    """Native, compiled function of the margin, called without the interpreter; also a function of arrays.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The independent minimisations that a form consists of."""
+"""Problems of a form: the independent minimisations that it consists of."""
 
 from __future__ import annotations
 

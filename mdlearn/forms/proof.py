@@ -1,4 +1,4 @@
-"""Solutions of any problem: what proves them and how that is judged, a fit's record, and where the next may begin.
+"""Proof of a problem's solution: how it is judged, a fit's record, and where the next fit may begin.
 
 Nothing here knows what a problem is made of: `mdlearn.forms.certificates.margin` finds the values of margin columns,
 other problems bring their own.
@@ -61,7 +61,7 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients of one column, with the multipliers that prove them; of all k classes where a problem is joint.
+    """Solution with its proof: coefficients of one column and multipliers; of all k classes where a problem is joint.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def gap_between(objective: float, lower: float, at_zero: float, hard: bool) -> f
 
 
 def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float) -> Certificate:
-    """Form the certificate of one problem from its two values; NaN (overflows of either sign) is no proof."""
+    """Judge the proof of one problem by its two values: its certificate; NaN (overflows of either sign) is no proof."""
     objective = math.inf if math.isnan(objective) else objective
     if not math.isfinite(lower):
         return Certificate(objective, -math.inf, math.inf, "none", tol, False)
@@ -114,7 +114,7 @@ def judge(objective: float, lower: float, at_zero: float, hard: bool, tol: float
 
 
 def judge_residual(objective: float, residual: float, at_zero: float, tol: float) -> Certificate:
-    """Form the certificate of a problem that is not convex: no lower bound, the gap is that of first-order conditions.
+    """Judge the proof of a problem that is not convex: no lower bound, the gap is that of first-order conditions.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def combine_proofs(parts: list[Certificate], at_zero: float, hard: bool, tol: fl
 
 
 class AtZero(NamedTuple):
-    """Objective and lower bound of a problem at w = 0, b = 0 without its rows, as certificates state them.
+    """Proof at w = 0, b = 0 without the rows: objective and lower bound of a problem, as certificates state them.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class AtZero(NamedTuple):
 
 
 class ZeroSolutions:
-    """Certified solutions w = 0 in the shape of another problem's.
+    """Solutions w = 0 with their proof, in the shape of another problem's.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def fit_history(
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Start for a problem from a proven solution: one column's values, in the rows and features of that problem.
+    """Start for a problem from a solution with its proof: one column's values, in that problem's rows and features.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Start:
 
 
 def starts_of(solution: Solution, features: Features) -> list[Start]:
-    """Make a Start of every column of a Solution over features of the same shape; none where they have another."""
+    """Make a Start of every column of a Solution with its proof over features of the same shape; none for another."""
     several = np.ndim(solution.intercept) > 0
     parts: list[Any] = [solution.coef, solution.alpha, solution.beta, solution.intercept]
     columns = list(zip(*([None] * len(parts[3]) if part is None else part for part in parts))) if several else [parts]

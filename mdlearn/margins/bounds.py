@@ -1,4 +1,4 @@
-"""What margins promise: the bounds of Gao & Zhou, of the LDM paper's Theorem 3, and of the L3-SVM's stability."""
+"""Bounds from margins: those of Gao & Zhou, of the LDM paper's Theorem 3, and of the L3-SVM's stability."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _margin_shares(z: np.ndarray, w: np.ndarray, theta: np.ndarray) -> tuple[np.
 
 
 def hessian_diagonal(G: Any, y: Any, lambda1: float, sample_weight: Any = None) -> np.ndarray:
-    """Diagonal of the Hessian ``H`` of the LDM dual, for `loo_error_bound`.
+    """Diagonal of the Hessian ``H`` of the LDM dual, for the bound `loo_error_bound`.
 
     ``H = K (I + c (m I - e e') K)^-1`` with ``K = Y G Y`` and ``c = 4 lambda1 / m^2`` (weights: ``m P - P e e' P``
     with ``P = diag(sample_weight)``). This equals ``Y G Q^-1 G Y`` of the LDM paper, eq. (12), and exists
@@ -241,7 +241,7 @@ def stability(
     bias: str = "regularized",
     printed: bool = False,
 ) -> float:
-    """Largest change of f(x) when one of m rows is removed or replaced.
+    """Stability in a bound: largest change of f(x) when one of m rows is removed or replaced.
 
     ``C kappa^2 / m`` for a row removed, ``2 C kappa^2 / m`` for one replaced, with ``kappa^2 = L largest^2`` (+ 1 for a
     regularized bias), a bound of |Phi(x)|^2.

@@ -1,4 +1,4 @@
-"""Leave-one-out in closed form for quadratic objectives of margins, and the margins of ULDM and the least squares SVM.
+"""Closed-form leave-one-out (LOO) margins for quadratic objectives: those of ULDM and of the least squares SVM.
 
 The objective is ``1/2 theta' R theta + v Var(z) - a mean(z) + D/2 sum_i c_i (z_i - t)^2`` over margins
 ``z_i = theta.r_i`` of counts c_i: ULDM, the least squares SVM and the least squares LDM are such. Let M' be the total
@@ -31,7 +31,7 @@ from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
 def uldm_loo_margins(
     columns: Any, y: Any, C: Any, lambda0: float = 1.0, ridge: Any = None, sample_weight: Any = None
 ) -> np.ndarray:
-    """Margins of every row under the ULDM that was trained without it, for every C of a grid.
+    """Leave-one-out margins in closed form: of every row under the ULDM trained without it, for every C of a grid.
 
     Row i of the result's columns is ``y_i f_i(x_i)``, where f_i minimises
     ``C/2 |beta|^2 - mean(z) + lambda0/2 Var(z)`` over all rows but one repetition of row i. The basis stays what it is,
@@ -111,7 +111,7 @@ def uldm_loo_margins(
 
 
 def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight: Any = None) -> np.ndarray:
-    """Margins of every row under the least squares SVM that was trained without it, for every C of a grid.
+    """Leave-one-out margins in closed form: of rows under the least squares SVM without them, for every C of a grid.
 
     Parameters
     ----------

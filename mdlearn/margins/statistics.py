@@ -1,4 +1,4 @@
-"""Mean, variance, tails, curve and class decomposition of margins."""
+"""Statistics of margins: mean, variance, tails, curve and decomposition by class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mdlearn.margins.validation import (
 
 
 def mean(z: Any, sample_weight: Any = None) -> float:
-    """Mean of the margins.
+    """Statistic of margins: their mean.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def mean(z: Any, sample_weight: Any = None) -> float:
 
 
 def variance(z: Any, sample_weight: Any = None) -> float:
-    """Population variance of the margins (divisor ``m = sum(sample_weight)``).
+    """Statistic of margins: their population variance (divisor ``m = sum(sample_weight)``).
 
     This is the one variance that every objective of this package is written in; LDM's own term is
     ``gamma_hat = 2 Var(z)`` (Zhang & Zhou, eq. 4).
@@ -73,7 +73,7 @@ def variance(z: Any, sample_weight: Any = None) -> float:
 
 
 def minimum(z: Any, sample_weight: Any = None) -> float:
-    """Smallest margin among the rows of positive weight.
+    """Statistic of margins: the smallest among the rows of positive weight.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def minimum(z: Any, sample_weight: Any = None) -> float:
 
 
 def top_p(z: Any, p: float, sample_weight: Any = None) -> float:
-    """Mean of the ``p`` smallest margins.
+    """Statistic of margins: the mean of the ``p`` smallest.
 
     ``p`` is a count of rows, repetitions included; it is not a share and not a rank. ``p = 1`` gives the
     minimum margin, ``p = m`` gives the mean margin. For the lowest tenth of the rows pass ``0.1 * m``.
@@ -133,7 +133,7 @@ def top_p(z: Any, p: float, sample_weight: Any = None) -> float:
 
 
 def cumulative_curve(z: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Cumulative distribution of the margins (LDM paper, figure 1).
+    """Statistics of margins as a curve: their cumulative distribution (LDM paper, figure 1).
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def cumulative_curve(z: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.
 
 @dataclass(frozen=True, eq=False)
 class MarginDecomposition:
-    """Mean and variance of linear margins, directly and from the two classes; see `decomposition`.
+    """Statistics of linear margins, mean and variance, directly and from the two classes; see `decomposition`.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class MarginDecomposition:
 
 
 def decomposition(X: Any, y: Any, coef: Any, sample_weight: Any = None, *, intercept: Any = 0.0) -> MarginDecomposition:
-    """Split mean and variance of linear margins into the parts that the two classes contribute.
+    """Split statistics of linear margins, mean and variance, into the parts that the two classes contribute.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def decomposition(X: Any, y: Any, coef: Any, sample_weight: Any = None, *, inter
 
 
 def _moments_of_class(X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Count, mean and covariance of the rows of one class, for the decomposition of margins."""
+    """Statistics of one class, for the decomposition of margins: count, mean and covariance of its rows."""
     total = float(weights.sum())
     centre = weights @ X / total
     centred = X - centre

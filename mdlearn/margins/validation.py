@@ -1,4 +1,4 @@
-"""Checked arrays and weights for the functions on margins."""
+"""Validation of arrays and weights for the functions on margins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def checked_counts(sample_weight: Any, n: int) -> np.ndarray:
 
 
 def finite_array(values: Any, name: str) -> np.ndarray:
-    """Check ``values``, an argument of a function on margins: a non-empty finite float64 array."""
+    """Validate ``values``, an argument of a function on margins: a non-empty finite float64 array."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -52,7 +52,7 @@ def finite_array(values: Any, name: str) -> np.ndarray:
 
 
 def finite_number(value: Any, name: str) -> float:
-    """Check ``value``, an argument of a function on margins: a finite float; errors name it ``name``."""
+    """Validate ``value``, an argument of a function on margins: a finite float; errors name it ``name``."""
     array = finite_array(value, name)
     if array.ndim != 0:
         raise ValueError(f"{name} has shape {array.shape}, but a single number is needed")
@@ -60,7 +60,7 @@ def finite_number(value: Any, name: str) -> float:
 
 
 def checked_signs(y: Any, rows: np.ndarray, name: str, weights: np.ndarray) -> np.ndarray:
-    """Signs of rows for margins, by labels: those of positive weight have two values, and the second in order is 1."""
+    """Validate labels for margins as signs: those of positive weight have two values, and the second in order is 1."""
     y = np.asarray(y)
     if y.shape != (rows.shape[0],):
         raise ValueError(f"y has shape {y.shape}, but {name} has {rows.shape[0]} rows; give one label per row")

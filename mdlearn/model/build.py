@@ -1,4 +1,4 @@
-"""From the outcome of an engine to a Model."""
+"""Build a Model from the outcome of an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several classes from problems of two: one problem per pair of classes, and what its values say about every class."""
+"""Decisions about several classes from problems of two: one per pair of classes, and what their values say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
 
 
 def n_decision_functions(k: int, multiclass: str) -> int:
-    """Rows of coefficients that a model of k classes has; a regression has no classes and one."""
+    """Number of decision functions for k classes: rows of coefficients; a regression has no classes and one."""
     if k in (0, 2):
         return 1
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
@@ -71,7 +71,7 @@ def _votes_of_decisions(F: np.ndarray, k: int) -> np.ndarray:
 
 
 def class_probabilities(f: np.ndarray) -> np.ndarray:
-    """Return sigma(f) of every class over their sum, shape (n, k), for scores (n,) of two classes or (n, k).
+    """Probabilities of classes from decision values: sigma(f) over the sum, (n, k), for scores (n,) of two or (n, k).
 
     Where rounding makes the predicted class one of several equal ones, it gets the next larger number.
     """

@@ -27,7 +27,7 @@ from mdlearn.numerics.memory import memory_error_in_words
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A fitted classifier.
+    """Fitted model: a classifier.
 
     Coefficients, intercepts, dual coefficients and multipliers have the type of the rows at fit, float32 or float64;
     decision values are float64.

@@ -12,7 +12,7 @@ from mdlearn.model.model import Model
 
 
 class RegressionModel(Model):
-    """A fitted regression: as `Model`, but predictions are numbers, and there are no classes and no margins.
+    """Fitted model of a regression: as `Model`, but predictions are numbers, and there are no classes and no margins.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a model gives another fit to begin with, and whether the two have the same rows, classes and features."""
+"""Start of a fit from a model, and whether the two have the same rows, classes and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dense factorisations in pieces of a few milliseconds, so that a fit can be interrupted between them."""
+"""Cholesky factorisations in pieces of a few milliseconds, so that a fit can be interrupted between them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def cholesky_solution(A: np.ndarray, b: np.ndarray) -> Generator[None, None, np.
 
 
 def finite_solution(x: np.ndarray) -> np.ndarray:
-    """Return a solution, or raise NotPositiveDefinite when it overflowed: so large a one says as much as none."""
+    """Return a solution by Cholesky, or raise NotPositiveDefinite when it overflowed: that says as much as none."""
     if not np.isfinite(x).all():
         raise NotPositiveDefinite("a solution overflowed")
     return x

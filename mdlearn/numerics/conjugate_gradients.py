@@ -14,7 +14,7 @@ FLAT = 1e-16
 def conjugate_gradients(
     times: Map, solve: Map, target: np.ndarray, residual: float, energy: float, most: int
 ) -> Generator[None, None, np.ndarray]:
-    """Solve a positive semidefinite system; stop at a direction without curvature.
+    """Solve a positive semidefinite system by conjugate gradients; stop at a direction without curvature.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long an eigendecomposition takes, before it is begun: one call of LAPACK, which nothing can end early."""
+"""Time of an eigendecomposition (`eigh`), before it is begun: one call of LAPACK, which nothing can end early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's warnings of numbers that overflow, where a certificate tells of them anyway."""
+"""Error state (`errstate`) of NumPy for numbers that overflow, where a certificate tells of them anyway."""
 
 from __future__ import annotations
 

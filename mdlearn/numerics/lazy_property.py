@@ -1,4 +1,4 @@
-"""Properties that are computed once per object."""
+"""Lazy properties, computed once per object."""
 
 from __future__ import annotations
 

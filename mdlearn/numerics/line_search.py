@@ -1,4 +1,4 @@
-"""The minimum of a convex objective along a line, from the rise of its slope; the top of a concave parabola."""
+"""Line search: the minimum of a convex objective along a line, from the rise of its slope; the top of a parabola."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOPE_ROUNDING = 1e-12
 
 
 def line_minimum(start: float, along: Callable[[float], tuple[float, float]], close: float) -> float:
-    """Length along a line at which the slope is 0 but for a share `close` of its `start`; infinite where it never is.
+    """Line search: length at which the slope is 0 but for a share `close` of its `start`; infinite where it never is.
 
     Newton's method on the slope, within the bracket known so far. Along a piecewise quadratic it ends on the piece of
     the minimum, and there exactly.

@@ -1,4 +1,4 @@
-"""How much memory a fit may take, asked before anything large is allocated."""
+"""Memory that a fit may take, asked before anything large is allocated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def available_bytes() -> float:
 
 
 def _bytes_of_address_space() -> float:
-    """Bytes of address space that RLIMIT_AS (``ulimit -v``) leaves; infinity where no limit is known."""
+    """Bytes of memory, as address space, that RLIMIT_AS (``ulimit -v``) leaves; infinity where no limit is known."""
     try:
         import resource
 
@@ -54,7 +54,7 @@ def _bytes_of_address_space() -> float:
 
 
 def _bytes_left_by_cgroups() -> float:
-    """Fewest bytes that a control group of this process leaves, of version 1 or 2; infinity without a limit."""
+    """Fewest bytes of memory that a control group of this process leaves, version 1 or 2; infinity: no limit."""
     room = float("inf")
     try:
         entries = (ROOT / "proc/self/cgroup").read_text().splitlines()

@@ -32,7 +32,7 @@ def partial_factor_columns(m: int) -> int:
 def randomly_pivoted_cholesky(
     columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:
-    """Return a partial factor L (m, r), r <= rank, with L L' near a positive semidefinite matrix and never above it.
+    """Partial pivoted Cholesky factor L (m, r), r <= rank: L L' is near a semidefinite matrix, never above it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Generators of random numbers from several numbers."""
+"""Seeds: generators of random numbers from several numbers."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from mdlearn.plugins.hookspecs import hookimpl
 
 @hookimpl
 def mdlearn_objectives() -> list[type]:
-    """Built-in objectives, by the same hook that plugins use."""
+    """List the built-in objectives of this folder, by the hook that plugins use, too."""
     from mdlearn.objectives.l3svm import L3SVM
     from mdlearn.objectives.ldm import LDM
     from mdlearn.objectives.leastsquares import LSLDM, LSSVM

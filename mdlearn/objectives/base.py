@@ -411,5 +411,5 @@ class Objective:
 
 
 def default_features(data: Data, kernel: Kernel) -> Features:
-    """Features that an objective makes by default: the rows for a linear kernel, else those of the kernel."""
+    """Default features in the base class of objectives: the rows for a linear kernel, else those of the kernel."""
     return LinearFeatures(data.X) if kernel.name == "linear" else KernelFeatures(data.X, kernel)

@@ -1,4 +1,4 @@
-"""How an objective is declared: its parameters, weights relative to C m, and the check of what its terms are."""
+"""Declaration of an objective: its parameters, weights relative to C m, and the check of its terms."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Relative:
 
 
 def relative(ratio: float) -> Relative:
-    """State a weight of an objective relative to C m, in `fit`, in any grid and as a parameter of estimators.
+    """Declare a weight of an objective relative to C m, in `fit`, in any grid and as a parameter of estimators.
 
     m is the sum of the weights of the rows that are fitted: in cross-validation, of the training rows of each fold. The
     variance of margins acts only where its weight is comparable with C m.
@@ -217,7 +217,7 @@ def number_of(value: Any, C: float, total: float) -> Any:
 
 
 def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values given to an objective by the names of its parameters, checked as far as they can be without m.
+    """Values given to an objective by the names of its declared parameters, checked as far as possible without m.
 
     TypeError where the class itself declares what cannot be.
     """
@@ -245,7 +245,7 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def filled_parameters(task: Any, total: float) -> dict[str, Any]:
-    """All parameters of an objective: those given, relative ones as numbers, and defaults for m = `total`."""
+    """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
     filled: dict[str, Any] = {}
     for key, parameter in task.parameters.items():
         value = task.given[key] if key in task.given else parameter.fill(filled, total)
@@ -304,6 +304,6 @@ def _fault_of_terms(terms: Any, total: float) -> str:
 
 
 def check_takes_blocks(task: Any, reason: str) -> None:
-    """Raise ValueError where there is a reason against fitting an objective to row blocks; empty: there is none."""
+    """Check whether a declared objective can be fitted to row blocks: ValueError for a reason against it."""
     if reason:
         raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")

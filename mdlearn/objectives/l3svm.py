@@ -1,4 +1,4 @@
-"""The L3-SVM (Zantedeschi, Emonet & Sebban 2017): a linear machine per cluster over shared landmarks."""
+"""L3SVM (Zantedeschi, Emonet & Sebban 2017): a linear machine per cluster over shared landmarks."""
 
 from __future__ import annotations
 

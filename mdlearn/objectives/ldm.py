@@ -1,4 +1,4 @@
-"""The Large margin Distribution Machine (Zhang and Zhou, KDD 2014)."""
+"""LDM, the Large margin Distribution Machine (Zhang and Zhou, KDD 2014)."""
 
 from __future__ import annotations
 

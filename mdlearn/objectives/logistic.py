@@ -11,7 +11,7 @@ LAM = Parameter(1e-3, "weight of |w|^2 (no 1/2); 0 leaves it out")
 
 
 def averaged_logistic_loss(lam: float, total: float, alpha: float, threshold: float) -> Terms:
-    """Declare ``(1/m) sum c_i loss(z_i) + lam |w|^2``: the unit of the form is 2 lam, or 1 without a squared norm."""
+    """Logistic loss ``(1/m) sum c_i loss(z_i) + lam |w|^2``: the unit is 2 lam, or 1 without a squared norm."""
     unit = 2.0 * lam if lam > 0 else 1.0
     loss = LogisticTerm(1.0 / (total * unit), alpha, threshold)
     return Terms(loss=(loss,), ridge=float(lam > 0), unit=unit)

@@ -1,4 +1,4 @@
-"""The Lagrangian support vector machine (Mangasarian and Musicant, JMLR 2001): squared hinge, regularized bias."""
+"""LSVM, the Lagrangian SVM (Mangasarian and Musicant, JMLR 2001): squared hinge, regularized bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The margin distribution logistic machine (Ding, Huang, Zu and Zhang) and its sparse version."""
+"""MDLM, the margin distribution logistic machine (Ding, Huang, Zu and Zhang), and its sparse version."""
 
 from __future__ import annotations
 

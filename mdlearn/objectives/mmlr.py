@@ -1,4 +1,4 @@
-"""Multi-class modified logistic regression: a smooth version of Weston and Watkins' joint support vector machine."""
+"""MMLR, multi-class modified logistic regression: a smooth version of Weston and Watkins' joint SVM."""
 
 from __future__ import annotations
 
@@ -212,5 +212,5 @@ class PairLogistic(DecisionComposite):
 
 
 def decision_value_pieces(F: np.ndarray) -> Iterable[slice]:
-    """Row slices of decision values that one compiled call of PairLogistic takes: a few milliseconds."""
+    """Row slices of decision values that one compiled call of MMLR's loss takes: a few milliseconds."""
     return steps(F.shape[0], max(1, VALUES_PER_CALL // F.shape[1]))

@@ -1,4 +1,4 @@
-"""Robust linear programming (Bennett and Mangasarian 1992): the mean hinge loss without a squared norm."""
+"""RLP, robust linear programming (Bennett and Mangasarian 1992): the mean hinge loss without a squared norm."""
 
 from __future__ import annotations
 

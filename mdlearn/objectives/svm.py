@@ -1,4 +1,4 @@
-"""The support vector machine: the baseline of every paper."""
+"""SVM, the support vector machine: the baseline of every paper."""
 
 from __future__ import annotations
 

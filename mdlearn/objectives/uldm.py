@@ -1,4 +1,4 @@
-"""The unconstrained large margin distribution machine (Abe, Pattern Recognition Letters 98, 2017).
+"""ULDM, the unconstrained large margin distribution machine (Abe, Pattern Recognition Letters 98, 2017).
 
 A quadratic in coefficients of a basis.
 """

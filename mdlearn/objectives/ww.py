@@ -1,4 +1,4 @@
-"""The multi-class support vector machine of Weston and Watkins (1999): one joint problem for all classes."""
+"""WW, the multi-class support vector machine of Weston and Watkins (1999): one joint problem for all classes."""
 
 from __future__ import annotations
 

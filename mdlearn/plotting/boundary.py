@@ -1,4 +1,4 @@
-"""Regions, boundary, margins and support vectors of classifiers of two features."""
+"""Plots of a boundary: regions, margins and support vectors of classifiers of two features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decision_boundary(
     names: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Plot what a classifier of two features predicts, and how it got there.
+    """Plot the decision boundary of a classifier of two features, and how it got there.
 
     Regions have the colour of the label that is predicted. For two classes, f = 0 is a solid line and the margins
     f = -1 and f = 1 are dashed, each with its value; for more classes, solid lines are where the two largest scores

@@ -1,4 +1,4 @@
-"""Cumulative distributions of margins and of signed probabilities."""
+"""Plots of cumulative distributions: of margins and of signed probabilities."""
 
 from __future__ import annotations
 

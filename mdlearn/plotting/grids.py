@@ -1,4 +1,4 @@
-"""What a grid shows: scores and other values along one hyper-parameter, and scores over two as a heat map."""
+"""Plots of grids: scores and other values along one hyper-parameter, and scores over two as a heat map."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def path(
     scoring: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Plot how something changes along one hyper-parameter.
+    """Plot how something changes over a grid, along one hyper-parameter.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def _positions_of_grid_values(values: Sequence[Any]) -> tuple[list[float], Calla
 
 
 def grid(selection: Any, x: str | None = None, y: str | None = None, *, ax: Any = None) -> Any:
-    """Plot the mean scores of a selection over two hyper-parameters as a heat map.
+    """Plot the mean scores of a selection over a grid of two hyper-parameters as a heat map.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The gap of fits, and their objectives and bounds, against time."""
+"""Plots of the progress of fits: gap, objective and bound against time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gap_history(
     labels: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Plot the relative gap of one or several models while they were fitted, or the two values that it lies between.
+    """Plot the progress of fits: the relative gap of one or several models, or the two values that it lies between.
 
     The smallest gap so far, as the engine estimates it at each report; logarithmic. A marker stands at the last report.
     A model of several problems (one per class or pair) has one line for each, all in one style: every problem has a gap

@@ -1,4 +1,4 @@
-"""What all plots share: colours, dashes and markers, axes, rows to mark, and where the legend stands."""
+"""Style that all plots share: colours, dashes and markers, axes, rows to mark, and where the legend stands."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def curve_style(i: int) -> dict[str, Any]:
 
 
 def value_label(value: Any) -> str:
-    """Label in a plot of a hyper-parameter's value."""
+    """Label of a hyper-parameter's value, in the style of all plots."""
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
-    """Axes of a plot: those given, or of a new pyplot figure, in inches, with room for a legend beside them."""
+    """Axes in the style of all plots: those given, or of a new figure (sizes in inches) with room for a legend."""
     if ax is not None:
         return ax
     try:
@@ -43,7 +43,7 @@ def plot_axes(ax: Any, size: tuple[float, float] = (7.0, 4.0)) -> Any:
 
 
 def support_rows(model: Any) -> np.ndarray:
-    """Rows of `support_` to plot: a dual coefficient above 1e-4 of the largest; all where models know only rows."""
+    """Rows of `support_` that plots mark, in one style: a dual coefficient above 1e-4 of the largest, or all."""
     rows = np.asarray(getattr(model, "support_", ()), dtype=np.intp)
     alpha = getattr(model, "dual_coef_", None)
     if alpha is None or not rows.size or np.shape(alpha)[-1] <= rows.max():
@@ -53,7 +53,7 @@ def support_rows(model: Any) -> np.ndarray:
 
 
 def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
-    """Put the legend beside wide axes and below narrow ones, where it covers nothing.
+    """Put the legend, in the style of all plots, beside wide axes and below narrow ones, where it covers nothing.
 
     A layout engine of the figure makes room for it; without one the axes give up room of their own. Long names are
     broken into lines.
@@ -84,7 +84,7 @@ def add_legend(ax: Any, handles: Sequence[Any] | None = None) -> None:
 
 
 def _shrink_axes_for_legend(ax: Any, legend: Any, below: bool) -> None:
-    """Shrink axes by the room of their legend."""
+    """Shrink axes by the room of their legend, in the style of all plots."""
     figure = ax.figure.figure
     figure.draw_without_rendering()
     place = legend.get_window_extent().transformed(figure.transFigure.inverted())
@@ -94,12 +94,12 @@ def _shrink_axes_for_legend(ax: Any, legend: Any, below: bool) -> None:
 
 
 def _legend_text_width(name: str) -> int:
-    """Width of a legend's entry in characters: that of its longest line."""
+    """Width of a legend's entry in the style of all plots, in characters: that of its longest line."""
     return max(map(len, name.split("\n")))
 
 
 def _legend_place_below(ax: Any, columns: int) -> dict[str, Any]:
-    """Place of a legend below the axes, their tick labels and their label."""
+    """Place of a legend below the axes in the style of all plots, under tick labels and label."""
     from matplotlib import rcParams
     from matplotlib.transforms import ScaledTranslation
 
@@ -110,7 +110,7 @@ def _legend_place_below(ax: Any, columns: int) -> dict[str, Any]:
 
 
 def plot_items(given: Any, labels: Sequence[str] | None, single: bool, what: str) -> tuple[list[Any], list[str] | None]:
-    """Return a list of what is to be drawn, and its names where there are any.
+    """List of what is to be drawn in a plot of any style, and its names where there are any.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which plugins are installed: entry points of the group "mdlearn". Nothing is imported here."""
+"""Discovery of installed plugins: entry points of the group "mdlearn". Nothing is imported here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hooks through which objectives, solvers and commands arrive, built-in ones included, kernels, and sources."""
+"""Hook specifications: objectives, solvers, commands (built-in ones included), kernels and sources arrive by hooks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ hookimpl = pluggy.HookimplMarker("mdlearn")
 
 @hookspec
 def mdlearn_objectives() -> Iterable[type]:  # type: ignore[empty-body]
-    """Return subclasses of `mdlearn.Objective`."""
+    """Hook specification: return subclasses of `mdlearn.Objective`."""
 
 
 @hookspec
 def mdlearn_solvers() -> Iterable[type]:  # type: ignore[empty-body]
-    """Return subclasses of `mdlearn.Solver`."""
+    """Hook specification: return subclasses of `mdlearn.Solver`."""
 
 
 @hookspec
 def mdlearn_kernels() -> Iterable[type]:  # type: ignore[empty-body]
-    """Return subclasses of `mdlearn.KernelFunction`."""
+    """Hook specification: return subclasses of `mdlearn.KernelFunction`."""
 
 
 @hookspec
 def mdlearn_sources() -> Iterable[type]:  # type: ignore[empty-body]
-    """Return subclasses of `mdlearn.RowBlocks`."""
+    """Hook specification: return subclasses of `mdlearn.RowBlocks`."""
 
 
 @hookspec
 def mdlearn_commands() -> Iterable[type]:  # type: ignore[empty-body]
-    """Return subclasses of `mdlearn.Command`."""
+    """Hook specification: return subclasses of `mdlearn.Command`."""

@@ -1,4 +1,4 @@
-"""One plugin: import it, register it, call its hooks, check what they return. Faults are noted and never raised."""
+"""Loading of a plugin: import, register, call its hooks, check what they return. Faults are noted and never raised."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Plugin:
 
 
 def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
-    """Fill in what a plugin offers and what is wrong with it.
+    """Load a plugin: fill in what it offers and what is wrong with it.
 
     Only KeyboardInterrupt gets through: it cannot be told from the user's Ctrl-C. Anything else, SystemExit too, is
     the plugin's own fault.

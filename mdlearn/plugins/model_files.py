@@ -1,4 +1,4 @@
-"""Models from files: what a file names and mdlearn itself does not bring is looked up among the plugins."""
+"""Model files with plugins: what a file names and mdlearn itself does not bring is looked up among the plugins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mdlearn.plugins.registry import find
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `Model.save` wrote; it predicts the same bits.
+    """Load the model file that `Model.save` wrote, with plugins where it names them; it predicts the same bits.
 
     Nothing in the file is executed: no pickle, no names to import. Where a model needs a plugin to predict (a kernel
     or an objective with features of its own), the file has its name, which is looked up among the installed ones.
@@ -38,12 +38,12 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
-    """Read a model and the notes that were saved with it; errors as for `load`."""
+    """Load a model file and its notes, with classes of plugins where it names them; errors as for `load`."""
     return persistence.load_with_notes(path, _class_for_model_file)
 
 
 def _class_for_model_file(kind: str, name: str) -> Any:
-    """Class of a name; built-in objectives are found without a search for plugins, and without the engines."""
+    """Class that a model file names; built-in objectives are found without plugins, and without the engines."""
     if kind == "objective":
         classes: Iterable[Any] = mdlearn_objectives()
         built_in = {cls.name: cls for cls in classes}

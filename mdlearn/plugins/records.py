@@ -1,4 +1,4 @@
-"""What became of each plugin, for people and programs."""
+"""Records of plugins: what became of each, for people and programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATES = ("error", "conflict", "disabled", "ok")
 
 @dataclass(frozen=True)
 class PluginRecord:
-    """One entry point of an installed distribution.
+    """Record of a plugin: one entry point of an installed distribution.
 
     Attributes
     ----------

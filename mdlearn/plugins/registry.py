@@ -26,7 +26,7 @@ SHOWN_LETTERS = 80
 
 
 class Registry:
-    """Objectives, solvers, kernels and sources of row blocks by name.
+    """Registry of plugins: objectives, solvers, kernels and sources of row blocks by name.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ def registered_commands() -> dict[str, Any]:
 
 
 def list_plugins() -> list[PluginRecord]:
-    """Installed plugins, one record per entry point, sorted by distribution: what each provides and what is wrong.
+    """List the installed plugins of the registry, sorted by distribution: what each provides and what is wrong.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def list_plugins() -> list[PluginRecord]:
 
 
 def find(kind: str, given: Any) -> Any:
-    """Find a registered objective, solver or kernel by name; a class, instance or callable is returned as it is.
+    """Find an objective, solver or kernel in the registry by name; a class, instance or callable is returned as it is.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``python -m mdlearn new-plugin NAME``: a small package that installs, registers and passes its own tests."""
+"""Scaffold of a new plugin: a small package that installs, registers and passes its own tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = "mdlearn_"
 
 
 def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Path:
-    """Write the package `name` into `folder`, which is made when it is missing.
+    """Write the scaffold of a new plugin, the package `name`, into `folder`, which is made when it is missing.
 
     Parameters
     ----------

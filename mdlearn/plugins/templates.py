@@ -1,4 +1,4 @@
-"""The files of a new plugin, for `mdlearn.plugins.scaffold`: path -> text with $-placeholders."""
+"""Templates of a new plugin's files, for `mdlearn.plugins.scaffold`: path -> text with $-placeholders."""
 
 PYPROJECT = """\
 [build-system]

@@ -1,4 +1,4 @@
-"""The files of a new plugin with a compiled loss: path -> text with $-placeholders."""
+"""Templates of a new plugin's files with a native, compiled loss: path -> text with $-placeholders."""
 
 from mdlearn.plugins.templates import PYPROJECT, TESTS
 

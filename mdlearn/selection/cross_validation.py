@@ -1,4 +1,4 @@
-"""cross_validate: how well an objective does on rows that it was not trained on."""
+"""Cross-validation: how well an objective does on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cross_validate(
     verbose: int = 0,
     **params: Any,
 ) -> CrossValidation:
-    """Fit without some rows, score by these rows, for every fold.
+    """Cross-validate an objective: fit without some rows, score by these rows, for every fold.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def cross_validate(
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask([{}], params)
-        judged = judge_study(study, cv, "cross_validate")
+        judged = cross_validated_scores(study, cv, "cross_validate")
     for text in cross_validation_warnings(judged):
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     name, folds, certificates = study.scoring.name, judged.folds, tuple(judged.certificates)
@@ -129,8 +129,8 @@ def cross_validate(
     return CrossValidation(name, judged.scores[0], judged.values, folds, certificates, study.data.classes, elapsed)
 
 
-def judge_study(study: Study, cv: Any, title: str) -> StudyScores:
-    """Judge the points of a study by cross-validation or leave-one-out, with a progress bar."""
+def cross_validated_scores(study: Study, cv: Any, title: str) -> StudyScores:
+    """Scores by cross-validation (or leave-one-out) of the points of a study, with a progress bar."""
     data, n, verbose = study.data, len(study.points), study.verbose
     weights, square = study.weights[data.rows], study.call.square
     if isinstance(cv, str) and cv == "loo":
@@ -147,7 +147,7 @@ def judge_study(study: Study, cv: Any, title: str) -> StudyScores:
 
 
 def cross_validation_warnings(judged: StudyScores) -> Iterator[str]:
-    """Yield the warnings that a caller should see, a sentence each."""
+    """Yield the warnings of a cross-validation that a caller should see, a sentence each."""
     short, n = judged.shortfalls, len(judged.certificates)
     if short:
         worst = max(short, key=lambda one: one.gap)

@@ -1,4 +1,4 @@
-"""Which rows train and which are held out: stratified folds, the caller's own pairs, or a splitter of scikit-learn's.
+"""Folds: which rows train and which are held out; stratified, the caller's own pairs, or a splitter of scikit-learn's.
 
 Folds are drawn among units, sets of rows with the same numbers and the same label, in an order of their own. So neither
 the order of the caller's rows matters nor whether a row is repeated or has a weight. Units that differ in their label

@@ -1,4 +1,4 @@
-"""select: the point of a grid that does best on held-out rows."""
+"""Grid search: `select`, the point of a grid that does best on held-out rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mdlearn.forms.proof import State
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
-from mdlearn.selection.cross_validation import cross_validation_warnings, judge_study
+from mdlearn.selection.cross_validation import cross_validated_scores, cross_validation_warnings
 from mdlearn.selection.results import Selection, mean_without_nan
 from mdlearn.selection.study import Study, StudyScores
 from mdlearn.solvers.base import Solver
@@ -58,7 +58,7 @@ def select(
     verbose: int = 0,
     **params: Any,
 ) -> Selection:
-    """Score every point of a grid on held-out rows, choose the best and fit it to all rows.
+    """Grid search: score every point of a grid on held-out rows, choose the best and fit it to all rows.
 
     Within a fold the points share what `mdlearn.fit_path` shares.
 
@@ -112,7 +112,7 @@ def select(
     study = Study(call, X, y, sample_weight, class_weight, scoring)
     with blas_threads(study.setting.n_threads):
         study.ask(grid, params)
-        judged = judge_study(study, cv, "select")
+        judged = cross_validated_scores(study, cv, "select")
         best = best_grid_point(judged, study)
         model, texts = None, list(cross_validation_warnings(judged))
         if refit:
@@ -135,7 +135,7 @@ def _refit_best_point(study: Study, best: int, limits: Limits) -> tuple[Model, l
 
 
 def best_grid_point(judged: StudyScores, study: Study) -> int:
-    """Position of the best mean score; of equal ones the one that `TIES` says, then the first."""
+    """Position of the grid search's best mean score; of equal ones the one that `TIES` says, then the first."""
     scores = judged.scores
     whole = ~np.isnan(scores).any(axis=0)
     means = mean_without_nan(scores[:, whole] if whole.any() else scores)

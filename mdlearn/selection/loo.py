@@ -1,4 +1,4 @@
-"""Leave-one-out: every row is judged by the fit that lacks one repetition of it. Beside it, the LDM paper's bound.
+"""Leave-one-out (LOO): every row is judged by the fit without one repetition of it. Beside it, the LDM paper's bound.
 
 Where the form is a quadratic of margins, one decomposition answers for all rows and points; elsewhere every
 distinct row costs a fit, which begins at the solution for all rows. What is made of the rows before the problem is

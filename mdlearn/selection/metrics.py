@@ -1,4 +1,4 @@
-"""Scores of predictions, straight from their definitions; rows counted by weight."""
+"""Metrics of predictions, straight from their definitions; rows counted by weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDING_OF_SCORES = 1e-12
 
 
 def accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
-    """Share of right labels.
+    """Metric: share of right labels.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
 
 
 def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
-    """Area under the ROC curve: the share of pairs of a positive and another row that f puts in the right order.
+    """Metric: area under the ROC curve, the share of pairs of a positive and another row in the right order of f.
 
     A pair with equal f counts one half (Mann and Whitney). Equal rows may have values that differ by rounding, by their
     place in a block; so values within rounding of each other are equal.
@@ -54,7 +54,7 @@ def auc(positive: np.ndarray, f: np.ndarray, weights: Weights = None) -> float:
 
 
 def f1_macro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
-    """Mean over classes of F1 = 2 TP / (2 TP + FP + FN); a class that neither y nor `predicted` has is left out.
+    """Metric: mean over classes of F1 = 2 TP / (2 TP + FP + FN), without classes that neither y nor `predicted` has.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def f1_macro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
 
 
 def f1_micro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
-    """F1 of the counts of all classes together; with one label per row that is the accuracy.
+    """Metric: F1 of the counts of all classes together; with one label per row that is the accuracy.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def f1_micro(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> f
 
 
 def f1(positive: np.ndarray, told: np.ndarray, weights: Weights = None) -> float:
-    """F1 = 2 TP / (2 TP + FP + FN) of one class; 0 where no row is of it and none is labelled with it.
+    """Metric: F1 = 2 TP / (2 TP + FP + FN) of one class; 0 where no row is of it and none is labelled with it.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def f1(positive: np.ndarray, told: np.ndarray, weights: Weights = None) -> float
 
 
 def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = None) -> float:
-    """Mean over the classes in y of the share of their rows that are labelled right.
+    """Metric: mean over the classes in y of the share of their rows that are labelled right.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weights: Weights = N
 
 
 def neg_log_loss(own: np.ndarray, weights: Weights = None) -> float:
-    """Mean logarithm of the probability of the right label, at least that of the rounding of 1.
+    """Metric: mean logarithm of the probability of the right label, at least that of the rounding of 1.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def neg_log_loss(own: np.ndarray, weights: Weights = None) -> float:
 
 
 def average_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks of values of a metric, 1 for the largest; equal ones share the mean of their ranks, and NaN come last.
+    """Ranks by a metric, 1 for the largest value; equal ones share the mean of their ranks, and NaN come last.
 
     Parameters
     ----------

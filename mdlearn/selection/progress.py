@@ -1,4 +1,4 @@
-"""Progress over a known number of fits, on standard error: a bar of tqdm's where it is installed, else plain lines."""
+"""Progress of a selection over a known number of fits, on standard error: tqdm's bar if installed, else plain lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cross_validate and select return."""
+"""Results of cross_validate and select."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mdlearn.selection.paths.result import result_data_frame
 
 @dataclass(eq=False, repr=False)
 class CrossValidation:
-    """Scores of one objective on held-out rows.
+    """Results of a cross-validation: scores of one objective on held-out rows.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class CrossValidation:
 
 @dataclass(eq=False, repr=False)
 class Selection:
-    """Scores of every point of a grid on held-out rows, the best point, and its model.
+    """Results of a selection: scores of every point of a grid on held-out rows, the best point, and its model.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class Selection:
 
 
 def mean_without_nan(scores: np.ndarray) -> np.ndarray:
-    """Mean of a selection's scores along the last axis, those that are not NaN; NaN of none."""
+    """Mean of scores in the results of a selection, along the last axis, without NaN; NaN of none."""
     known = ~np.isnan(scores)
     n = known.sum(axis=-1)
     sums = np.where(known, scores, 0.0).sum(axis=-1)
@@ -183,7 +183,7 @@ def mean_without_nan(scores: np.ndarray) -> np.ndarray:
 
 
 def std_without_nan(scores: np.ndarray) -> np.ndarray:
-    """Standard deviation of a selection's scores that are not NaN, divisor n; NaN where one is infinite."""
+    """Standard deviation of scores in the results of a selection, without NaN, divisor n; NaN where one is infinite."""
     with np.errstate(invalid="ignore"):
         away = scores - mean_without_nan(scores)[..., None]
     known = np.sqrt(mean_without_nan(np.square(away)))

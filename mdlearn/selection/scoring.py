@@ -1,4 +1,4 @@
-"""What `scoring` names: scores from decision values, or the caller's own function of a model."""
+"""Scoring of held-out rows: scores from decision values, or the caller's own function of a model."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def _score_by_labels(score: Callable[[np.ndarray, np.ndarray, np.ndarray], float
 
 
 def _score_auc(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """AUC of decision values: of two classes, that of the second; of several, the mean, each against the rest."""
+    """Scoring by the AUC of decision values: for the second of two classes, else the mean of each against the rest."""
     if f.ndim == 1:
         return metrics.auc(y == classes[1], f, weights)
     return float(np.mean([metrics.auc(y == label, f[:, j], weights) for j, label in enumerate(classes)]))
 
 
 def _score_f1(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """F1 of decision values, for the second of two classes."""
+    """Scoring by the F1 of decision values, for the second of two classes."""
     return metrics.f1(y == classes[1], f >= 0, weights)
 
 
 def _score_log_loss(classes: np.ndarray, f: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    """Score by the negative log loss of class probabilities."""
+    """Scoring by the negative log loss of class probabilities."""
     place = np.searchsorted(classes, y)
     return metrics.neg_log_loss(class_probabilities(f)[np.arange(place.shape[0]), place], weights)
 
@@ -62,7 +62,7 @@ NAMED: dict[str, dict[str, Score]] = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """Score by which held-out rows are judged: larger is better.
+    """Scoring by which held-out rows are judged: larger is better.
 
     Attributes
     ----------

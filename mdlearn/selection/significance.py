@@ -1,4 +1,4 @@
-"""Whether two methods differ by more than chance: t-tests on their scores."""
+"""Significance of a difference between two methods: t-tests on their scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mdlearn.margins.validation import finite_array, finite_number
 
 @dataclass(frozen=True)
 class TTest:
-    """Result of a t-test of the difference of two means.
+    """Significance of the difference of two means: result of a t-test.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class TTest:
 
 
 def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
-    """Paired t-test (Student): do two methods that were scored on the same splits differ?
+    """Significance by the paired t-test (Student): do two methods that were scored on the same splits differ?
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def paired_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
 
 
 def welch_test(a: Any, b: Any, confidence: float = 0.95) -> TTest:
-    """Welch's t-test: do two methods that were scored on different splits differ? Variances may be unequal.
+    """Significance by Welch's t-test, for unequal variances: do two methods scored on different splits differ?
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What cross_validate and select have in common: fits without some rows, judged by those rows."""
+"""Study behind cross_validate and select: fits without some rows, judged by those rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StudyScores:
 
 
 class Study:
-    """Data and scoring, checked before the first fit, and the points that are to be judged.
+    """Study of a grid's points: data and scoring, checked before the first fit.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all classifiers share: parameters, validation as scikit-learn wants it, the fit, and what a Model gives."""
+"""Base classes of all scikit-learn classifiers: parameters, validation, the fit, and what a Model gives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULT_TOL = 1e-10
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Base of all classifiers: a name of an objective, whose parameters are attributes of the same names."""
+    """Base class of all scikit-learn classifiers: an objective's name, with its parameters as attributes."""
 
     bias: str | None = None
     multiclass: str = "auto"
@@ -248,8 +248,8 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelClassifier(CertifiedClassifier):
-    """Base of the classifiers of objectives that take kernels."""
+class BaseKernelClassifier(CertifiedClassifier):
+    """Base class of the scikit-learn classifiers of objectives that take kernels."""
 
     kernel: Any = "linear"
     gamma: Any = "scale"

@@ -1,4 +1,4 @@
-"""Classes of estimators, with docstrings put together from those of objectives and from what all have alike."""
+"""Documents of estimators: docstrings put together from those of objectives and from what all have alike."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def estimator(made: T) -> T:
-    """Make a class a keyword-only dataclass, with its own parameters first in the signature, and fill its docstring.
+    """Document an estimator's class: a keyword-only dataclass, own parameters first, with a filled docstring.
 
     ``%(own)s`` in the docstring stands for the parameters that the objective documents, as far as the class has them
     and does not document them itself; ``%(shared)s`` for those that all classifiers have alike, ``%(attributes)s`` for

@@ -1,4 +1,4 @@
-"""Classifiers of objectives that take kernels: hinges, squares, landmarks, and any objective by name."""
+"""Kernel classifiers for scikit-learn: hinges, squares, landmarks, and any objective by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mdlearn.objectives.lsvm import LSVM
 from mdlearn.objectives.svm import SVM
 from mdlearn.objectives.uldm import ULDM
 from mdlearn.plugins.registry import find
-from mdlearn.sklearn.base import KernelClassifier
+from mdlearn.sklearn.base import BaseKernelClassifier
 from mdlearn.sklearn.documents import estimator
 from mdlearn.sklearn.params import param_entries
 
 
 @estimator
-class LDMClassifier(KernelClassifier):
-    """Large margin distribution machine: the hinge loss with margin variance and mean.
+class LDMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the large margin distribution machine: the hinge loss with margin variance and mean.
 
     ``1/2 |w|^2 + 2 lambda1 Var(z) - lambda2 mean(z) + C sum max(0, 1 - z)``, z the margins y f(x).
 
@@ -59,8 +59,8 @@ class LDMClassifier(KernelClassifier):
 
 
 @estimator
-class SVMClassifier(KernelClassifier):
-    """Support vector machine: the hinge loss.
+class SVMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the support vector machine: the hinge loss.
 
     ``1/2 |w|^2 + C sum max(0, 1 - z)``, z the margins y f(x).
 
@@ -91,8 +91,8 @@ class SVMClassifier(KernelClassifier):
 
 
 @estimator
-class LSVMClassifier(KernelClassifier):
-    """Lagrangian support vector machine: the squared hinge loss.
+class LSVMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the Lagrangian support vector machine: the squared hinge loss.
 
     ``1/2 |w|^2 + nu/2 sum max(0, 1 - z)^2``, z the margins y f(x).
 
@@ -135,8 +135,8 @@ class LSVMClassifier(KernelClassifier):
 
 
 @estimator
-class ULDMClassifier(KernelClassifier):
-    """Unconstrained large margin distribution machine: margin mean and variance, and the length of coefficients.
+class ULDMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the unconstrained LDM: margin mean and variance, and the length of coefficients.
 
     ``C/2 |beta|^2 - mean(z) + lambda0/2 Var(z)``, z the margins y f(x), f(x) = sum_j beta_j k(x, z_j) + b.
 
@@ -177,8 +177,8 @@ class ULDMClassifier(KernelClassifier):
 
 
 @estimator
-class LSSVMClassifier(KernelClassifier):
-    """Least squares support vector machine: every margin is drawn to 1.
+class LSSVMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the least squares support vector machine: every margin is drawn to 1.
 
     ``1/2 |w|^2 + C/2 sum (1 - z)^2``, z the margins y f(x).
 
@@ -207,8 +207,8 @@ class LSSVMClassifier(KernelClassifier):
 
 
 @estimator
-class LSLDMClassifier(KernelClassifier):
-    """Least squares large margin distribution machine: the squared loss with margin mean and variance.
+class LSLDMClassifier(BaseKernelClassifier):
+    """Kernel classifier by the least squares LDM: the squared loss with margin mean and variance.
 
     ``1/2 |w|^2 - lambda1 mean(z) + lambda2/2 Var(z) + C/2 sum (1 - z)^2``, z the margins y f(x). The roles of lambda1
     and lambda2 are Abe's, opposite to those of `LDMClassifier`.
@@ -242,8 +242,8 @@ class LSLDMClassifier(KernelClassifier):
 
 
 @estimator
-class L3SVMClassifier(KernelClassifier):
-    """Local linear SVMs in a landmark space, one per cluster.
+class L3SVMClassifier(BaseKernelClassifier):
+    """Kernel classifier by local linear SVMs in a landmark space, one per cluster.
 
     ``1/2 |theta|^2 + C/m sum max(0, 1 - z)``, z the margins y f(x), f(x) = theta_k . mu(x) + b for x in cluster k,
     where mu(x) are the projections of x on landmarks. A kernel is one on that space; `coef_` has shape (p, K, L).
@@ -306,8 +306,8 @@ class L3SVMClassifier(KernelClassifier):
 
 
 @estimator
-class MarginClassifier(KernelClassifier):
-    """Classifier of any objective of classes, plugins' ones too.
+class MarginClassifier(BaseKernelClassifier):
+    """Kernel classifier by any objective of classes, plugins' ones too.
 
     Parameters
     ----------

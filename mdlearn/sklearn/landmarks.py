@@ -1,4 +1,4 @@
-"""Similarities to landmarks as a transformer: the feature space of the L3-SVM for any estimator."""
+"""Landmarks for scikit-learn: similarities to them as a transformer, feature space of the L3-SVM for any estimator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mdlearn.sklearn.params import FLOATS, sklearn_seed
 
 @estimator
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Projections of rows on landmarks, in the block of each row's cluster.
+    """Transformer of scikit-learn: projections of rows on landmarks, in the block of each row's cluster.
 
     With one cluster these are L columns mu(x, l); with K clusters K L columns, zero outside the block of the cluster
     that x belongs to. A linear classifier on them is an L3-SVM: the same `random_state` chooses the same centres and

@@ -1,4 +1,4 @@
-"""Classifiers of logistic losses, without kernels and with probabilities."""
+"""Linear classifiers for scikit-learn, of logistic losses, with probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mdlearn.sklearn.documents import estimator
 
 @estimator
 class MDLMClassifier(CertifiedClassifier):
-    """Margin distribution logistic machine, sparse with beta > 0.
+    """Linear classifier by the margin distribution logistic machine, sparse with beta > 0.
 
     ``mean GLL(z) + lambda1 Var(z) - lambda2 mean(z) + beta sum_j |W_j| + ridge/2 |W|^2``, z the margins y f(x), with
     GLL(z) = ln(1 + exp(-alpha (z - 1))) / alpha and W_j the coefficients of feature j in all classes.
@@ -53,7 +53,7 @@ class MDLMClassifier(CertifiedClassifier):
 
 @estimator
 class L2LRClassifier(CertifiedClassifier):
-    """Logistic regression with a squared norm.
+    """Linear classifier by logistic regression with a squared norm.
 
     ``mean ln(1 + exp(-z)) + lam |w|^2``, z the margins y f(x).
 
@@ -81,7 +81,7 @@ class L2LRClassifier(CertifiedClassifier):
 
 @estimator
 class MLRClassifier(CertifiedClassifier):
-    """Modified logistic regression, whose loss tends to the hinge as alpha grows.
+    """Linear classifier by modified logistic regression, whose loss tends to the hinge as alpha grows.
 
     ``mean 1/alpha ln(1 + exp(-alpha (z - 1))) + lam |w|^2``, z the margins y f(x).
 
@@ -114,7 +114,7 @@ class MLRClassifier(CertifiedClassifier):
 
 @estimator
 class MMLRClassifier(CertifiedClassifier):
-    """Joint logistic machine of several classes, a smooth version of Weston and Watkins' SVM.
+    """Linear classifier by a joint logistic machine of several classes, smooth version of Weston and Watkins' SVM.
 
     ``mean sum_(k != y) ln(1 + exp(-alpha (f_y - f_k - 2))) / alpha + lam sum_k |w_k|^2``
 

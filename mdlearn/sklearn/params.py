@@ -1,4 +1,4 @@
-"""Parameters as scikit-learn passes them: seeds, and mappings whose entries can be searched over."""
+"""Params as scikit-learn passes them: seeds, and mappings whose entries can be searched over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NESTED = ("params", "kernel_params", "solver_options")
 
 
 def sklearn_seed(random_state: Any) -> int:
-    """Seed of a `random_state` of scikit-learn's; the module ``numpy.random`` stands for the global generator."""
+    """Seed of the param `random_state` of scikit-learn's; the module ``numpy.random`` is the global generator."""
     return checked_seed(check_random_state(np.random) if random_state is np.random else random_state)
 
 
@@ -31,7 +31,7 @@ def param_entries(given: Any, name: str) -> dict[str, Any]:
 
 
 class NestedParams:
-    """Parameters that are mappings can be searched over, entry by entry."""
+    """Nested params of scikit-learn estimators: mappings that can be searched over, entry by entry."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return all parameters; with `deep` also the entries of those that are mappings, as ``NAME__key``.

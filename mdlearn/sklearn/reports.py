@@ -1,4 +1,4 @@
-"""What estimators say while they fit: scikit-learn's callbacks (from 1.9 on) and the warning of a gap too large."""
+"""Reports of scikit-learn estimators while they fit: callbacks (from 1.9 on) and the warning of a gap too large."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, no set_callbacks
 
 
 class EstimatorConvergenceWarning(mdlearn.errors.ConvergenceWarning, sklearn.exceptions.ConvergenceWarning):
-    """A fit stopped before its gap reached `tol`; filters of scikit-learn's ConvergenceWarning see this one, too."""
+    """Report of an estimator that stopped before its gap was `tol`: a ConvergenceWarning of scikit-learn's, too."""
 
 
 class Tasks:
-    """Tree of tasks of one fit, as reported to scikit-learn's callbacks.
+    """Tree of tasks of one fit, for its reports to scikit-learn's callbacks.
 
     The root is the fit. Each report of the engine is a leaf; where there are several problems (classes, or pairs of
     classes), reports are leaves of their problem, and the root knows how many problems there are: so progress bars show

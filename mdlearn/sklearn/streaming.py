@@ -1,4 +1,4 @@
-"""partial_fit: stochastic steps over rows that come in portions."""
+"""Streaming estimators of scikit-learn: `partial_fit`, stochastic steps over rows that come in portions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Portions:
 
 
 class Streaming:
-    """Adds `partial_fit` to classifiers whose solver is "asgd" or "sgd"."""
+    """Streaming for estimators: adds `partial_fit` to classifiers whose solver is "asgd" or "sgd"."""
 
     # What the classifiers have.
     class_weight: Any
@@ -205,7 +205,7 @@ class Streaming:
 
 
 def _stream_labels(known: np.ndarray | None, classes: Any) -> np.ndarray:
-    """Sorted labels of a stream: given in the first call, the same in every later one."""
+    """Sorted labels of a streaming estimator: given in the first call, the same in every later one."""
     if classes is None:
         if known is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come")

@@ -1,4 +1,4 @@
-"""What ``solver="auto"`` means: a table of shapes and needs, the first row that fits decides."""
+"""Automatic choice, ``solver="auto"``: a table of shapes and needs, the first row that fits decides."""
 
 from __future__ import annotations
 

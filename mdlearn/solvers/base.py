@@ -1,4 +1,4 @@
-"""What an engine is: a coroutine that hands in points, driven by `mdlearn.driver.driver`."""
+"""Base class of solvers: a coroutine that hands in points, driven by `mdlearn.driver.driver`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mdlearn.forms.margin import Column, MarginForm
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Report of a solver's progress: a point, its objective and a lower bound.
+    """Report that a solver yields, by its base class: a point, its objective and a lower bound.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(eq=False, slots=True)
 class Offer:
-    """Offer of a point that a solver yields between reports: its report is made only if the fit may end here.
+    """Offer that a solver, by its base class, yields between reports: a point reported only if the fit may end here.
 
     For phases whose points are good ones but whose reports would cost as much as the steps.
 

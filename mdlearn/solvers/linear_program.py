@@ -1,4 +1,4 @@
-"""Hinge losses without a squared norm: a linear program, solved by HiGHS through SciPy.
+"""Linear program of hinge losses without a squared norm, solved by HiGHS through SciPy.
 
 The dual is solved, because it is the smaller one: with alpha_i = y_i (sum_t side_t beta_ti + a c_i / m),
 
@@ -30,7 +30,7 @@ METHODS = ("highs-ipm", "highs-ds")
 
 
 class LinearProgram(Solver):
-    """HiGHS on the dual linear program (``solver="linprog"``)."""
+    """Solver of the dual linear program by HiGHS (``solver="linprog"``)."""
 
     name: ClassVar[str] = "linprog"
     purpose: ClassVar[str] = "hinge terms without the squared norm: a linear program (HiGHS); explicit rows, every bias"

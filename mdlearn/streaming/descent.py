@@ -1,4 +1,4 @@
-"""Stochastic descent over row blocks: epochs of single steps, then a pass that says how far they led."""
+"""Streamed descent over row blocks: epochs of single stochastic steps, then a pass that says how far they led."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTHS = 2.0 ** -np.arange(0, 12, 2)
 
 
 class StreamedDescent(BlockEngine):
-    """Stochastic descent over row blocks, on all columns.
+    """Streamed stochastic descent over row blocks, on all columns.
 
     A block's rows stand for all: their weights are scaled to the sum of all, and mean and variance of the margins are
     those of pairs of its rows. A row is met once in an epoch, in random order within its block.

@@ -1,4 +1,4 @@
-"""The first passes: rows are checked and counted, and what makes features of them is found on a sample."""
+"""First passes over row blocks: rows are checked and counted, and what makes features of them is found on a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fit to row blocks: what is asked for is checked, then come the passes, then the model."""
+"""Fitting to streamed row blocks: what is asked for is checked, then come the passes, then the model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any) -> RowBlocks | None:
 
 
 def _is_source_of_blocks(X: Any) -> bool:
-    """Whether the data given without y to a fit is a source of blocks; a nested list is one of rows."""
+    """Whether the data of a streamed fit without y are a source of blocks; a nested list is one of rows."""
     if isinstance(X, RowBlocks) or callable(X):
         return True
     if not isinstance(X, Iterable) or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
@@ -61,7 +61,7 @@ def fit_blocks(
     _refuse_fit_to_blocks(call, task, given)
     stochastic = call.engine if call.engine is not None and call.engine.takes_blocks else None
     solver = "newton" if stochastic is None else stochastic.name
-    passes = Passes(solver, call.limits, blocks, _checkpoint_head_of_fit(call, task, given, class_weight, blocks))
+    passes = Passes(solver, call.limits, blocks, _streamed_fit_arguments(call, task, given, class_weight, blocks))
     n_threads = call.limits.n_threads
     with blas_threads(n_threads or 1):  # how many rows there are is known afterwards
         begun = make_first_passes(call, task, given, class_weight, passes)
@@ -71,7 +71,7 @@ def fit_blocks(
 
 
 def _fit_by_passes(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> tuple[Model, list[Shortfall]]:
-    """Fit by the passes of an engine: a model of coefficients, for nothing is known of single rows."""
+    """Fit to streamed row blocks by passes: a model of coefficients, for nothing is known of single rows."""
     call, form, summary = begun.call, begun.form, begun.summary
     engine = _engine_of_fit(stochastic, begun, passes)
     parts, W = passes.run(engine, summary)
@@ -100,7 +100,7 @@ def _fit_by_passes(stochastic: Solver | None, begun: StreamedProblem, passes: Pa
 
 
 def _engine_of_fit(stochastic: Solver | None, begun: StreamedProblem, passes: Passes) -> BlockEngine:
-    """Engine of a fit to row blocks, in the state where an earlier run has left it.
+    """Engine of a streamed fit to row blocks, in the state where an earlier run has left it.
 
     One problem for all classes where the call asks for that under a penalty, else one for each column.
     """
@@ -143,10 +143,10 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
         raise ValueError(f"row blocks need solver='newton' (or 'auto'), {names}; got {call.engine.name!r}")
 
 
-def _checkpoint_head_of_fit(
+def _streamed_fit_arguments(
     call: Call, task: Objective, given: Mapping[str, Any], class_weight: Any, blocks: RowBlocks
 ) -> dict[str, Any]:
-    """Arguments of the fit that a checkpoint belongs to, by name."""
+    """Arguments of a streamed fit by name, which a checkpoint belongs to."""
     weights = dict(class_weight) if hasattr(class_weight, "items") else class_weight
     solver = "newton" if call.engine is None else call.engine.name
     asked = {"bias": call.bias, "multiclass": call.multiclass, "tol": call.limits.tol, "held": blocks.held}

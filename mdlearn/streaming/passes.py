@@ -1,4 +1,4 @@
-"""The passes of one fit over row blocks: limits, progress, what is told of them, and the file that keeps it."""
+"""Passes of one fit over row blocks: limits, progress, what is told of them, and the file that keeps it."""
 
 from __future__ import annotations
 

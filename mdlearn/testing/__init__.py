@@ -28,7 +28,7 @@ __all__ = ["CHECKS", "CheckOutcome", "check_installed", "parametrize_with_checks
 
 
 def parametrize_with_checks(objectives: Any = None) -> Any:
-    """Decorate a test function of (objective, check) so that it runs every check on every objective.
+    """Decorate, by `mdlearn.testing`, a function of (objective, check) so that all checks run on all objectives.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The conformance checks: each is one promise of an objective, with messages for its author."""
+"""Checks of conformance: each is one promise of an objective, with messages for its author."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_certificate(objective: Any) -> None:
 
 
 def check_perturbations(objective: Any) -> None:
-    """None of 100 random changes of the coefficients takes the objective below its lower bound."""
+    """Check that none of 100 random changes of the coefficients takes the objective below its lower bound."""
     if not has_terms(objective):
         return  # part of the check before
     rng = np.random.default_rng(0)
@@ -138,7 +138,7 @@ def check_determinism(objective: Any) -> None:
 
 
 def check_string_labels(objective: Any) -> None:
-    """Strings and booleans serve as labels: only their order counts; a regression refuses strings."""
+    """Check that strings and booleans serve as labels: only their order counts; a regression refuses strings."""
     X, y, counts = reference_sample(objective)
     number = reference_fit(objective, X, y, sample_weight=counts)
     if reference_task(objective).task == "regression":
@@ -157,7 +157,7 @@ def check_string_labels(objective: Any) -> None:
 
 
 def check_precomputed(objective: Any) -> None:
-    """The kernel rbf and its matrix given as precomputed make the same model; where such a matrix will do."""
+    """Check that the kernel rbf and its matrix given as precomputed make the same model, where that will do."""
     if not reference_task(objective).kernels or reference_task(objective).needs_rows:
         return
     X, y, counts = reference_sample(objective)
@@ -169,7 +169,7 @@ def check_precomputed(objective: Any) -> None:
 
 
 def check_model(objective: Any) -> None:
-    """Shapes and meaning of what a model of two classes, or of numbers, offers."""
+    """Check shapes and meaning of what a model of two classes, or of numbers, offers."""
     X, y, counts = reference_sample(objective)
     d, total = X.shape[1], int((counts > 0).sum())
     for settings in reference_kernels(objective):
@@ -206,7 +206,7 @@ def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndar
 
 
 def check_three_classes(objective: Any) -> None:
-    """Three classes make three problems, each with a certificate that holds; not for objectives of joint problems."""
+    """Check that three classes make three problems, each with a certificate that holds, except joint problems."""
     task = reference_task(objective)
     if task.task == "regression" or "ovr" not in task.multiclass:
         return

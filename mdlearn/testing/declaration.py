@@ -1,4 +1,4 @@
-"""The checks of what an objective declares: names, texts, parameters, bounds, defaults."""
+"""Declaration tests: what an objective declares, names, texts, parameters, bounds and defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mdlearn.testing.reference import (
 
 
 def check_declaration(objective: Any) -> None:
-    """Name, texts, parameters, default bias and terms are declared as the listing and the engines need them."""
+    """Test an objective's declaration: names, texts, parameters, default bias and terms as engines need them."""
     task = reference_task(objective)
     require(
         re.fullmatch(r"[a-z][a-z0-9_-]*", task.name) is not None,
@@ -43,7 +43,7 @@ def check_declaration(objective: Any) -> None:
 
 
 def check_unknown_parameter(objective: Any) -> None:
-    """A parameter that was not declared is refused, and the message lists the declared ones."""
+    """Test that a parameter outside the declaration is refused, and that the message lists the declared ones."""
     task = reference_task(objective)
     X, y, _ = reference_sample(objective)
     calls: dict[str, Callable[[], Any]] = {
@@ -58,7 +58,7 @@ def check_unknown_parameter(objective: Any) -> None:
 
 
 def check_bounds(objective: Any) -> None:
-    """Values outside a parameter's bounds are refused by name; the bounds themselves are usable."""
+    """Test the declaration of bounds: values outside are refused by name; the bounds themselves are usable."""
     task = reference_task(objective)
     X, y, _ = reference_sample(objective)
     for name, parameter in task.parameters.items():
@@ -79,12 +79,12 @@ def check_bounds(objective: Any) -> None:
 
 
 def _as_argument(name: str, value: Any) -> dict[str, Any]:
-    """Argument of `fit` for a declared parameter: a mapping of its name to its value."""
+    """Argument of `fit` for a parameter in the test of a declaration: a mapping of its name to its value."""
     return {name: value}
 
 
 def check_params(objective: Any) -> None:
-    """The model's params are the given values and the defaults for m = sum of the weights; all within bounds."""
+    """Test declared defaults: the model's params are those given and defaults for m = sum of the weights, in bounds."""
     task = reference_task(objective)
     X, y, counts = reference_sample(objective)
     model = reference_fit(objective, X, y, sample_weight=counts)

@@ -1,4 +1,4 @@
-"""What installed plugins bring, put to the test: the table of ``python -m mdlearn plugins --check``."""
+"""Installed plugins put to the test: the table of ``python -m mdlearn plugins --check``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSAL = "cannot take this problem"
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """Outcome of the clauses of the contract for one name.
+    """Outcome for one installed name of the clauses of its contract.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def check_installed() -> Iterator[CheckOutcome]:
 
 
 def _checks_of_installed(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Sequence[Callable[[str], None]]]]:
-    """(kind, names, clauses) of what a plugin brings."""
+    """Checks of an installed plugin: (kind, names, clauses) of what it brings."""
     return (
         ("objective", record.objectives, CHECKS),
         ("solver", record.solvers, (check_solver_on_a_problem,)),
@@ -84,7 +84,7 @@ def _checks_of_installed(record: PluginRecord) -> Sequence[tuple[str, Sequence[s
 
 
 def _fault_of_check(clause: Callable[[str], None], name: str) -> str | None:
-    """Text of the error that a clause raises; None where it holds. Warnings of fits that end early are no faults."""
+    """Fault of an installed part in one clause: text of the error; None where it holds. Warnings of fits are none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

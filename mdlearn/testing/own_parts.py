@@ -1,4 +1,4 @@
-"""Checks of what an objective brings of its own: a gradient, and features that belong to single rows and to a file."""
+"""Own parts of an objective, checked: a gradient, and features that belong to single rows and to a file."""
 
 from __future__ import annotations
 

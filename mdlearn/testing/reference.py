@@ -1,4 +1,4 @@
-"""What the checks share: data, tight fits, an evaluation of declared terms in plain NumPy, and demands."""
+"""Reference that the checks share: data, tight fits, declared terms evaluated in plain NumPy, and demands."""
 
 from __future__ import annotations
 
@@ -162,19 +162,19 @@ def reference_mapped(model: Model, X: np.ndarray) -> np.ndarray:
 
 
 def reference_form(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
-    """The form that an objective writes for these rows, with the linear or the rbf kernel."""
+    """Form that an objective writes for the reference's rows, with the linear or the rbf kernel."""
     data = reference_data(task, X, y, None)
     params = task.complete(task.resolve(data.total), data)
     return task.form(data, reference_features(task, data, kernel), bias, params)
 
 
 def reference_data(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
-    """The training data of an objective, as fit makes them."""
+    """Training data of an objective for the reference, as fit makes them."""
     return READERS[task.task](X, y, counts, None, square=False)
 
 
 def reference_features(task: Objective, data: Data, kernel: str) -> Any:
-    """The features that an objective makes of these rows, with the linear or the rbf kernel."""
+    """Features that an objective makes of the reference's rows, with the linear or the rbf kernel."""
     chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
     params = task.complete(task.resolve(data.total), data)
     return finished(task.features(data, chosen, params, np.random.default_rng(0)))
@@ -194,14 +194,14 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise AssertionError of a check against the reference, with `message`, unless `holds`."""
+    """Demand in a check against the reference: raise AssertionError, with `message`, unless `holds`."""
     # Not the assert statement: these checks also hold under python -O.
     if not holds:
         raise AssertionError(message)
 
 
 def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:
-    """Require of models in a check against the reference that they agree on the rows that go with each."""
+    """Demand in a check against the reference that models agree on the rows that go with each."""
     f, g = first[0].decision_function(first[1]), second[0].decision_function(second[1])
     require(f.shape == g.shape, f"{first[0].objective}: {message} (shapes {f.shape} and {g.shape})")
     worst = float((np.abs(f - g) / np.maximum(1.0, np.abs(g))).max())
@@ -209,7 +209,7 @@ def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarr
 
 
 def require_terms(task: Objective, where: str = "") -> None:
-    """Require that `terms` returns a convex problem that the engines can read, or that the task has its own form."""
+    """Demand in a check against the reference: `terms` is convex and readable, or the task has its own form."""
     if type(task).terms is Objective.terms:
         own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
         require(own, f"{task.name}: neither terms() nor form() is written; write one of them")

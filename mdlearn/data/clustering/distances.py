@@ -45,7 +45,7 @@ def _distance_blocks(rows: Rows, centers: np.ndarray) -> Iterator[tuple[slice, n
 
 
 def assign(rows: Rows, centers: np.ndarray) -> np.ndarray:
-    """Index of the nearest centre of every row (Euclidean; ties to the lowest index), shape (m,), intp.
+    """Assign every row to its nearest centre by distance: indices (m,), intp (Euclidean; ties to the lowest).
 
     What rounding leaves open is decided by plain sums of squared differences: so a row's label depends neither on the
     rows beside it nor on how they are stored.
@@ -76,7 +76,7 @@ def _nearest_centre(X: np.ndarray, centers: np.ndarray, close: np.ndarray) -> np
 
 
 def bandwidth(rows: Rows, counts: np.ndarray, centers: np.ndarray) -> float:
-    """Mean squared distance to the nearest centre, rows counted by weight: the width of soft clusters."""
+    """Mean squared distance of rows to the nearest centre, counted by weight: the width of soft clusters."""
     total = 0.0
     for part, D, _ in _distance_blocks(rows, centers):
         total += float(counts[part] @ D.min(axis=1))

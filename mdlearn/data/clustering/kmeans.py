@@ -1,4 +1,4 @@
-"""Weighted k-means over distinct rows."""
+"""Weighted k-means (`kmeans`) over distinct rows."""
 
 from __future__ import annotations
 

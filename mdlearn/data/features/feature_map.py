@@ -1,4 +1,4 @@
-"""Features that an objective makes of a row: of training rows at fit, of new rows in a model, and as plain values."""
+"""Feature map of an objective: features of training rows at fit, of new rows in a model, and as plain values."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def array_of(values: Mapping[str, Any], name: str, *shape: int | None) -> np.nda
 
 
 def check_feature_size(largest: float, dtype: Any = np.float64) -> None:
-    """Raise ValueError for mapped features whose squares overflow, or that a model's `dtype` cannot hold."""
+    """Raise ValueError where squares of a feature map's features overflow, or a model's `dtype` cannot hold them."""
     if LARGEST_ENTRY >= largest > float(np.finfo(dtype).max):
         raise ValueError(f"features made of X have size {largest:.3g}, beyond float32; scale the columns of X")
     if not largest <= LARGEST_ENTRY:

@@ -1,4 +1,4 @@
-"""Kernels beyond the square of the rows: explicit features made of kernel values with a few points.
+"""Kernel approximation: explicit features made of kernel values with a few points.
 
 What is fitted over these features is another problem than the kernel's, and its certificate speaks of that problem. So
 it is asked for by name, and models say so.
@@ -218,7 +218,7 @@ def approximate_kernel(
 
 
 def nystroem_whitening(K: np.ndarray) -> np.ndarray | None:
-    """Return M of Nystroem features, M M' the inverse of K on its range, shape (n, rank); None: not semidefinite.
+    """Matrix M (n, rank) of a Nystroem kernel approximation, M M' = K^-1 on the range of K; None: not semidefinite.
 
     By a Cholesky factorisation with pivots, M = P L^-T: a tenth of the time that eigenvectors take, which would give
     the same inner products in other axes.

@@ -1,4 +1,4 @@
-"""What rounding may have done to kernel values, and whether a matrix of them is positive semidefinite but for that.
+"""Kernel rounding: what it may have done to values, and whether a matrix of them is semidefinite but for that.
 
 Entries are taken to be off by ``UNIT sqrt(k(x, x) k(z, z)) (h(x) + h(z))``: an inner product that cancels is off by
 what its terms lost, so it is their size that counts. The worst case, all roundings of an inner product of d terms and
@@ -63,7 +63,7 @@ def safe_length(v: np.ndarray) -> float:
 
 
 def rounding_deficit(G: np.ndarray, rounding: float) -> float | None:
-    """Smallest power of ten delta with G + delta diag G positive semidefinite, G a kernel matrix; None: above WORST.
+    """Rounding deficit of a kernel matrix G: smallest power of ten d with G + d diag G semidefinite; None: above WORST.
 
     Of many rows, some that are evenly spaced: each principal part of a semidefinite matrix is semidefinite. `rounding`
     is what entries may be off, relative to sqrt(G_ii G_jj): as much of a deficit counts as none.

@@ -1,4 +1,4 @@
-"""From a row to its landmark features in the blocks of its clusters, at fit and for new rows."""
+"""Landmark map: from a row to its landmark features in the blocks of its clusters, at fit and for new rows."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _pca_landmarks(points: Distinct, n: int) -> Generator[None, None, np.ndarray
 
 
 def _complete_pca_directions(V: np.ndarray, n: int) -> np.ndarray:
-    """PCA directions V and, where they are fewer than n, unit vectors made orthogonal to them and to each other.
+    """PCA directions V of landmarks and, where fewer than n, unit vectors orthogonal to them and to each other.
 
     Rows do not vary along these. A unit vector is taken when more than 1/(2d) of its square is left: those passed over
     add up to less than one dimension, so that enough are found, and rounding has no say in the choice.
@@ -168,7 +168,7 @@ def _complete_pca_directions(V: np.ndarray, n: int) -> np.ndarray:
 
 
 def _sign_pca_directions(V: np.ndarray) -> np.ndarray:
-    """PCA directions whose largest entries are positive: of entries that rounding cannot tell apart, the first."""
+    """PCA directions of landmarks with positive largest entries: of those equal but for rounding, the first."""
     size = np.abs(V)
     at = np.argmax(size >= (1.0 - 1e-6) * size.max(axis=1, keepdims=True), axis=1)
     return V * np.sign(V[np.arange(V.shape[0]), at])[:, None]

@@ -1,4 +1,4 @@
-"""Explicit rows as the feature space of a fit: phi(x) = x."""
+"""Linear features: explicit rows as the feature space of a fit, phi(x) = x."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of blocks whose coefficients are tied to each other: the blocks of x are mixed by a matrix of their number."""
+"""Smoothed clusters: rows of blocks with coefficients tied to each other, the blocks of x mixed by a matrix."""
 
 from __future__ import annotations
 

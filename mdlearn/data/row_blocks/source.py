@@ -1,4 +1,4 @@
-"""Rows that come in blocks, again for every pass: what is kept of them is one block and sums.
+"""Source of row blocks, which come again for every pass: what is kept of them is one block and sums.
 
 A source is any re-iterable of (X, y) or (X, y, weight), or a function that returns a new iterator of them. The first
 pass checks everything and counts; later passes trust it, and are held against its counts.
@@ -124,7 +124,7 @@ class SourceWork:
 
 
 class RowBlocks:
-    """Source of rows that come in blocks, again for every pass, for `mdlearn.fit` with y None.
+    """Row blocks of a source that gives them again for every pass, for `mdlearn.fit` with y None.
 
     A subclass whose blocks are elsewhere writes `reduced` anew, and nothing else. Where a plugin brings it
     (`mdlearn_sources`), it has a name, and `given` makes it of what `mdlearn.fit` is given.

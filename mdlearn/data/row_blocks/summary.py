@@ -1,4 +1,4 @@
-"""What is known of rows that come in blocks: a census of each, its summary, and blocks as later passes take them."""
+"""Summary of row blocks: a census of each, what is known of all, and blocks as later passes take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with the constant column of a bias behind their own ones, or without."""
+"""Affine rows, with the constant column of a bias behind their own ones, or without."""
 
 from __future__ import annotations
 

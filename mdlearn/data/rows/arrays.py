@@ -1,4 +1,4 @@
-"""From what a caller gives as X to rows, without a copy where its type and layout allow."""
+"""Arrays that a caller gives as X, as rows, without a copy where type and layout allow."""
 
 from __future__ import annotations
 

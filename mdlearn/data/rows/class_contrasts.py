@@ -1,4 +1,4 @@
-"""Rows of a joint problem of several classes: x in the block of one class, -x in the block of another."""
+"""Class contrasts, rows of a joint problem: x in the block of one class, -x in the block of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse matrices as CSR in canonical format, in pieces between which Ctrl-C is seen."""
+"""Conversion of sparse matrices to CSR in canonical format, in pieces between which Ctrl-C is seen."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ COPY_BYTES = 256e6
 
 
 def read_only_view(A: np.ndarray) -> np.ndarray:
-    """Read-only view of the array of rows, or of another: engines must not change the data that they are judged by."""
+    """Read-only view of the array of training rows, or of another: engines must not change what they are judged by."""
     view = A.view()
     view.flags.writeable = False
     return view
@@ -52,7 +52,7 @@ def steps(n: int, step: int) -> Iterable[slice]:
 
 
 class Rows(ABC):
-    """Rows of numbers, shape (m, d): all that engines, kernels and the certificate know of X.
+    """Base class of training rows, shape (m, d): all that engines, kernels and the certificate know of X.
 
     Row blocks are the inner currency. A source of rows says how a block of them looks in float64 (`block`) and which
     ranges are worth one step (`spans`); products follow. It need not hold its rows in memory, only the blocks. The
@@ -201,7 +201,7 @@ class Rows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RowsInMemory(Rows):
-    """Rows of an array or matrix in memory (or mapped into it).
+    """Training rows of an array or matrix in memory (or mapped into it).
 
     Attributes
     ----------
@@ -322,7 +322,7 @@ def selected_rows(A: Rows, rows: np.ndarray) -> Rows:
 
 
 def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Rows of an array at some places, in C order: one call would look at no signal for as long as the copy takes."""
+    """Gathered rows at some places, in C order: one call would look at no signal for as long as the copy takes."""
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
     for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
@@ -331,7 +331,7 @@ def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def copied_by_rows(A: np.ndarray) -> np.ndarray:
-    """Copy of an array in C order, by row ranges between which Ctrl-C is seen."""
+    """Copy rows in C order, by ranges between which Ctrl-C is seen."""
     out = np.empty(A.shape, dtype=A.dtype)
     for part in steps(A.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
         out[part] = A[part]
@@ -339,7 +339,7 @@ def copied_by_rows(A: np.ndarray) -> np.ndarray:
 
 
 def zeros_by_rows(n: int) -> np.ndarray:
-    """Zeros of shape (n, n), by row ranges: new memory can take a second per 100 MB at first touch."""
+    """Rows of zeros, shape (n, n), made by ranges: new memory can take a second per 100 MB at first touch."""
     out = np.empty((n, n))
     for part in steps(n, BLOCK_ENTRIES // max(n, 1)):
         out[part] = 0.0
@@ -359,11 +359,11 @@ def _squared_entries(piece: Any) -> Any:
 
 
 def _rows_suit_blas(A: np.ndarray) -> bool:
-    """Whether BLAS takes the array of rows as it is; NumPy multiplies others by slow loops."""
+    """Whether BLAS takes training rows as they lie in memory; NumPy multiplies others by slow loops."""
     (m, d), (down, along), size = A.shape, A.strides, A.itemsize
     return A.dtype == np.float64 and ((along == size and down >= d * size) or (down == size and along >= m * size))
 
 
 def _rows_for_blas(A: np.ndarray) -> np.ndarray:
-    """Array of rows itself where BLAS takes it, else a copy in float64 by rows."""
+    """Training rows themselves where BLAS takes them, else a copy in float64 by ranges."""
     return A if _rows_suit_blas(A) else np.ascontiguousarray(A, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Some rows in float64 at a time, for several products, in memory that the next ones use again."""
+"""Scratch memory, used again and again: some rows in float64 at a time, for several products."""
 
 from __future__ import annotations
 

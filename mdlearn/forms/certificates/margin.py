@@ -1,4 +1,4 @@
-"""The certificate: primal and dual values of the declared problem, recomputed outside every engine, in float64.
+"""Certificate of a margin form: primal and dual values recomputed outside every engine, in float64.
 
 For multipliers beta in [0, caps], sigma with sum 0 and alpha = y (sum_t side_t beta_t + sigma + a c / m)::
 
@@ -49,7 +49,7 @@ ROUNDING_OF_SUMS = 1e-14
 
 
 class Dual(NamedTuple):
-    """Dual value of a margin form at multipliers made feasible, and what it was made of.
+    """Dual value in a margin form's certificate, of multipliers made feasible, and what it was made of.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Dual(NamedTuple):
 
 
 def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray) -> Dual:
-    """Make multipliers feasible and return the dual value of a margin form there."""
+    """Make multipliers feasible for a margin form's certificate and return the dual value there."""
     beta = np.minimum(np.maximum(beta, 0.0), column.caps)
     if form.ridge == 0 and not form.features.ready:
         return _dual_without_bound(column, beta)
@@ -97,12 +97,12 @@ def feasible_dual(form: MarginForm, column: Column, beta: np.ndarray, sigma: np.
 
 
 def _dual_without_bound(column: Column, beta: np.ndarray) -> Dual:
-    """Dual of multipliers that no feasible ones are near to: no bound."""
+    """Dual in a margin form's certificate for multipliers that no feasible ones are near to: no bound."""
     return Dual(-math.inf, np.zeros_like(column.y), beta, None)
 
 
 def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarray:
-    """Multipliers of a margin form's variance, shifted along the counts to the sum 0: the least loss of bound."""
+    """Variance's multipliers in a margin form's certificate, shifted along the counts to sum 0 at least loss."""
     if column.kappa == 0:
         return np.zeros(sigma.shape)
     centred = sigma if column.whole else np.where(column.counts > 0, sigma, 0.0)
@@ -115,7 +115,7 @@ def feasible_variance_multipliers(column: Column, sigma: np.ndarray) -> np.ndarr
 
 
 def _balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """Multipliers of a margin form with sum alpha_i = 0 for a free bias; None when none within bounds have it.
+    """Multipliers in a margin form's certificate with sum alpha_i = 0 for a free bias; None: none within bounds.
 
     With a variance term, sigma moves along c (y - mean y), which keeps its own sum at 0. Without one, or where all
     signs are the same, multipliers that push the sum the wrong way shrink in proportion, then the others grow towards
@@ -159,13 +159,13 @@ Proven = tuple[Dual, Solution]
 
 
 def certify(form: MarginForm, column: Column, point: Point, tol: float) -> Proven:
-    """Certify the representer of a point's multipliers: coefficients and dual coefficients then say the same."""
+    """Certify a margin form by its multipliers' representer: coefficients and dual coefficients then say the same."""
     proof = feasible_dual(form, column, point.beta, point.sigma)
     return proof, _certified_representer(form, column, point, proof, tol)
 
 
 def _certified_representer(form: MarginForm, column: Column, point: Point, proof: Dual, tol: float) -> Solution:
-    """Certify the representer of a point's multipliers, whose dual is known."""
+    """Certify a margin form by the representer of multipliers whose dual is known."""
     alpha = proof.alpha
     if form.ridge == 0:
         # Multipliers alone make no coefficients there.
@@ -212,7 +212,7 @@ def _certified_own_point(
 
 
 def _grown_dual_coefficients(alpha: np.ndarray, expanded: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Dual coefficients of `coef`, which `expanded` with dual coefficients alpha became on its way to feasibility."""
+    """Dual coefficients in a margin form's certificate of `coef`, which `expanded` with alpha grew to."""
     size = float(np.abs(expanded).max(initial=0.0))
     return alpha if size == 0 else alpha * (float(np.abs(coef).max()) / size)
 
@@ -220,7 +220,7 @@ def _grown_dual_coefficients(alpha: np.ndarray, expanded: np.ndarray, coef: np.n
 def _own_dual_coefficients(
     form: MarginForm, alpha: np.ndarray, expanded: np.ndarray, own: tuple[float, np.ndarray, float]
 ) -> np.ndarray:
-    """Dual coefficients of an engine's own point; alpha, which stand for `expanded`, where these are the same."""
+    """Dual coefficients of an engine's own point in a margin form's certificate; alpha, if `expanded` is the same."""
     _, coef, intercept = own
     if np.abs(coef - expanded).max() <= ROUNDING_OF_VALUES * np.abs(coef).max():
         return alpha
@@ -228,7 +228,7 @@ def _own_dual_coefficients(
 
 
 def certify_best(form: MarginForm, column: Column, point: Point, tol: float, known: Proven | None) -> Solution:
-    """Certify the better of the representer and the engine's own primal point, for a fit that ends early.
+    """Certify a margin form by the better of representer and engine's own point, for a fit that ends early.
 
     Where rounding or a limit stops an engine, its own point can be far better than what its multipliers stand for;
     the dual coefficients are then the ones nearest to the multipliers' that give the same function. `known` is what
@@ -256,7 +256,7 @@ def certify_best(form: MarginForm, column: Column, point: Point, tol: float, kno
 
 
 def has_dual_coefficients(form: MarginForm, point: Point, tol: float) -> bool:
-    """Whether a point over explicit rows has coefficients of its own, and the numbers that these are made of.
+    """Whether to certify a margin form's point over explicit rows by coefficients of its own and their dual ones.
 
     That is what is certified first. For a small gap it is the representer of the multipliers: it says what they do.
     """
@@ -285,7 +285,7 @@ def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) 
 
 
 def certify_as_is(form: MarginForm, column: Column, point: Point, tol: float) -> Solution:
-    """Certify an engine's own primal point without looking for a better one: the multipliers only prove the bound."""
+    """Certify an engine's own point in a margin form without a better one: the multipliers only prove the bound."""
     if point.coef is None:
         return certify(form, column, point, tol)[1]
     proof = feasible_dual(form, column, point.beta, point.sigma)

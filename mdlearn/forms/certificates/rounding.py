@@ -1,4 +1,4 @@
-"""What rounding leaves open, and coefficients in the type of the rows, which a certificate is to speak of.
+"""Rounding in a certificate: what it leaves open, and coefficients in the type of the rows.
 
 Features say how far decision values may be off (`blur`) and elements (`haze`). Both the objective and the dual's value
 are functions of these, so the rest follows from the declared terms. float32 rows give a float32 model, and a
@@ -82,7 +82,7 @@ def rounded(
 
 
 def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None) -> float:
-    """Possible excess of the dual value: the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
+    """Possible excess of the dual value by the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
     if element is None:
         return 0.0
     most = form.features.most_haze(alpha, element)
@@ -178,7 +178,7 @@ def _scores_and_value(
 
 
 def _norm_slopes(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarray | float:
-    """Slopes of a kernel's squared norm in decision values, by which their rounding changes it."""
+    """Slopes by which the rounding of decision values changes a kernel's squared norm."""
     return 0.5 * column.y * coef if isinstance(form.features, KernelFeatures) else 0.0
 
 

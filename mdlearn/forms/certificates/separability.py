@@ -1,4 +1,4 @@
-"""Whether rows can be separated: constraints of a hard margin that cannot be met, and how far margins can be raised."""
+"""Separability of rows: constraints of a hard margin that cannot be met, and how far margins can be raised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCURACY = 1e-10
 
 
 def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
-    """Upper bound of the geometric margin min_i z_i / |w| that any w reaches, proved by multipliers.
+    """Separability bound: upper bound of the geometric margin min_i z_i / |w| of any w, proved by multipliers.
 
     For weights u >= 0 with sum 1 over the constraints, min z <= sum u_i z_i = (sum u_i r_i).w, so the margin is at
     most |sum u_i r_i|. A free bias takes part only when sum u_i y_i = 0; the imbalance is removed first.
@@ -48,13 +48,13 @@ def margin_bound(form: MarginForm, column: Column, beta: np.ndarray) -> float:
 
 
 def check_separable(form: MarginForm, column: Column, beta: np.ndarray) -> None:
-    """Raise ValueError once the multipliers prove that no point meets the constraints."""
+    """Check separability: raise ValueError once the multipliers prove that no point meets the constraints."""
     if margin_bound(form, column, beta) <= RELATIVE_MARGIN * math.sqrt(float(form.features.squares().max())):
         raise _inseparable_error()
 
 
 def check_separated(form: MarginForm, column: Column, solution: Solution) -> None:
-    """Raise ValueError where an engine's last coefficients meet the constraints at a margin that is rounding.
+    """Check separability at the end: ValueError where an engine's last coefficients separate by rounding alone.
 
     A margin that multipliers would refuse is refused, too, where they were not that good; so is none at all, where
     they leave but little more.
@@ -72,7 +72,7 @@ def check_separated(form: MarginForm, column: Column, solution: Solution) -> Non
 
 
 def check_separable_by_program(form: MarginForm, column: Column) -> None:
-    """Raise ValueError when a linear program says that no point meets the constraints; the last resort.
+    """Check separability by a linear program, the last resort: ValueError when no point meets the constraints.
 
     An interior point method can lose its digits before its multipliers prove anything (equal rows of both classes).
     """

@@ -1,4 +1,4 @@
-"""Whether a problem without a ridge has an optimum: known before iterating, or seen meanwhile (MDLM paper, (2.14)).
+"""Unboundedness: whether a problem without a ridge has an optimum, known before iterating or seen meanwhile.
 
 With a variance term, the objective can only fall without end along directions W that raise all margins of a column
 alike, z_k = t_k > 0. Far out, their slope is beta |W|_2,1 - a sum_k t_k. Without a penalty any such direction will do:
@@ -39,7 +39,7 @@ SURE_MARGIN = 1e-9
 
 
 def check_bounded(form: MarginForm, told: str, ways: str) -> None:
-    """Raise ValueError when an objective without a ridge is unbounded, so that no coefficients are optimal.
+    """Check for unboundedness: ValueError when an objective without a ridge has no optimal coefficients.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def check_bounded(form: MarginForm, told: str, ways: str) -> None:
 
 
 def check_bounded_in_bias(form: MarginForm, told: str, ways: str) -> None:
-    """Raise ValueError when the mean drives a free bias without end, which neither ridge nor penalty hinders.
+    """Check for unboundedness in a free bias: ValueError when the mean drives it without end.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_bounded_in_bias(form: MarginForm, told: str, ways: str) -> None:
 
 
 def _is_unbounded_without_penalty(form: MarginForm) -> bool:
-    """Whether some column of a form without ridge and penalty falls along a direction without end."""
+    """Unboundedness without ridge and penalty: whether some column falls along a direction without end."""
     varied = [column for column in form.columns if column.variance > 0]
     if varied:
         rows = _EqualMargins(form, varied)
@@ -89,7 +89,7 @@ def _is_unbounded_without_penalty(form: MarginForm) -> bool:
 
 
 def _is_unbounded_despite_penalty(form: MarginForm, columns: Sequence[Column]) -> bool:
-    """Whether a direction with equal margins in each column gains more than its penalty; False where it is too large.
+    """Unboundedness despite a penalty: whether equal margins in each column gain more; False if it is too large.
 
     Minimise |W|_2,1 over sum t_k = 1: the quadratic sum_j |W_j|^2 / weight_j with weight_j = |W_j| touches it from
     above at the last W, and is minimised by one least squares problem for all columns.
@@ -125,7 +125,7 @@ def _is_unbounded_despite_penalty(form: MarginForm, columns: Sequence[Column]) -
 
 
 class _EqualMargins:
-    """Coefficients of least weighted length that give all rows of a column the margin 1: directions without end."""
+    """Directions of unboundedness: coefficients of least weighted length that give a column's rows the margin 1."""
 
     def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
         assert isinstance(form.features, LinearFeatures)
@@ -205,7 +205,7 @@ class _EqualMargins:
 
 
 class Attainment:
-    """Watch whether a fit of logistic terms without a ridge has an optimum: on separable rows there is none.
+    """Watch for unboundedness of logistic terms without a ridge: on separable rows there is no optimum.
 
     Other forms pass: a ridge holds every direction, and squared terms reach their least value.
     """
@@ -243,7 +243,7 @@ class Attainment:
 
 
 def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
-    """Raise ValueError where multipliers that prove a bound are at their ends because there is no optimum.
+    """Check for unboundedness: ValueError where multipliers that prove a bound are at their ends, without an optimum.
 
     At an optimum those of logistic terms are inside; far out along a direction without end they go to 0.
     """
@@ -254,7 +254,7 @@ def check_attained(form: MarginForm, column: Column, beta: np.ndarray) -> None:
 
 
 def is_unbounded(form: MarginForm, column: Column) -> bool:
-    """Whether v Var(z) - a mean(z) + logistic terms, without a ridge, falls along some direction without end.
+    """Unboundedness without a ridge: whether v Var(z) - a mean(z) + logistic terms fall along a direction without end.
 
     With a variance term, margins can only grow all alike: a least squares problem. Else a linear program says whether
     ``sum caps max(0, -z) - a mean(z)``, the slope far out, is negative for some w; without a mean term, whether some

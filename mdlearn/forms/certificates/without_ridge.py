@@ -34,7 +34,7 @@ AT_ONCE = 1e6
 def without_ridge(
     form: MarginForm, column: Column, beta: np.ndarray, sigma: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return multipliers with sum alpha_i (x_i, 1) = 0; None when no correction within their boxes was found.
+    """Multipliers without a ridge, for which sum alpha_i (x_i, 1) = 0; None when no correction within boxes was found.
 
     Without a mean term alpha = 0 is possible, too: it says that the objective is not negative.
     """

@@ -41,7 +41,7 @@ Bend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class DecisionComposite(Composite):
-    """Base class of composites of decision values: write `slopes` and `bend`, and set `steepest` and `at_zero`.
+    """Base class of joint composites of decision values: write `slopes` and `bend`, and set `steepest` and `at_zero`.
 
     Attributes
     ----------

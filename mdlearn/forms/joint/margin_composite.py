@@ -1,4 +1,4 @@
-"""The columns of a MarginForm as one problem: for penalties that couple them, and to take them all at once."""
+"""Margin composite: columns of a MarginForm as one problem, for penalties that couple them, or to take them at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOSS_FALLS = "the loss falls by more than the penalty grows; give the penalty a 
 
 
 class MarginComposite(DecisionComposite):
-    """Composite of columns of a MarginForm with squared, logistic and given terms, with its penalty, as one problem.
+    """Joint margin composite: columns of a MarginForm with squared, logistic and given terms and a penalty, as one.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class MarginComposite(DecisionComposite):
 
 
 def _columns_alike_at_zero(one: Column, other: Column) -> bool:
-    """Whether two columns of a MarginForm differ in their signs alone, which w = 0 does not see."""
+    """Whether two columns of a joint margin composite differ in their signs alone, which w = 0 does not see."""
     shared = one.terms is other.terms and one.counts is other.counts
     return shared and one.offset is None and other.offset is None
 

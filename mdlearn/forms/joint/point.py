@@ -1,4 +1,4 @@
-"""What is known of a composite at a point, and what engines hand in of it."""
+"""Points of a joint composite: what is known there, and what engines hand in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class CompositeEvaluation:
-    """Value and gradient of a composite's h at a point, with measures of their rounding.
+    """Value and gradient of a joint composite's h at a point, with measures of their rounding.
 
     Attributes
     ----------
@@ -36,17 +36,17 @@ class CompositeEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class CompositePoint:
-    """Point of a composite: coefficients, and others whose tangent is less steep than every beta_j (or None)."""
+    """Point of a joint composite: coefficients, and others with a tangent less steep than every beta_j (or None)."""
 
     W: np.ndarray
     anchor: np.ndarray | None = None
 
 
 def row_lengths(W: np.ndarray) -> np.ndarray:
-    """Length |W_j| of every row of coefficients at a composite's point."""
+    """Length |W_j| of every row of coefficients at a joint composite's point."""
     return np.sqrt(np.einsum("jk,jk->j", W, W))
 
 
 def tangent_at_zero(look: CompositeEvaluation) -> float:
-    """Value at W = 0 of the tangent at a composite's point."""
+    """Value at W = 0 of the tangent at a joint composite's point."""
     return look.value - look.below - float((look.gradient * look.W).sum())

@@ -1,4 +1,4 @@
-"""From the header and the arrays of a model file to a Model: every name, dtype and shape is checked on the way."""
+"""Decoding of model files: from header and arrays to a Model, every name, dtype and shape checked on the way."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Lookup = Callable[[str, str], Any]
 
 
 def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: Lookup) -> Model:
-    """Build the Model; Unreadable (or another error, for a wrong type) when the file makes none."""
+    """Decode a model file to a Model; Unreadable (or another error, for a wrong type) when the file makes none."""
     rest = ArraysToDecode(arrays)
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
     multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
@@ -141,7 +141,7 @@ def _decoded_params(given: dict[str, Any], rest: ArraysToDecode) -> dict[str, An
 
 
 def _check_decoded_parameters(objective: str, params: dict[str, Any], kernel: Kernel, lookup: Lookup) -> None:
-    """Check hyper-parameters as a fit does, where the objective is known; that of a plugin may not be installed."""
+    """Check decoded hyper-parameters as a fit does, where the objective is known; a plugin's may not be installed."""
     for name, value in kernel.params.items():
         if name in params and params[name] != value:
             raise Unreadable(f"its header gives {name!r} as {params[name]!r} and as {value!r}")
@@ -170,7 +170,7 @@ def _decoded_attributes(given: dict[str, Any], rest: ArraysToDecode, problems: i
 
 
 def _decoded_map(header: dict[str, Any], extras: dict[str, Any], rest: ArraysToDecode, lookup: Lookup) -> FeatureMap:
-    """Map of new rows to features, by the class that the objective names for it."""
+    """Decoded map of new rows to features of a model file, by the class that the objective names for it."""
     given = header_field(header, "map", (dict,))
     if header["version"] < 3:
         return _decoded_old_map(given, extras, rest)
@@ -182,7 +182,7 @@ def _decoded_map(header: dict[str, Any], extras: dict[str, Any], rest: ArraysToD
 
 
 def _decoded_old_map(given: dict[str, Any], extras: dict[str, Any], rest: ArraysToDecode) -> LandmarkMap:
-    """Landmark map of formats 1 and 2, in which landmarks and centres were attributes of the model only."""
+    """Decoded landmark map of formats 1 and 2, in which landmarks and centres were attributes of the model only."""
     projection = header_field(given, "projection", (dict,))
     values = {
         "centers": extras["centers_"],
@@ -197,7 +197,7 @@ def _decoded_old_map(given: dict[str, Any], extras: dict[str, Any], rest: Arrays
 
 
 def _decoded_classes(classes: np.ndarray) -> np.ndarray:
-    """Decode the labels of a model file's classes: two or more, different and sorted."""
+    """Decoded labels of a model file's classes: two or more, different and sorted."""
     # tolist checks the code points of strings.
     if classes.ndim != 1 or classes.shape[0] < 2 or len(classes.tolist()) != np.unique(classes).shape[0]:
         raise Unreadable("its labels are not two or more different ones")
@@ -207,7 +207,7 @@ def _decoded_classes(classes: np.ndarray) -> np.ndarray:
 
 
 def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> Kernel:
-    """Decode a model file's built-in kernel, with its parameters and centre."""
+    """Decoded built-in kernel of a model file, with its parameters and centre."""
     name = header_choice(given["name"], tuple(PARAMETERS))
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(PARAMETERS[name]):
@@ -221,7 +221,7 @@ def _decoded_kernel(given: dict[str, Any], rest: ArraysToDecode, width: int) -> 
 
 
 def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
-    """Decode a model file's kernel of a plugin, with the parameters of the file."""
+    """Decoded kernel of a plugin in a model file, with the parameters of the file."""
     cls = _decoded_class(lookup, "kernel", given["name"])
     params = header_field(given, "params", (dict,))
     if sorted(params) != sorted(cls.parameters):
@@ -234,7 +234,7 @@ def _decoded_plugin_kernel(given: dict[str, Any], lookup: Lookup) -> Kernel:
 
 
 def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: bool) -> Rows | None:
-    """Decode the support rows of a kernel model's file."""
+    """Decoded support rows of a kernel model's file."""
     header_choice(kind, ("dense", "csr") if wanted else ("none",))
     if kind == "dense":
         return DenseRows(rest.take("rows", "f", n, width))
@@ -258,7 +258,7 @@ def _decoded_rows(kind: Any, rest: ArraysToDecode, n: int, width: int, wanted: b
 
 
 def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
-    """Decode a model file's certificate, with those of its parts where it is nested."""
+    """Decoded certificate of a model file, with those of its parts where it is nested."""
     fields = {name: header_field(given, name, types) for name, types in CERTIFICATE.items()}
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
     parts = given["parts"] if nested else ()
@@ -266,7 +266,7 @@ def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
 
 
 def _decoded_history(given: dict[str, Any]) -> list[State]:
-    """Decode a model file's history: one state per record."""
+    """Decoded history of a model file: one state per record."""
     for name, types in HISTORY.items():
         for value in given[name]:
             check_header_type(value, types, "history")
@@ -276,7 +276,7 @@ def _decoded_history(given: dict[str, Any]) -> list[State]:
 
 
 def _decoded_class(lookup: Lookup, kind: str, name: Any) -> Any:
-    """Class that a model file needs; Unreadable when its plugin is missing."""
+    """Class that a decoded model file needs; Unreadable when its plugin is missing."""
     name = check_header_type(name, (str,), kind)
     try:
         return lookup(kind, name)

@@ -1,4 +1,4 @@
-"""From a Model to the header and the arrays of a model file: plain values and numbers, no code."""
+"""Encoding of model files: from a Model to header and arrays, plain values and numbers, no code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows"
 
 
 def encode_model(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return header and arrays of a model; ValueError for anything that a file cannot contain."""
+    """Encode a model for a file as header and arrays; ValueError for anything that a file cannot contain."""
     kernel, certificate = model.kernel, model.certificate
     if kernel.name == "callable":
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Models as files: one .npz of plain arrays and a JSON header, written atomically and read without executing anything.
+"""Persistence of models: one file of arrays and a JSON header, written atomically, read without executing anything.
 
 Members: ``header`` (UTF-8 JSON, as bytes), ``digest`` (SHA-256 of the header and of the arrays) and the arrays that the
 header lists with dtype and shape, in this order (`mdlearn.model.file.archive`).
@@ -34,11 +34,11 @@ SHOWN = 600
 
 
 class FutureFormat(Unreadable):
-    """Error for a model file that a later version of mdlearn wrote."""
+    """Error in a model's persistence: a later version of mdlearn wrote the file."""
 
 
 def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
-    """Write a model to one file that `mdlearn.load` reads.
+    """Save a model for persistence in one file that `mdlearn.load` reads.
 
     The file is complete or not there: it is written beside `path`, brought to disk, then renamed. A crash leaves an
     older file of that name as it was.
@@ -72,7 +72,7 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
 
 
 def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
-    """Read a model and the notes that were saved with it.
+    """Load a persistent model and the notes saved with it; `lookup` finds the classes that its file names.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as the model files of mdlearn do, of whatever format version."""
+    """Whether a file begins as the files of persistent models do, of whatever format version."""
     try:
         with _open_model_file(path) as file:
             _read_model_header(ArchiveMembers(file).take("header", HEADER_BYTES_LIMIT))
@@ -117,7 +117,7 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _model_file_digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """SHA-256 of the header, then of the arrays in its order, each in its own memory order."""
+    """Digest of a persistent model: SHA-256 of the header, then of the arrays in order, each in its memory order."""
     total = hashlib.sha256(text.tobytes())
     for array in arrays.values():
         flat = array.ravel() if array.flags.c_contiguous else array.T.ravel()
@@ -127,7 +127,7 @@ def _model_file_digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.nd
 
 
 def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open the model file at a path for reading; OSError for no regular file, such as a pipe or a device."""
+    """Open the file of a persistent model; OSError for no regular file, such as a pipe or a device."""
     # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
     extra = getattr(os, "O_NONBLOCK", 0)
     file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
@@ -138,7 +138,7 @@ def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read header and arrays of an open model file; Unreadable where they do not fit its digest."""
+    """Read header and arrays of a persistent model's open file; Unreadable where they do not fit its digest."""
     members = ArchiveMembers(file)
     header = _read_model_header(text := members.take("header", HEADER_BYTES_LIMIT))
     listed = header["arrays"]
@@ -156,7 +156,7 @@ def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str,
 
 
 def _read_model_header(text: np.ndarray) -> dict[str, Any]:
-    """Read a model file's header from its text; FutureFormat where a later version wrote it."""
+    """Read a persistent model's header from its text; FutureFormat where a later version wrote it."""
     if text.dtype != np.uint8 or text.ndim != 1:
         raise Unreadable("its header is not text")
     memory.require(HEADER_EXPANSION * text.nbytes, "the header of this model file", "load it on a larger machine")
@@ -175,7 +175,7 @@ def _read_model_header(text: np.ndarray) -> dict[str, Any]:
 
 
 def _header_object(pairs: list[tuple[str, Any]]) -> Any:
-    """Value that an object in a model file's header stands for: a mapping, or a number that JSON lacks."""
+    """Value of an object in a persistent model's header: a mapping, or a number that JSON lacks."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise Unreadable("its header gives a name twice")
@@ -187,16 +187,16 @@ def _header_object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    """Refuse a constant in a model file's header that JSON lacks: raise Unreadable."""
+    """Refuse a constant in a persistent model's header that JSON lacks: raise Unreadable."""
     raise Unreadable(f"its header holds {name}, which JSON lacks")
 
 
 def _shortened_error(text: str) -> str:
-    """Shorten the error of a model file and replace characters that cannot be printed: it may quote the file."""
+    """Shorten the error of a persistent model's file and replace unprintable characters: it may quote the file."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
     return plain if len(text) <= SHOWN else f"{plain}..."
 
 
 def _shown_model_path(path: str | os.PathLike[str]) -> str:
-    """Path of a model file as text, for messages."""
+    """Path of a persistent model as text, for messages."""
     return os.fsdecode(os.fspath(path))

@@ -1,4 +1,4 @@
-"""Models as ONNX: label, decision values and probabilities, in float64 whatever the rows are."""
+"""Export of models to ONNX: label, decision values and probabilities, in float64 whatever the rows are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 
 def export(model: Model, target_opset: int | None = None) -> Any:
-    """Return the ModelProto of a model; see `Model.to_onnx`."""
+    """Export a model to ONNX: return its ModelProto; see `Model.to_onnx`."""
     graph = OnnxGraph(checked_opset(target_opset))
     check_exportable(model)
     dtype, k = model.intercept_.dtype, model.classes_.shape[0]
@@ -45,7 +45,7 @@ def export(model: Model, target_opset: int | None = None) -> Any:
 
 
 def exported_onnx_classes(model: Model) -> np.ndarray:
-    """Labels as ONNX can hold them: int64, bool, float64 or strings; ValueError for others."""
+    """Labels as an ONNX export can hold them: int64, bool, float64 or strings; ValueError for others."""
     classes = model.classes_
     if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes.tolist()):
         classes = classes.astype(str)
@@ -59,7 +59,7 @@ def exported_onnx_classes(model: Model) -> np.ndarray:
 
 
 def add_onnx_label(graph: OnnxGraph, F: str, classes: np.ndarray, output: str) -> None:
-    """Add the labels (n,) of scores to an ONNX graph: f = 0 is the second label; ties go to the first class."""
+    """Add the labels (n,) of scores to an ONNX export: f = 0 is the second label; ties go to the first class."""
     if classes.shape[0] == 2:
         positive = graph.node("Not", graph.node("Less", _flat_onnx_value(graph, F), graph.constant(0.0)))
         codes = graph.cast(positive, np.int64)
@@ -74,7 +74,7 @@ def onnx_scores(graph: OnnxGraph, F: str, k: int) -> str:
 
 
 def onnx_probabilities(graph: OnnxGraph, F: str, k: int) -> str:
-    """Add class probabilities (n, k) to an ONNX graph: sigma(f) over their sum, by logarithms."""
+    """Add class probabilities (n, k) to an ONNX export: sigma(f) over their sum, by logarithms."""
     f = onnx_scores(graph, F, k)
     # ln sigma(f) = min(f, 0) - ln(1 + exp(-|f|)): onnxruntime lacks Softplus of newer opsets.
     small = graph.node("Exp", graph.node("Neg", graph.node("Abs", f)))

@@ -98,7 +98,7 @@ def onnx_tensor_type(dtype: Any) -> int:
 
 
 def imported_onnx() -> Any:
-    """Import the package onnx; ImportError that says how to get it."""
+    """Import the package onnx to make a graph; ImportError that says how to get it."""
     try:
         import onnx
     except ImportError as error:

@@ -48,7 +48,7 @@ def fit_path(
     verbose: int = 0,
     **params: Any,
 ) -> Path:
-    """Fit an objective at every point of a grid of hyper-parameters.
+    """Fit a path: one objective at every point of a grid of hyper-parameters.
 
     The answer at every point is that of `fit`: certified on its own, to the same `tol`. Points share what does not
     depend on them: checks of the data, the kernel matrix or kernel columns, clusters and landmarks, factorisations, and
@@ -116,7 +116,7 @@ def fit_path(
 
 
 def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, Any]]]) -> Iterator[tuple[int, Fitted]]:
-    """Solve the points of a path group by group, by equal features; yield (position, fit) as they are done.
+    """Yield (position, fit) of the points of a path as they are done, group by group of equal features.
 
     Once a fit was stopped, those after it are not begun: their answer is w = 0.
 
@@ -145,12 +145,12 @@ def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, 
 
 
 def _point_callback(callback: Callable[[State], Any], i: int) -> Callable[[State], Any]:
-    """Callback of a path, which adds to each state the point that it belongs to."""
+    """Callback of the fits of a path, which adds to each state the point that it belongs to."""
     return lambda state: callback(replace(state, point=i))
 
 
 def _starts_from_solved_point(fitted: Fitted) -> Starts:
-    """Starts of the problems of a path's point, from the fit of a point that is solved."""
+    """Starts for the fit of a path's point, from the fit of another one that is solved."""
     solutions = fitted.outcome.solutions
 
     def starts(form: Form, first: int, n: int) -> Sequence[Sequence[Start]]:
@@ -160,7 +160,7 @@ def _starts_from_solved_point(fitted: Fitted) -> Starts:
 
 
 def _warn_of_path_shortfalls(found: dict[int, Fitted], limits: Limits) -> None:
-    """Warn once of all points of a path without their gap: what stopped the path, or the worst's reason."""
+    """Warn once of all fits of a path without their gap: what stopped the path, or the worst's reason."""
     short = {i: one for i, fitted in found.items() for one in fitted.shortfalls}
     if not short:
         return

@@ -1,4 +1,4 @@
-"""The points of a grid, in which order they are solved, and where each may begin."""
+"""Grid of a path: its points, in which order they are solved, and where each may begin."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Asked = tuple[Objective, dict[str, Any]]
 
 
 def checked_grid_points(call: Call, grid: Any, params: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Asked]]:
-    """Points of a grid, and the objective and kernel parameters of each, checked."""
+    """Points of a path's grid, and the objective and kernel parameters of each, checked."""
     points = grid_points(grid, params)
     return points, [call.task({**params, **point}) for point in points]
 
 
 def grid_points(grid: Any, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Points of a grid as the user gives it: all combinations of a mapping, or the union of several grids.
+    """Points of a path's grid as the user gives it: all combinations of a mapping, or the union of several grids.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def grid_names(points: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _grid_combinations(grid: Mapping[Any, Any], title: str = "grid", alone: bool = False) -> list[dict[str, Any]]:
-    """All combinations of the values; the last name varies fastest. `alone`: a value may stand without a sequence."""
+    """Combinations of a grid's values; the last name varies fastest. `alone`: a value may stand without a sequence."""
     if not grid and not alone:
         raise ValueError(f"{title} is empty; give a mapping of hyper-parameters to values")
     values = []
@@ -88,7 +88,7 @@ def equal_point_groups(keys: Sequence[Any]) -> list[list[int]]:
 
 
 def same_key(a: Any, b: Any) -> bool:
-    """Whether two keys of grid points are equal: mappings and arrays by their entries."""
+    """Whether two keys of points in a path's grid are equal: mappings and arrays by their entries."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_key, a, b))
     if isinstance(a, dict) and isinstance(b, dict):

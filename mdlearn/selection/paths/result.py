@@ -1,4 +1,4 @@
-"""What a path returns: the models of all points, and what can be asked of them together."""
+"""Result of a path: the models of all points, and what can be asked of them together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mdlearn.stages import Builder, Fitted
 
 
 class Path(Sequence[Model]):
-    """The models of the points of a grid, in the order of the grid.
+    """Result of a path: the models of the points of a grid, in the order of the grid.
 
     A model is built when it is asked for, so a path takes little memory; ``path[i]`` is a new object every time.
 

@@ -1,4 +1,4 @@
-"""The last digits: guess which rows sit on a kink, solve the equalities exactly, correct the guess, repeat."""
+"""Active set for the last digits: guess which rows sit on a kink, solve the equalities exactly, correct, repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a good guess to the optimum: the method of multipliers on hinge terms, by Newton steps over few rows.
+"""Augmented Lagrangian, from a good guess to the optimum: multipliers on hinge terms, by Newton steps over few rows.
 
 Every hinge is replaced by its envelope around the multipliers so far: quadratic on a slope of some width, linear
 beyond. That is smooth, and its Newton systems hold the rows on a slope alone: few, once the multipliers are about

@@ -1,4 +1,4 @@
-"""A column of ones in sparse rows, taken out as the bias that it is.
+"""Constant column of ones in sparse rows, taken out as the bias that it is.
 
 Every row has it, so the dual Hessian has one eigenvalue of the size of m, and single coordinates fight it. A
 regularized bias is the same thing, and sweeps know how to move that. Users of LIBLINEAR write their bias so.

@@ -1,4 +1,4 @@
-"""A lower bound for engines that hold only a primal point: multipliers guessed from margins, then improved.
+"""Dual bound for engines that hold only a primal point: multipliers guessed from margins, then improved.
 
 A guess takes every multiplier from the margin of its row: at its cap where the loss is active, at 0 where it is not,
 and for terms with a continuous slope the derivative. A line search between the best multipliers so far and the guess

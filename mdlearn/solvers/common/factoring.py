@@ -1,4 +1,4 @@
-"""What engines share that factor a matrix of the size of the columns, or of the Gram matrix, for every column."""
+"""Factoring of a matrix of the size of the columns, or of the Gram matrix, for every column: what engines share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mdlearn.solvers.systems.scatter import Scatters
 
 
 class Factoring(Solver):
-    """Base of engines on `RowSystem` and `GramSystem`."""
+    """Base class of engines that share the factoring of a `RowSystem` or `GramSystem`."""
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for three matrices of size d per column (rows), or for the Gram matrix and two of its size per column."""

@@ -1,4 +1,4 @@
-"""Calls of HiGHS that can be ended.
+"""Calls of HiGHS in a thread, so that they can be ended.
 
 HiGHS is one long call that knows neither Ctrl-C nor callbacks. It runs in a thread of its own, without the
 interpreter's lock, so that Ctrl-C, `time_limit` and callbacks end the fit within a few hundredths of a second. The call
@@ -34,7 +34,7 @@ SMALLEST_COLUMN = 1e-300
 
 
 def highs(method: str, cost: np.ndarray, A: Any, rhs: np.ndarray, bounds: np.ndarray, seconds: float) -> Any:
-    """Minimise cost . x by HiGHS, subject to A x = rhs within bounds, for so many seconds at most."""
+    """Minimise cost . x by HiGHS, A x = rhs within bounds, for so many seconds at most, for `run_highs_in_thread`."""
     from scipy.optimize import linprog
 
     most = 1000 + LONGEST_WALK * sum(A.shape)

@@ -1,4 +1,4 @@
-"""A start near the optimum: Newton's method on hinges that are rounded off over a band around their kinks.
+"""Huber start near the optimum: Newton's method on hinges that are rounded off over a band around their kinks.
 
 The loss cap * max(0, -a) becomes quadratic for |a| < width, with slope -cap (1/2 - a / (2 width)). So only the rows of
 the band enter a factorisation, and all others have multipliers 0 or cap: the dual point is feasible. The band narrows
@@ -45,7 +45,7 @@ class HuberStart:
 
 
 class HuberProblem:
-    """Problem of `state` with hinges rounded as Huber does; its terms all have power 1 and finite weights."""
+    """Problem of a Huber start: hinges of `state` are rounded; its terms all have power 1 and finite weights."""
 
     def __init__(self, state: PrimalDual) -> None:
         self.state = state

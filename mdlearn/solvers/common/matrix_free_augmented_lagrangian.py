@@ -1,4 +1,4 @@
-"""Method of multipliers for sparse rows: proximal steps on the dual, each solved by semismooth Newton, matrix-free.
+"""Matrix-free augmented Lagrangian for sparse rows: proximal steps on the dual, each by semismooth Newton.
 
 Coordinate steps crawl where rows nearly repeat. Here every hinge is replaced by its envelope around the multipliers so
 far: a smooth, strongly convex problem in (w, b) whose Newton systems touch only the rows on a slope. Its solution gives

@@ -1,4 +1,4 @@
-"""What engines know about one column: objective and bound of a primal element with its multipliers."""
+"""Primal-dual values of one column: objective and bound of a primal element with its multipliers."""
 
 from __future__ import annotations
 

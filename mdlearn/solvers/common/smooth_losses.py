@@ -1,4 +1,4 @@
-"""Losses with a continuous slope, from their declared terms: slopes, models for Newton steps, and the line search."""
+"""Smooth losses, with a continuous slope, from their terms: slopes, models for Newton steps, and the line search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a start to an engine's first iterate: an element for engines on coefficients, multipliers for those on the dual.
+"""Warm start of an engine: an element for engines on coefficients, multipliers for those on the dual.
 
 A start belongs to another problem: other weights of loss, variance and mean, other counts. Its coefficients are a point
 of this problem, too. Its multipliers are in other boxes. There are two guesses: as they are, cut off at the new caps;
@@ -155,7 +155,7 @@ def warm_start_ascent(ascent: WarmStartedAscent) -> Report | None:
 
 
 def warm_start_newton(state: PrimalDual) -> tuple[np.ndarray, np.ndarray] | None:
-    """Warm element and multipliers (T, m) for Newton steps over few rows; None where these cannot begin well.
+    """Warm start of Newton steps over few rows: element and multipliers (T, m); None where these cannot begin well.
 
     That is: without a start, where w = 0 is better, with constraints, whose multipliers no box holds, and with a
     variance term over a Gram matrix, where every step takes all rows.

@@ -1,4 +1,4 @@
-"""Sweeps, finishing steps and reports of coordinate descent on explicit rows.
+"""Coordinate descent on explicit rows: sweeps, finishing steps and reports.
 
 With a variance term the rows are whitened first: Q = L L', rows x L^{-T}. That is a change of variables, after which
 the problem is an SVM with a linear term. Without one they are used as they are, and a regularized bias is a border of

@@ -1,4 +1,4 @@
-"""Coordinate descent of the ULDM paper: Gauss-Seidel sweeps over the coefficients of a quadratic.
+"""Gauss-Seidel sweeps over the coefficients of a quadratic: coordinate descent of the ULDM paper.
 
 The optimum solves A w = g with A the ridge plus the variance of the signed columns. A step on coefficient j is
 r_j / A_jj, after which r loses the step times column j; a sweep visits all of them in a random order. (Abe, ULDM,

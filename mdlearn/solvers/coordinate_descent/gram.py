@@ -1,4 +1,4 @@
-"""Sweeps, Newton steps and reports of coordinate descent on a Gram matrix.
+"""Coordinate descent on a Gram matrix: sweeps, Newton steps and reports.
 
 A free bias b stands still during a sweep. Newton steps move it, to where the free multipliers would take sum alpha to
 0: the step of a bordered system, within a reach that shrinks when sum alpha changes sign. With a variance term margins

@@ -1,4 +1,4 @@
-"""Dual coordinate descent: Algorithm 1 of the LDM paper on a Gram matrix, and on explicit, whitened rows.
+"""Solver "cd": dual coordinate descent, Algorithm 1 of the LDM paper on a Gram matrix, and on explicit, whitened rows.
 
 A round is a few sweeps in random order, then Newton on the free coordinates, then margins recomputed exactly. Sweeps
 alone converge on every problem; Newton removes the long tail once the right rows are at their bounds.
@@ -49,7 +49,7 @@ BIAS_CYCLE_ROUNDS = 5
 
 
 class CoordinateDescentState(Protocol):
-    """Interface that the rounds of coordinate descent need of its state, on a Gram matrix or on rows."""
+    """Interface that the solver of coordinate descent needs of its state, on a Gram matrix or on rows."""
 
     beta: np.ndarray
     column: Column
@@ -235,7 +235,7 @@ class CoordinateDescent(Solver):
 def _descend_on_sparse_rows(
     form: MarginForm, column: Column, other: FoldedConstantColumn | None, rng: np.random.Generator
 ) -> Steps:
-    """Sweep over sparse rows by the multipliers of a loss: a problem without one gets one that weighs nothing."""
+    """Sweep of the coordinate descent solver over sparse rows; a missing loss becomes one that weighs nothing."""
     known = len(column.terms)
     if not known:
         column = replace(column, terms=(HingeTerm(0.0),))
@@ -258,7 +258,7 @@ def _descend_on_sparse_rows(
 
 
 def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -> Steps:
-    """Solve on the active set in the coordinates of the rows: where sweeps crawl, the right set is often known."""
+    """Finish of the coordinate descent solver by rows on the active set: where sweeps crawl, that is often known."""
     system = RowSystem(form, column)
     yield from system.setup()
     assert point.coef is not None
@@ -268,23 +268,23 @@ def _finish_coordinate_descent(form: MarginForm, column: Column, point: Point) -
 
 
 def _movable_coordinates(dual: CoordinateDescentState) -> np.ndarray:
-    """Coordinates that coordinate descent can move: inside their box, or at a bound and drawn inside."""
+    """Coordinates that the coordinate descent solver can move: inside their box, or at a bound and drawn inside."""
     inside = (dual.beta > 0) & (dual.beta < dual.column.caps)
     return np.flatnonzero(inside.ravel() | (dual.violations().ravel() != 0))
 
 
 def _on_coefficients(form: MarginForm) -> bool:
-    """Whether coordinate descent visits the coefficients: without a loss there is no dual to ascend."""
+    """Whether the coordinate descent solver visits the coefficients: without a loss there is no dual to ascend."""
     return suits_gauss_seidel(form) and not _on_centred_rows(form)
 
 
 def _on_centred_rows(form: MarginForm) -> bool:
-    """Whether coordinate descent goes over centred sparse rows: many enough for a Gram matrix to cost more."""
+    """Whether the coordinate descent solver goes over centred sparse rows: so many that a Gram matrix costs more."""
     features = form.features
     return isinstance(features, LinearFeatures) and features.rows.sparse and features.n_rows > GRAM_ROWS
 
 
 def _descends_on_gram(form: MarginForm) -> bool:
-    """Whether coordinate descent uses the Gram matrix: for kernels, and for few explicit rows."""
+    """Whether the coordinate descent solver uses the Gram matrix: for kernels, and for few explicit rows."""
     features = form.features
     return not isinstance(features, LinearFeatures) or features.n_rows <= max(GRAM_ROWS, features.width)

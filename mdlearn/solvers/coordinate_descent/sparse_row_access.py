@@ -1,4 +1,4 @@
-"""How compiled sweeps visit the rows of a sparse problem, one kind of rows each."""
+"""Access of compiled sweeps to the rows of a sparse problem, one kind of rows each."""
 
 from __future__ import annotations
 

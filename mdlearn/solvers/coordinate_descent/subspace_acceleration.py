@@ -1,4 +1,4 @@
-"""Extrapolation of dual sweeps: the best point of the space that the last moves span, at no pass over the rows.
+"""Acceleration of dual sweeps in a subspace: the best point of the space that the last moves span, without a pass.
 
 With e = (w, Y for a regularized bias, s / sqrt(kappa c), sqrt(delta) beta) the dual value is L(beta) - |e|^2 / 2, L
 linear: inner products of moves of e are all that its maximum over their span needs. Each sweep is then what a
@@ -25,7 +25,7 @@ FEW_CHANGED_SHARE = 0.1
 
 
 class SubspaceExtrapolation:
-    """Extrapolation of dual sweeps in the subspace that their last moves span, in e and beta.
+    """Acceleration of dual sweeps in the subspace that their last moves span, in e and beta.
 
     With a variance term a bias is settled first: s moves along c (y - mean y), which changes Y alone, to the best Y; 0
     for a free bias.

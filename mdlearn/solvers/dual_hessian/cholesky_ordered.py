@@ -1,4 +1,4 @@
-"""The dual Hessian of a variance term that rules: one Cholesky factor, ordered for a working set."""
+"""Dual Hessian by one Cholesky factor, ordered for a working set: of a variance term that rules."""
 
 from __future__ import annotations
 

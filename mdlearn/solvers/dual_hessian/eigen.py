@@ -22,7 +22,7 @@ WHOLE_PRODUCT_ROWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class EigenGram:
-    """Eigenvalues and eigenvectors of the Gram matrix P^1/2 (G + constant) P^1/2, for the counts P.
+    """Eigenvalues and eigenvectors for dual Hessians: of the Gram matrix P^1/2 (G + constant) P^1/2, for counts P.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class EigenGram:
 
 
 def eigendecompose_gram(G: np.ndarray, constant: float, counts: np.ndarray) -> Generator[None, None, EigenGram | None]:
-    """Decompose a Gram matrix plus a constant; None where an eigenvalue is clearly negative, or a count is 0."""
+    """Eigendecomposition for dual Hessians: Gram matrix plus a constant; None: clearly indefinite, or a count is 0."""
     if not (counts > 0).all():
         return None
     root = np.sqrt(counts)

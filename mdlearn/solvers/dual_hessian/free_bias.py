@@ -1,4 +1,4 @@
-"""The dual Hessian of a kernel problem with a variance term and a free bias: the one without a bias, and a border.
+"""Dual Hessian with a free bias, of a kernel problem with a variance term: the one without a bias, and a border.
 
 The variance holds the bias: with t = kappa (P - p p'/m) 1 in signed coordinates, margins at signed weights q are those
 of q - b t without a bias, plus b. The sum of alpha is 0 at b = r'q / s with r = 1 - H t and s = the sum of alpha that t

@@ -253,7 +253,7 @@ class ExactHessian(ColumnHessian):
 
 
 class GramMajorant(ColumnHessian):
-    """Gram matrix in the place of the dual Hessian (equal without a variance term, above it else)."""
+    """Gram matrix as dual Hessian (equal without a variance term, above it else)."""
 
     near = 0.01
     """What an answer may be off by, in units of what q moved: rounds go on anyway."""
@@ -281,7 +281,7 @@ class GramMajorant(ColumnHessian):
 
 
 class DeflatedHessian(GramMajorant):
-    """Gram matrix less its leading directions: close to the dual Hessian if the variance is not the whole problem.
+    """Dual Hessian by a Gram matrix less its leading directions: close if the variance is not the whole problem.
 
     What the leading directions do not account for in an answer falls by REST with each correction.
     """

@@ -1,4 +1,4 @@
-"""R = G (I + kappa P G)^{-1}, which the dual Hessians of a kernel problem with a variance term are made of.
+"""Variance-reduced R = G (I + kappa P G)^{-1}, which dual Hessians of kernel problems with a variance are made of.
 
 No inverse of G or Q is taken, so singular Gram matrices are welcome. Signs cancel in R, so all classes of a one-vs-rest
 problem share it.
@@ -71,7 +71,7 @@ def variance_reduced_gram(
 
 
 def _largest_weighted_gram_eigenvalue(G: np.ndarray, constant: float, root: np.ndarray) -> Generator[None, None, float]:
-    """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2), to a few per cent."""
+    """Largest eigenvalue of P^(1/2) (G + constant) P^(1/2) for the variance-reduced R, to a few per cent."""
     # Not the ones: on centred rows they can be an eigenvector of the eigenvalue 0.
     v = root * np.random.default_rng(0).uniform(0.5, 1.5, root.shape[0])
     v /= np.linalg.norm(v)

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent: sweeps in compiled code, and what tells that Newton steps would be cheaper from here."""
+"""Descent of the hybrid solver: dual sweeps in compiled code, and what tells that Newton steps would be cheaper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LAZY_SHARE = 0.3
 
 
 class DualDescent:
-    """Dual coordinate ascent of the hybrid solver: multipliers of a column, and the coefficients that they stand for.
+    """Dual coordinate descent of the hybrid solver: multipliers of a column, and the coefficients that they stand for.
 
     These are u + tau v, v the mean signed row.
 

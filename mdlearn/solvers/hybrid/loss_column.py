@@ -1,4 +1,4 @@
-"""One column as this engine works on it: a loss per row, and a quadratic part with an explicit matrix or none.
+"""Loss column of the hybrid solver: a loss per row, and a quadratic part with an explicit matrix or none.
 
 In the coefficients w of rows (x, 1), with R the signed rows and e what the mean term pulls with::
 

@@ -1,4 +1,4 @@
-"""Where Newton steps begin: from 0, at the solutions of samples, of weaker losses, or at a start."""
+"""Newton start of the hybrid solver: from 0, at the solutions of samples, of weaker losses, or at a start."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
 
 
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
-    """Start Newton steps on a logistic loss: on samples of growing size, then on all rows."""
+    """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
     w, alpha = _starting_coefficients(problem), _starting_row_weights(problem)
     afresh = problem.column.start is None and not problem.small
@@ -79,12 +79,12 @@ def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNe
 
 
 def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
-    """Start Newton steps at the solutions of samples; None where sweeps are the better beginning."""
+    """Newton start of the hybrid solver at the solutions of samples; None where sweeps are the better beginning."""
     return (yield from _squared_hinge_sample_start(problem) if problem.soft else _hinge_sample_start(problem))
 
 
 def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
-    """Start Newton steps on squared hinges at the solutions of samples of growing size."""
+    """Newton start of the hybrid solver on squared hinges, at the solutions of samples of growing size."""
     m, n = problem.n_rows, problem.width
     w, alpha = np.zeros(n), problem.nothing
     step = 1 if problem.small else m // (SAMPLED_ROWS * n)
@@ -98,7 +98,7 @@ def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, Se
 
 
 def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
-    """Start Newton steps on hinges at a sample's solution, or at 0 if as cheap; None where sweeps are better."""
+    """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if _can_start_from_zero(problem) or (varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n)):
         steepness = STEEPNESS if _margin_reach(problem) > FLAT else FLAT_STEEPNESS
@@ -114,7 +114,7 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
 
 
 def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
-    """Start the hybrid solver's Newton steps at the solution that a column starts with."""
+    """Newton start of the hybrid solver at the solution that a column starts with."""
     column, start = problem.column, problem.column.start
     assert start is not None
     w = _starting_coefficients(problem)
@@ -128,7 +128,7 @@ def warm_newton_start(problem: LossColumn) -> SemismoothNewton:
 
 
 def newton_steps_for_start(newton: SemismoothNewton | SmoothNewton, gap: float) -> Generator[None, None, None]:
-    """Take at most SAMPLE_STEPS Newton steps on an easier problem, to a relative gap."""
+    """Take at most SAMPLE_STEPS Newton steps on an easier problem, to a relative gap, for a Newton start."""
     taken = 0
     for new in newton.steps():
         taken += new
@@ -138,7 +138,7 @@ def newton_steps_for_start(newton: SemismoothNewton | SmoothNewton, gap: float) 
 
 
 def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> float:
-    """Steepness of the first envelopes of Newton steps: their slopes span the rows next to the kink."""
+    """Steepness of the first envelopes of a Newton start: their slopes span the rows next to the kink."""
     cap = float(problem.caps.max())
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
@@ -146,7 +146,7 @@ def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> floa
 
 
 def _starting_row_weights(problem: LossColumn) -> np.ndarray:
-    """Weights of the rows in the coefficients at which Newton steps start; those of 0 where a start has none."""
+    """Weights of the rows in a Newton start's coefficients; those of 0 where a start has none."""
     column, start = problem.column, problem.column.start
     if start is None or start.alpha is None:
         return problem.nothing
@@ -155,7 +155,7 @@ def _starting_row_weights(problem: LossColumn) -> np.ndarray:
 
 
 def _starting_coefficients(problem: LossColumn) -> np.ndarray:
-    """Coefficients at which the hybrid solver's Newton steps start, with the intercept; zeros without a start."""
+    """Coefficients of the hybrid solver's Newton start, with the intercept; zeros without a start."""
     start = problem.column.start
     if start is None:
         return np.zeros(problem.width)
@@ -169,7 +169,7 @@ def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
 
 
 def _can_start_from_zero(problem: LossColumn) -> bool:
-    """Whether Newton steps can start from 0: all rows are one small dense block of few columns."""
+    """Whether the hybrid solver's Newton start can be 0: all rows are one small dense block of few columns."""
     return problem.small and problem.width <= SMALL_COLUMNS and isinstance(problem.stored, DenseRows)
 
 

@@ -1,4 +1,4 @@
-"""Semismooth Newton: a method of multipliers on hinges, finite Newton steps on squared ones.
+"""Semismooth Newton of the hybrid solver: a method of multipliers on hinges, finite Newton steps on squared ones.
 
 Every hinge is replaced by its envelope around the multipliers so far, quadratic where these are between their bounds.
 Newton's matrix is A + sigma R_F' R_F over the free rows F, or one of the size of F where these are fewer than columns.
@@ -126,7 +126,7 @@ class RowEnvelopes:
 
 
 class SemismoothNewton(RowEnvelopes):
-    """Semismooth Newton method on one column: coefficients w, margins, multipliers, objective and bound.
+    """Semismooth Newton method of the hybrid solver: coefficients w, margins, multipliers, objective and bound.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Newton's method for logistic terms: exact second derivatives while these are cheap, else conjugate gradients.
+"""Smooth (logistic) terms in the hybrid solver: Newton's method by second derivatives, else conjugate gradients.
 
 Slopes moved along the model of a step, u - D dz, are multipliers that stand for the point which the full step leads to,
 so that the bound takes no pass over the rows. Conjugate gradients are preconditioned by the second derivative of a
@@ -59,7 +59,7 @@ class SmoothBlock:
 
 
 class SmoothNewton:
-    """Newton's method on a smooth column: coefficients w, margins, objective, bound of the last step's multipliers.
+    """Newton's method of the hybrid solver on a smooth column: coefficients w, margins, objective, bound.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent while it is cheapest, then semismooth Newton steps to the end.
+"""Solver "hybrid": dual coordinate ascent while it is cheapest, then semismooth Newton steps to the end.
 
 Coordinate ascent reaches two or three digits in a few sweeps, and crawls afterwards; Newton steps cost the more the
 farther they begin. Counted operations say when to change, never a clock: the same bits on every machine.
@@ -37,7 +37,7 @@ STALLED, PROGRESS = 12, 1e-14
 
 
 class Hybrid(Solver):
-    """Coordinate descent, then semismooth Newton (``solver="hybrid"``)."""
+    """Hybrid solver: coordinate descent, then semismooth Newton (``solver="hybrid"``)."""
 
     name: ClassVar[str] = "hybrid"
     purpose: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Sweeps of dual coordinate ascent, and when they end: where Newton steps are cheaper than one more digit."""
+"""Sweeps of the hybrid solver by dual coordinate ascent, and when they end: where Newton steps are cheaper."""
 
 from __future__ import annotations
 

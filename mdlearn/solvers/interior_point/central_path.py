@@ -1,4 +1,4 @@
-"""Mehrotra's predictor-corrector on the multipliers of declared hinge terms, with slacks for both bounds."""
+"""Central path: Mehrotra's predictor-corrector on multipliers of declared hinge terms, with slacks for both bounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNAWAY_MULTIPLIER = 1e60
 
 
 class CentralPath:
-    """Iterates of the predictor-corrector: element, multipliers, slacks of both bounds.
+    """Central path, as iterates of the predictor-corrector: element, multipliers, slacks of both bounds.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The end of a linear program: the simplex method on what a central path leaves undecided."""
+"""Crossover, the end of a linear program: the simplex method on what a central path leaves undecided."""
 
 from __future__ import annotations
 

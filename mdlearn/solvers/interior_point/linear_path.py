@@ -1,4 +1,4 @@
-"""The central path of a linear program: hinges without a squared norm."""
+"""Linear path: the central path of a linear program, hinges without a squared norm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ path that begins below its end takes short steps all the way."""
 
 
 class LinearPath(CentralPath):
-    """Path of interior points for linear programs: multipliers need sum alpha_i (x_i, 1) = 0, with a bound at the end.
+    """Linear program's path of interior points: multipliers need sum alpha_i (x_i, 1) = 0, with a bound at the end.
 
     Attributes
     ----------

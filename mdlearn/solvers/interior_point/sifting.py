@@ -1,4 +1,4 @@
-"""The central path over the rows that may still change sides; the others stay at the bound where they are.
+"""Sifting: the central path over the rows that may still change sides; the others stay at the bound where they are.
 
 A few Newton steps on rounded hinges (`HuberProblem`) tell which rows those are. After every few steps on them all rows
 are looked at, and those that a margin has carried over its kink join. So most steps cost what a few thousand rows cost,
@@ -66,7 +66,7 @@ def _most_sifted_rows(state: PrimalDual) -> float:
 
 
 def _sifting_guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
-    """Least squares towards the kinks, over some of the rows: where sifting begins."""
+    """Guess where sifting begins: least squares towards the kinks, over some of the rows."""
     column = state.column
     every = max(1, column.y.shape[0] // SAMPLE_ROWS)
     caps = np.zeros_like(column.caps)
@@ -77,7 +77,7 @@ def _sifting_guess(state: PrimalDual) -> Generator[None, None, np.ndarray]:
 
 
 class SiftedPath:
-    """Interior point steps over some rows, with the same calls as a `CentralPath` over all of them."""
+    """Sifted path: interior point steps over some rows, with the same calls as a `CentralPath` over all of them."""
 
     away = np.inf
 

@@ -1,4 +1,4 @@
-"""Interior point for declared hinge terms, with a finish on the active set.
+"""Solver "interior": interior point for declared hinge terms, with a finish on the active set.
 
 Mehrotra's predictor-corrector on the multipliers; each step solves Q + R' D R, a d x d (or m x m) matrix, by
 Sherman-Morrison-Woodbury over row blocks. When the gap is small, the set of rows on a kink is guessed and the problem
@@ -40,7 +40,7 @@ ROUNDED_GAP = 1e-13
 
 
 class Interior(Factoring):
-    """Primal-dual interior point method (``solver="interior"``)."""
+    """Primal-dual interior point solver (``solver="interior"``)."""
 
     name: ClassVar[str] = "interior"
     draws: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class Interior(Factoring):
 
 
 def _follow_central_path(state: PrimalDual, path: CentralPath | SiftedPath, finish: ActiveSet) -> Steps:
-    """Yield a report per interior point step until the path ends or stands still, then those of the active set."""
+    """Yield reports of solver "interior": one per step until the path ends or stands still, then of the active set."""
     best = mark = least = np.inf
     highest, stalled, next_finish = -float(np.finfo(float).max), 0, ACTIVE_SET_GAP
     while path.alive and stalled < STALL_STEPS:
@@ -120,7 +120,7 @@ def _follow_central_path(state: PrimalDual, path: CentralPath | SiftedPath, fini
 
 
 def _interior_without_loss(state: PrimalDual) -> Steps:
-    """Solve for C = 0, where the interior point method has nothing to do: one linear system, refined twice."""
+    """Solve for C = 0, where solver "interior" has nothing to do: one linear system, refined twice."""
     m = state.column.y.shape[0]
     yield from state.system.factor(np.zeros(m))
     beta = np.zeros_like(state.column.caps)

@@ -1,4 +1,4 @@
-"""Newton steps for losses with a continuous slope: squared hinges, logistic terms and given losses.
+"""Solver "newton": Newton steps for losses with a continuous slope, squared hinges, logistic terms and given losses.
 
 Each step solves Q + R' D R, with D the second derivatives of the loss at the margins so far. Full steps can cycle or
 raise the objective; the length is therefore the minimiser along the step: exact for squared terms, where the objective
@@ -111,7 +111,7 @@ class Newton(Factoring):
 
 
 class NewtonIterate:
-    """Iterate of Newton's method: the element with its margins, and multipliers for its bound.
+    """Iterate of solver "newton": the element with its margins, and multipliers for its bound.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class NewtonIterate:
 
 
 def _free_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) -> bool:
-    """Whether something moves a free intercept that no row and no variance holds in Newton's method.
+    """Whether something moves a free intercept that no row and no variance holds, in solver "newton".
 
     A mean term does, and so do logistic terms far from their thresholds: they have a slope there, but do not bend.
     """
@@ -180,7 +180,7 @@ def _free_intercept_drifts(form: MarginForm, column: Column, D: np.ndarray) -> b
 
 
 def _newton_step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.ndarray:
-    """Newton step for a gradient, by the last factor; refined once where that holds directions by a trace."""
+    """Newton step of solver "newton" for a gradient, by the last factor; refined where a trace holds directions."""
     system, column = state.system, state.column
     step: np.ndarray = -system.solve(residual)
     if state.form.ridge == 0:
@@ -190,5 +190,5 @@ def _newton_step(state: PrimalDual, residual: np.ndarray, D: np.ndarray) -> np.n
 
 
 def _second_derivative_along_step(state: PrimalDual, step: np.ndarray, dz: np.ndarray) -> float:
-    """Second derivative along a Newton step of everything but the loss."""
+    """Second derivative along a step of solver "newton", of everything but the loss."""
     return state.form.norm(*state.coefficients(step)) - float(dz @ state.column.spread(dz))

@@ -1,4 +1,4 @@
-"""The linear system of a Newton step over a kernel matrix that is there as products alone.
+"""Newton system: the linear system of a Newton step over a kernel matrix that is there as products alone.
 
 With second derivatives T - kappa p p' / m of loss and variance, T diagonal and p_i = c_i y_i, a step s of representer
 coefficients and b of a free intercept solves::
@@ -52,7 +52,7 @@ class KernelProducts:
 
 
 class NewtonSystem:
-    """Linear system of a Newton step for one model of the loss, solved by conjugate gradients; made anew for another.
+    """Newton system: linear system of a step for one model of the loss, solved by conjugate gradients.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Newton's method over a kernel without its matrix: every step by conjugate gradients (``solver="newton-cg"``).
+"""Solver "newton-cg": Newton's method over a kernel without its matrix, every step by conjugate gradients.
 
 A step takes products in single precision. Near the optimum its margins come from one in double precision: what
 rounding left, or conjugate gradients, is in the next step's gradient. After a full step the coefficients are those of
@@ -116,7 +116,7 @@ class NewtonCG(Solver):
 
 
 class NewtonCGIterate:
-    """Iterate of Newton steps by conjugate gradients: representer coefficients with their margins.
+    """Iterate of solver "newton-cg": representer coefficients with their margins.
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ def _averaged_newton_direction(
 
 
 def _averaged_length(problem: DecisionComposite, look: CompositeEvaluation, V: np.ndarray, U: np.ndarray) -> float:
-    """Length of a step: minimiser along V, with decision values U, to a thousandth of the slope; inf without end."""
+    """Length of an averaged Newton step along V, decision values U, to a thousandth of the slope; inf without end."""
     assert look.scores is not None
     F = look.scores
     first, bend = float(problem.ridge @ (look.W * V).sum(axis=1)), float(problem.ridge @ np.square(V).sum(axis=1))

@@ -1,4 +1,4 @@
-"""The finish of the accelerated proximal gradient: Newton steps on the rows of W that are not 0, where F is smooth."""
+"""Newton finish of the accelerated proximal gradient: steps on the rows of W that are not 0, where F is smooth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SINGULAR = 1e-11
 
 
 class NewtonFinish:
-    """Finish of FISTA by Newton steps; a proximal step before each says which rows are 0."""
+    """Newton finish of the proximal gradient; a proximal step before each Newton step says which rows are 0."""
 
     def __init__(self, problem: Composite) -> None:
         self.problem, self.largest = problem, 0.0
@@ -147,7 +147,7 @@ class NewtonFinish:
 
 
 def _finish_preconditioner(A: np.ndarray) -> Map:
-    """Return the preconditioner r -> v, A v = r, of Newton's finish, for a semidefinite A in units of its diagonal.
+    """Preconditioner r -> v, A v = r, of the Newton finish, for a semidefinite A in units of its diagonal.
 
     Where columns depend on each other, v has nothing of the directions that A does not hold: conjugate gradients would
     follow the rounding in them without end.
@@ -173,11 +173,11 @@ def _finish_preconditioner(A: np.ndarray) -> Map:
 
 
 def _diagonal_finish_preconditioner(by: np.ndarray) -> Map:
-    """Return the preconditioner r -> r / by of Newton's finish."""
+    """Preconditioner r -> r / by of the Newton finish."""
     return lambda r: r / by
 
 
 def newton_direction(times: Map, solve: Map, target: np.ndarray, goal: float) -> Generator[None, None, np.ndarray]:
-    """Solve for a direction of Newton's finish by conjugate gradients, to a relative residual."""
+    """Solve for a direction of the Newton finish by conjugate gradients, to a relative residual."""
     # The residual may be all rounding that the solutions leave out: then its product with them alone becomes small.
     return (yield from conjugate_gradients(times, solve, target, goal, (0.01 * goal) ** 2, PRODUCTS))

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the MDLM paper as printed, with its misprints corrected, and its stochastic version."""
+"""Published algorithm 1 of the MDLM paper, with its misprints corrected, and its stochastic version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fewer rows than columns, without a penalty: the same problem along as many axes as there are rows.
+"""Axes of the rows, for fewer rows than columns without a penalty: the same problem along as many axes.
 
 With X' = Q R, Q orthonormal, W = Q V has the decision values X W = R' V and the norm of V; what W has beside the
 columns of Q changes no decision value and only adds to the norm. So the optimum is found in V, whose second derivatives

@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient: the engine for penalties, and for problems that bring their own gradient.
+"""Solver "apg": accelerated proximal gradient, for penalties, and for problems that bring their own gradient.
 
 By default FISTA with restart and a Newton finish (`mdlearn.solvers.proximal_gradient.fista`); by option the algorithm
 as the MDLM paper prints it, or its stochastic version.

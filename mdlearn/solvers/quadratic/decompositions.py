@@ -1,4 +1,4 @@
-"""What the quadratic problems of a path share: decompositions of the rows per column, or one of a kernel matrix."""
+"""Decompositions that the quadratic problems of a path share: of the rows per column, or one of a kernel matrix."""
 
 from __future__ import annotations
 

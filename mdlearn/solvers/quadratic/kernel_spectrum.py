@@ -1,4 +1,4 @@
-"""One eigendecomposition of a kernel matrix for quadratic problems of all weights.
+"""Kernel spectrum: one eigendecomposition of a kernel matrix for quadratic problems of all weights.
 
 Decomposed is P^1/2 G P^1/2 = U diag(v) U' for the counts P: `KernelSpectrum` takes G for inner products of rows,
 `BasisSpectrum` for the rows themselves.

@@ -1,4 +1,4 @@
-"""One factorisation for problems without a loss or with the squared loss: their objective is a quadratic."""
+"""Direct solver of quadratic objectives: one factorisation for problems without a loss or with the squared loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLURRED_GAP = 1e-7
 
 
 def multipliers_of_direct_solution(column: Column, alpha: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Multipliers whose representer is the direct solution, for representer coefficients (and a bias behind them).
+    """Multipliers of the direct solver of a quadratic, from representer coefficients (and a bias behind them).
 
     Slopes at margins z lack digits where the loss is steep, weight * k(x, x) beyond 1e10 or so. What alpha says more
     than they is divided among the pairs of terms by their steepness; of a pair, one multiplier stays 0.
@@ -47,7 +47,7 @@ def multipliers_of_direct_solution(column: Column, alpha: np.ndarray, z: np.ndar
 
 
 class Direct(Factoring):
-    """Solve the linear system of a quadratic objective (``solver="direct"``)."""
+    """Solver of quadratic objectives by their linear system (``solver="direct"``)."""
 
     name: ClassVar[str] = "direct"
     draws: ClassVar[bool] = False

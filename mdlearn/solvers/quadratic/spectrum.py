@@ -1,4 +1,4 @@
-"""One decomposition for a whole grid of quadratic problems: same rows, signs and counts, other weights.
+"""Spectrum for a whole grid of quadratic problems: one decomposition for the same rows, signs and counts.
 
 With C = sum_i c_i (r_i - v)(r_i - v)' over the signed rows r_i and their mean v, a problem without a loss or with a
 squared loss of second derivative D per unit of count is, up to a constant,
@@ -37,7 +37,7 @@ def is_quadratic(column: Column) -> bool:
 
 
 def quadratic_steepness(column: Column) -> np.ndarray:
-    """Second derivative of each term's squared loss, shape (T, m); the terms of side -1 come with those of side +1."""
+    """Second derivatives of squared losses for a spectrum, (T, m); terms of side -1 come with those of side +1."""
     weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
     return np.multiply.outer(weights, column.counts).reshape(-1, column.counts.shape[0])
 
@@ -48,7 +48,7 @@ def largest_steepness(column: Column) -> float:
 
 
 def quadratic_loss_coefficients(column: Column) -> tuple[float, float]:
-    """Coefficients (D, pull) of a quadratic column, per unit of count: its loss is D/2 z^2 - pull z and a constant."""
+    """Coefficients (D, pull) for a spectrum, per count: a column's loss is D/2 z^2 - pull z and a constant."""
     falling = [t for t in column.terms if t.side > 0]
     return sum(2.0 * t.weight for t in falling), sum(2.0 * t.weight * t.threshold for t in falling)
 

@@ -1,4 +1,4 @@
-"""Stochastic steps over rows that come in portions: what lies between two portions, and the steps over one."""
+"""Portions of rows for stochastic steps: what lies between two portions, and the steps over one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIVERGED_NORM = 1e200
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Place that stochastic descent over portions of rows has reached, on one column.
+    """Stochastic descent over portions of rows: the place that it has reached, on one column.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent: Algorithm 2 of the LDM paper (averaged), and the same without averaging.
+"""Solvers "sgd" and "asgd": stochastic gradient descent, Algorithm 2 of the LDM paper (averaged), or not averaged.
 
 What is run on is g / (m C), so that step sizes are a matter of the data's scale; with C = 0 it is g itself. A step
 draws two rows independently, with replacement, and with the counts as probabilities; its expectation is the exact
@@ -28,7 +28,7 @@ LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 class SGD(Solver):
-    """Stochastic gradient descent, the last iterate (``solver="sgd"``)."""
+    """Stochastic gradient descent solver, the last iterate (``solver="sgd"``)."""
 
     name: ClassVar[str] = "sgd"
     purpose: ClassVar[str] = "any declared loss, linear: stochastic steps, last iterate; bias none or regularized"
@@ -126,7 +126,7 @@ class SGD(Solver):
 
 
 class ASGD(SGD):
-    """Averaged stochastic gradient descent, Algorithm 2 of the LDM paper (``solver="asgd"``)."""
+    """Averaged stochastic gradient descent solver, Algorithm 2 of the LDM paper (``solver="asgd"``)."""
 
     name: ClassVar[str] = "asgd"
     purpose: ClassVar[str] = "any declared loss, linear: Algorithm 2 of the LDM paper; bias none or regularized"

@@ -1,4 +1,4 @@
-"""What stochastic engines run on: a column in units of m C, its steps, the stream of rows, the first step size."""
+"""Task of stochastic engines: a column in units of m C, its steps, the stream of rows, the first step size."""
 
 from __future__ import annotations
 

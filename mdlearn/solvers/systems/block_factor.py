@@ -1,4 +1,4 @@
-"""Q + R' D R for rows that have entries in one block of columns each: an arrow, solved block by block.
+"""Block factor of Q + R' D R for rows with entries in one block of columns each: an arrow, solved block by block.
 
 Without a variance term only the bias connects the blocks. So a problem of K blocks costs what its blocks cost: I +
 sum_i D_i phi_i phi_i' is factored block by block, and a border for the bias comes with it.
@@ -39,7 +39,7 @@ Part = tuple[Map, np.ndarray, float]
 
 
 class BlockFactor:
-    """Factor of rows of blocks, made by `factor_blocks`.
+    """Block factor of Q + R' D R, made by `factor_blocks`.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def _block_entries(F: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 class BlockSystem(RowSystem):
-    """Linear system of explicit rows of blocks, each row in one."""
+    """Linear system by a block factor: explicit rows of blocks, each row in one."""
 
     def __init__(self, form: MarginForm, column: Column, common: BlockFactor | None = None) -> None:
         super().__init__(form, column)

@@ -1,4 +1,4 @@
-"""Which linear system an engine solves: over the rows, block by block, by a stacked QR, or over a Gram matrix."""
+"""Choice of the linear system that an engine solves: over rows, by blocks, by a stacked QR, or over a Gram matrix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def typical_multiplier(form: MarginForm) -> float:
 
 
 def common_first_factor(form: MarginForm) -> Generator[None, None, BlockFactor | None]:
-    """Factor once the first linear system over rows of blocks, if all columns' choice is the same; else None."""
+    """Choice common to all columns: factor once their first linear system over rows of blocks; else None."""
     if not prefers_blocks(form) or len(form.columns) < 2 or form.kinds != {"squared"}:
         return None
     D = [column.curvatures(np.zeros_like(column.y)).sum(axis=0) for column in form.columns]

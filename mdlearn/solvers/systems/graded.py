@@ -1,4 +1,4 @@
-"""The matrix of a linear program's step, whose rows end with weights from 1e10 down to 1e-20."""
+"""Graded system: the matrix of a linear program's step, whose rows end with weights from 1e10 down to 1e-20."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORTHOGONAL_COLUMNS = 400
 
 
 class GradedSystem(RowSystem):
-    """Row system of graded weights, no ridge: R' D R while it can be factored, then a triangle of R without squares.
+    """Graded system of rows, no ridge: R' D R while it can be factored, then a triangle of R without squares.
 
     Near the end of a path fewer rows than columns sit on a kink. What holds the other directions is 1e20 times lighter
     and lost in the sum of all; the triangle of a QR factorisation with sorted rows keeps it (Cox and Higham 1998).

@@ -1,4 +1,4 @@
-"""Linear systems of engines: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
+"""Row and Gram systems of engines: Q + R' D R solved over rows (d x d) or over a Gram matrix (m x m).
 
 Q = ridge + kappa sum c_i (r_i - mean)(r_i - mean)' is the quadratic part of the objective and R holds the signed rows;
 signs cancel in R' D R. Elements of the feature space are vectors of coefficients, with the intercept as last entry
@@ -64,7 +64,7 @@ def solve_normal(R: np.ndarray, pivots: np.ndarray, rhs: np.ndarray) -> np.ndarr
 
 
 class RowSystem:
-    """Linear system of explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
+    """Row system of explicit rows: matrices of size d (+ 1 with a bias), made by one pass over row blocks.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class StackedSystem(RowSystem):
 
 
 class GramSystem:
-    """System of a Gram matrix: elements are representer coefficients; a regularized bias is the constant kernel 1."""
+    """Gram system: elements are representer coefficients; a regularized bias is the constant kernel 1."""
 
     def __init__(self, form: MarginForm, column: Column, G: np.ndarray) -> None:
         self.features = form.features
@@ -340,7 +340,7 @@ class GramSystem:
 
 
 class SubsetSystem:
-    """System of a subset of rows: margins and sums over these alone; elements, Q and factorisations of the whole."""
+    """Row or Gram system over a subset of rows: margins and sums of these; elements, Q and factorisations of all."""
 
     def __init__(self, system: RowSystem, rows: np.ndarray, n_rows: int) -> None:
         self.whole, self.chosen, self.n_rows, self.size = system, rows, n_rows, system.size

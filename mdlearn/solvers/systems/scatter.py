@@ -1,4 +1,4 @@
-"""Sums of squares of rows about their mean, one for all columns that weigh the rows alike."""
+"""Scatter of rows about their mean, sums of squares for all columns that weigh the rows alike."""
 
 from __future__ import annotations
 

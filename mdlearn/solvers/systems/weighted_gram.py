@@ -1,4 +1,4 @@
-"""X' D X over row blocks, and a sum of that kind that follows its weights from step to step."""
+"""Weighted Gram matrix X' D X over row blocks, and a sum of that kind that follows its weights from step to step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ was taken out left rounding. Ten digits of a matrix are plenty for the direction
 
 
 def add_weighted_gram(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
-    """Add X' D X = sum_i D_i x_i x_i' to the lower triangle of M, for weights of one sign; yield between pieces.
+    """Add the weighted Gram matrix X' D X = sum_i D_i x_i x_i', weights of one sign, to M's lower triangle.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def weighted_gram_operations(rows: CsrRows) -> float:
 
 
 def _sparse_gram_is_cheaper(rows: CsrRows) -> bool:
-    """Whether rows have so few entries that X' D X is cheaper entry by entry than by dense blocks."""
+    """Whether a weighted Gram matrix X' D X is cheaper entry by entry than by dense blocks: rows have few entries."""
     return bool(rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
 
 
 def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
-    """Add weight B'B to the lower triangle of M, of a large one by panels: Ctrl-C is seen between them."""
+    """Add the weighted Gram matrix weight B'B to the lower triangle of M, by panels: Ctrl-C is seen between them."""
     for part in steps(M.shape[0], PANEL_ROWS):
         products.add_dense(B[:, part], weight, M[part, part], SYRK)
         if part.start:
@@ -85,7 +85,7 @@ def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
 
 
 def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
-    """Add weight B'B of rows of the same weight as they lie; a bias without a column of ones."""
+    """Add the weighted Gram matrix weight B'B of equally weighted rows; a bias without a column of ones."""
     d = B.shape[1]
     _add_dense_gram(B, weight, M[:d, :d])
     if M.shape[0] > d:
@@ -94,7 +94,7 @@ def _add_equally_weighted_gram(B: np.ndarray, weight: float, M: np.ndarray) -> N
 
 
 def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) -> Work:
-    """Add X' D X of sparse rows to the lower triangle of M, entry by entry."""
+    """Add the weighted Gram matrix X' D X of sparse rows to the lower triangle of M, entry by entry."""
     A = rows.X
     lengths = np.diff(A.indptr).astype(np.float64)
     products_of = np.where(D != 0, 0.5 * lengths * lengths + lengths, 0.0) + 1.0
@@ -109,14 +109,14 @@ def _add_sparse_gram(rows: CsrRows, bias: bool, D: np.ndarray, M: np.ndarray) ->
 
 
 def copy_lower(A: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of X' D X, in pieces between which Ctrl-C is seen; what lies above is of no account."""
+    """Copy the lower triangle of a weighted Gram matrix, in pieces between which Ctrl-C is seen."""
     for rows in steps(A.shape[0], 256):
         out[rows, : rows.stop] = A[rows, : rows.stop]
     return out
 
 
 def mirror_lower(M: np.ndarray) -> None:
-    """Copy the lower triangle of X' D X to the upper one."""
+    """Copy the lower triangle of a weighted Gram matrix to the upper one."""
     step = 256
     for start in range(0, M.shape[0], step):
         rows = slice(start, start + step)
@@ -126,7 +126,7 @@ def mirror_lower(M: np.ndarray) -> None:
 
 
 class KnownWeightedGram(NamedTuple):
-    """Weights c of rows for which sum_i c_i x_i x_i' is known, and what adds a multiple of it to a matrix."""
+    """Weights c of rows whose weighted Gram matrix sum_i c_i x_i x_i' is known, and what adds a multiple of it."""
 
     counts: np.ndarray
     add: Callable[[float, np.ndarray, np.ndarray], Work]
@@ -138,7 +138,7 @@ class KnownWeightedGram(NamedTuple):
 
 
 class RunningWeightedGram:
-    """Q + sum_i D_i x_i x_i' in the lower triangle of a matrix, kept for the next weights.
+    """Weighted Gram matrix Q + sum_i D_i x_i x_i' in the lower triangle, kept for the next weights.
 
     Where few weights change (rows that come and go from the active set of squared hinges), only these are added or
     taken out again. Where D is a multiple of the weights of a sum that is known, that one is taken.

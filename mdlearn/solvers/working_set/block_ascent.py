@@ -1,4 +1,4 @@
-"""Kernel problems of one hinge term by working sets: greedy steps on a small block of the Hessian, then all margins.
+"""Block ascent over working sets: greedy steps on a small block of the Hessian, then all margins.
 
 Coordinates are signed multipliers u = side y beta, alpha = u + y pull less what the variance takes. A working set holds
 what is free, what violates its conditions and what is near to doing so. Without a variance term other rows need no
@@ -46,7 +46,7 @@ ONWARD, RISE = 0.8, 0.02
 
 
 class BlockAscentHessian(Protocol):
-    """Interface that ascent on a working set's block needs of a Hessian: see `mdlearn.solvers.dual_hessian.hessian`."""
+    """Interface that block ascent needs of a Hessian: see `mdlearn.solvers.dual_hessian.hessian`."""
 
     settles: float
     """What a block that is solved leaves of the violations."""
@@ -75,7 +75,7 @@ def suits_block_ascent(form: MarginForm, column: Column) -> bool:
 
 
 class SignedDual:
-    """Dual of a column in signed multipliers u, with ascent steps on blocks of its Hessian."""
+    """Dual of a column in signed multipliers u, for block ascent: with steps on blocks of its Hessian."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
@@ -210,12 +210,12 @@ class SignedDual:
 
 
 def _block_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
-    """Product of a working set's block with a vector, in the type of the block: of another, it would be copied."""
+    """Product in block ascent of a working set's block with a vector, in the block's type: of another, it is copied."""
     return np.asarray(H @ move.astype(H.dtype, copy=False), dtype=np.float64)
 
 
 class WorkingSetAscent(SignedDual):
-    """Ascent over working sets of a kernel problem, in rounds on a Hessian."""
+    """Block ascent over working sets of a kernel problem, in rounds on a Hessian."""
 
     def __init__(self, form: MarginForm, column: Column, hessian: BlockAscentHessian) -> None:
         super().__init__(form, column)

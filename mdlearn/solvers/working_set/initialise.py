@@ -1,4 +1,4 @@
-"""Where working sets begin: which Hessian a kernel problem needs, and the first multipliers."""
+"""Initialise working sets: which Hessian a kernel problem needs, and the first multipliers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Start = Generator[None, None, WorkingSetAscent]
 
 
 def starts_without_gram(form: MarginForm) -> bool:
-    """Whether working sets begin without the whole Gram matrix: rows of the support may be all that is needed."""
+    """Whether to initialise working sets without the whole Gram matrix: rows of the support may do."""
     features, (column, *others) = form.features, form.columns
     if others or not isinstance(features, KernelFeatures) or features.ready:
         return False
@@ -67,7 +67,7 @@ def initialise_from_sample(form: MarginForm, column: Column, constant: float, rn
 
 
 def starting_column_on_rows(column: Column, rows: np.ndarray) -> Column:
-    """Column of some rows with the weight of all, at whose solution working sets begin."""
+    """Column of some rows with the weight of all, whose solution initialises working sets."""
     counts = column.counts[rows]
     counts = counts * (column.total / float(counts.sum()))
     offset = None if column.offset is None else column.offset[rows]
@@ -182,7 +182,7 @@ def initialise_with_variance(
 
 
 def suits_working_sets(form: MarginForm, column: Column) -> bool:
-    """Whether working sets take a column: those of kernels with one hinge term do."""
+    """Whether to initialise working sets for a column: those of kernels with one hinge term suit."""
     return isinstance(form.features, KernelFeatures) and suits_block_ascent(form, column)
 
 

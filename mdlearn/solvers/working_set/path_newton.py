@@ -1,4 +1,4 @@
-"""From the solution of a neighbouring problem: Newton steps on the free rows of the whole dual, without working sets.
+"""Newton steps along a path: from a neighbouring problem's solution, on the free rows of the whole dual.
 
 A neighbour tells all but a few of the rows at their bounds, so one or two systems of the free rows are all it takes.
 Every step ends where the dual is highest along it, within the boxes; so none of them loses anything.
@@ -55,7 +55,7 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generat
 
 
 def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start: Start) -> np.ndarray:
-    """Signed multipliers of a start: as they are where the boxes are the same, else the best between two guesses.
+    """Signed multipliers of a path's Newton start: as they are if the boxes are the same, else the best of two guesses.
 
     Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
     working set is far from the solution's, and of smooth kernels close to singular.

@@ -1,4 +1,4 @@
-"""The contract of engines over row blocks, and what those that go on from sums share: state, gaps and when to end."""
+"""Block engines, over row blocks: their contract, and what those that go on from sums share: state, gaps, their end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE_SHRINKAGE, LEAST_TOLERANCE = 1e-2, 1e-7
 
 
 class BlockEngine(ABC):
-    """Interface of engines between two passes over row blocks; who makes the passes asks nothing else.
+    """Interface of block engines between two passes over row blocks; who makes the passes asks nothing else.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class BlockEngine(ABC):
 
 @dataclass(eq=False)
 class BlockState:
-    """State that goes from pass to pass, for p columns of size n and q problems.
+    """State of a block engine that goes from pass to pass, for p columns of size n and q problems.
 
     Attributes
     ----------

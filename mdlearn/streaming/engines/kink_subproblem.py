@@ -1,4 +1,4 @@
-"""The exact problem over rows near a kink, all others held at the bound where they are: the central path in memory."""
+"""Subproblem over rows near a kink, all others held at the bound where they are: the central path in memory."""
 
 from __future__ import annotations
 

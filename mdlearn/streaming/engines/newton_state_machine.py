@@ -1,4 +1,4 @@
-"""Newton's method over row blocks: one pass for a step of every column, kinks rounded ever less.
+"""State machine of Newton's method over row blocks: one pass for a step of every column, kinks rounded ever less.
 
 A pass gives value, gradient, Hessian and a dual bound at one point of each column. Steps are full ones where they gain
 what they promise; else a second pass looks along the line. Kinks are rounded on a half width h, which falls once a
@@ -72,7 +72,7 @@ Task = LinePass | PointPass | GatherPass
 
 @dataclass(eq=False)
 class NewtonState(BlockState):
-    """State of Newton steps that goes from pass to pass; every column is a problem.
+    """State in the Newton state machine over row blocks, from pass to pass; every column is a problem.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class NewtonState(BlockState):
 
 
 class BlockNewton(StepEngine):
-    """Newton steps between passes: not those of the engine `newton`, which goes over rows for one column with no kinks.
+    """State machine of Newton steps over row blocks: not those of the engine `newton`, over one column without kinks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A quadratic with an L1 or L2,1 penalty in memory: steps of a proximal Newton method, and bounds from below."""
+"""Penalised quadratic (L1 or L2,1) in memory: steps of a proximal Newton method, and bounds from below."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STEPS = 10_000
 
 
 class PenalisedQuadratic(Composite):
-    """Quadratic sum_j [ g_j . (v_j - w_j) + 1/2 (v_j - w_j)' H_j (v_j - w_j) ] + sum_i beta_i |V_i| of V, shape (n, k).
+    """Penalised quadratic sum_j [g_j . d_j + 1/2 d_j' H_j d_j] + sum_i beta_i |V_i| of V = W + d, shape (n, k).
 
     Parameters
     ----------

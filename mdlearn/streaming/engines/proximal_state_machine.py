@@ -1,4 +1,4 @@
-"""Proximal Newton steps over row blocks, for smooth losses under an L1 or L2,1 penalty.
+"""State machine of proximal Newton steps over row blocks, for smooth losses under an L1 or L2,1 penalty.
 
 A pass gives value, gradient and Hessian of every column. The next step is the minimiser of the quadratic model with
 the penalty itself, found in memory; it is halved until the objective falls as the model lets it. The variance, the
@@ -33,7 +33,7 @@ UNBOUNDED_VALUE = 1e6
 
 @dataclass(eq=False)
 class ProximalState(BlockState):
-    """State of proximal Newton steps that goes from pass to pass.
+    """State in the proximal state machine, from pass to pass.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ProximalState(BlockState):
 
 
 class BlockProximal(StepEngine):
-    """Proximal Newton steps between passes over row blocks.
+    """State machine of proximal Newton steps between passes over row blocks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Values and bounds of columns from sums over row blocks, and certificates from a pass of their own.
+"""Certificate over row blocks: values and bounds of columns from sums, and a pass of their own.
 
 Nothing of an engine's sums is part of a certificate.
 """
@@ -26,7 +26,7 @@ Candidate = tuple[float, float, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Certify:
-    """Work of a pass: the objective at the coefficients of a model, and a bound from multipliers.
+    """Work of a certificate's pass over row blocks: the objective at a model's coefficients, a bound from multipliers.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Certify:
 def certified(
     form: StreamedForm, blocks: RowBlocks, summary: Summary, tried: Sequence[Tried]
 ) -> Generator[None, None, list[list[Candidate]]]:
-    """Certified objectives and bounds of every column, from one pass, for all coefficients and multipliers tried."""
+    """Certificates over row blocks: objectives and bounds of every column, from one pass, for all that was tried."""
     several = replace(form, columns=form.columns * len(tried))
     held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
     sums = yield from blocks.fold(Certify(several, held, made), summary)

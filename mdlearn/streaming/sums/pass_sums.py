@@ -1,4 +1,4 @@
-"""What passes over row blocks do: sums at a point, along a line, and of all but some rows; and what multipliers say."""
+"""Sums of a pass over row blocks: at a point, along a line, of all but some rows; and what multipliers say."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def sum_values(out: Sums, i: int, one: StreamedColumn, w: np.ndarray, z: np.ndar
 
 
 def no_multipliers(form: StreamedForm, p: int, *names: str) -> Sums:
-    """Sums to which `sum_multipliers` has added nothing yet; `names` are further ones of the size of the columns."""
+    """Sums of a pass to which `sum_multipliers` has added nothing; `names`: further ones of the size of the columns."""
     found = zeros(p, "bound part first second", **dict.fromkeys(("element", "half", *names), (form.size,)))
     return Sums({MOVED + name: values for name, values in found.items()})
 
@@ -211,7 +211,7 @@ class LinePass:
 
 @dataclass(frozen=True, eq=False)
 class NearRows:
-    """Rows near a kink that a pass gathers, block after block.
+    """Rows near a kink that a pass gathers beside its sums, block after block.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A margin form as sums over row blocks: value, gradient, Hessian and dual bound of all columns in one pass.
+"""Streamed form, a margin form as sums over row blocks: value, gradient, Hessian and bound of columns in one pass.
 
 Multipliers are functions of the margins, so that nothing is kept per row::
 
