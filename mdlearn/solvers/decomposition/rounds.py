@@ -121,7 +121,10 @@ class DecompositionRounds(SignedDual):
         return True
 
     def correct(self) -> Generator[None, None, bool]:
-        """Take from the decision values what the last exact ones say that they lack; here `refine` has done it."""
+        """Take from the decision values what the last exact ones say that they lack; whether the gap is exact then.
+
+        Here `refine` has done it.
+        """
         yield from ()
         return False
 

@@ -95,6 +95,7 @@ class KernelDecomposition(Solver):
             yield None
             if (yield from rounds.correct()):
                 least = np.inf
+                yield Offer(place.report, rounds.gap)
             before = rounds.lower_bound
             moved = yield from rounds.climb_once()
             least = min(least, rounds.objective)

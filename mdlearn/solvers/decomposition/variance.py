@@ -199,8 +199,8 @@ class VarianceRounds(DecompositionRounds):
         if self.trusted:
             self.f = self.f + lack - self.factor @ (self.inverse @ (self.factor.T @ self.spread(lack)))
             self.evaluate()
-        else:
-            yield from self._conjugate_gradients(exact, r, z)
+            return False
+        yield from self._conjugate_gradients(exact, r, z)
         return True
 
     def _conjugate_gradients(self, exact: np.ndarray, r: np.ndarray, z: np.ndarray) -> Generator[None, None, None]:
