@@ -58,7 +58,8 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     if m >= ROWS_PER_COLUMN * n:
         far = reach > (VARIED_STEEPNESS if varied else DESCENT_STEEPNESS)
     else:
-        visits = ASCENT_VISITS * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
+        sweeps = ASCENT_VISITS * max(1.0, reach / VARIED_STEEPNESS)
+        visits = sweeps * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
         far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
     return far or (_can_start_from_zero(problem) and reach > SMALL_STEEPNESS)
 

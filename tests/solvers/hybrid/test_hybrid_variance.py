@@ -168,3 +168,18 @@ def test_sweeps_that_crawl_leave_the_rest_to_another_engine(name, value, monkeyp
     with pytest.warns(mdlearn.ConvergenceWarning):
         alone = mdlearn.fit("ldm", sp.csr_matrix(X), y, solver="hybrid", **given)
     assert alone.certificate.objective >= model.certificate.lower_bound
+
+
+@pytest.mark.parametrize(("C", "first"), [(1.0, True), (0.002, False)])
+def test_newton_steps_come_first_where_sweeps_would_be_many(C, first, monkeypatch):
+    """Margins that a multiplier moves by C |x|^2: with 200 at C = 1, sweeps are as many times more as that is large."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 200))
+    y = np.where(X[:, :5].sum(axis=1) + 2.0 * rng.standard_normal(2000) > 0, 1, -1)
+    swept = []
+    sweep = solver.DualDescent.sweep
+    monkeypatch.setattr(solver.DualDescent, "sweep", lambda self: swept.append(1) or sweep(self))
+    model = mdlearn.fit("ldm", X, y, C=C, solver="hybrid", tol=1e-6)
+    exact = mdlearn.fit("ldm", X, y, C=C, solver="interior", tol=1e-9)
+    assert model.certificate.objective == pytest.approx(exact.certificate.objective, rel=2e-6)
+    assert (not swept) == first
