@@ -109,7 +109,8 @@ class Call:
 
     def task(self, params: Mapping[str, Any]) -> tuple[Objective, dict[str, Any]]:
         """The objective with its hyper-parameters, checked, and those of the kernel, as given."""
-        check_approximation(self.kernel, params)
+        if not params.keys().isdisjoint(ARGUMENTS):
+            check_approximation(self.kernel, params)
         if not self.objective.kernels and self.kernel != "linear" and params.get("approximation") is None:
             name = self.objective.name
             raise ValueError(f"objective {name!r} is linear; got kernel={self.kernel!r}, give kernel='linear'")

@@ -187,7 +187,9 @@ class Incumbent:
         if replaced is not None and told.lower_bound < replaced[1] - LEVEL * abs(replaced[1]):
             solution = problem.joined(solution, problem.certify(replaced[0], self.tol), self.tol)
         unknown = math.isinf(self.zero[1]) or not told.converged or told.lower_bound < self.zero[1]
-        if unknown and solution.certificate.lower_bound < self._bound_at_start():
+        lower = solution.certificate.lower_bound
+        known = not unknown or lower >= problem.values(0.0, problem.highest_bound_at_start())[1]
+        if not known and lower < self._bound_at_start():
             solution = problem.joined(solution, problem.certify(problem.start(), self.tol), self.tol)
         return solution
 

@@ -56,6 +56,10 @@ class Problem(ABC):
         """Return the bound of that point, which may take a pass over the rows; here, what is known."""
         return self.bounds_at_start()[1]
 
+    def highest_bound_at_start(self) -> float:
+        """Return a number that the bound of that point is not above, without a pass over the rows."""
+        return math.inf
+
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.
 

@@ -91,6 +91,15 @@ class ColumnProblem(Problem):
             lower = feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
         return -math.inf if math.isnan(lower) else lower
 
+    def highest_bound_at_start(self) -> float:
+        """Return what multipliers of 0 say but for the ridge's share, which is below 0."""
+        column = self.part
+        return (
+            column.bound(np.zeros(column.caps.shape), np.zeros(column.counts.shape))
+            if self.form.ridge > 0
+            else math.inf
+        )
+
     def stored_objective(self, point: Any, objective: float) -> float:
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
         if not math.isfinite(objective):

@@ -82,7 +82,11 @@ class ColumnParts:
                 self.stored = csr_copy_of_dense_rows(rows.rows)
             elif sweeps and X.strides[1] != X.itemsize:
                 self.stored = DenseRows(copied_by_rows(X))
-        self.scatters = Scatters(rows, self.stored)
+
+    @kept
+    def scatters(self) -> Scatters:
+        """Sums of squares of the rows about means, kept for the columns that follow."""
+        return Scatters(self.rows, self.stored)
 
     def quadratic(self, column: Column) -> Generator[None, None, ColumnQuadratic]:
         """The quadratic part of a column."""
