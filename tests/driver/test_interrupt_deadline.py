@@ -7,7 +7,7 @@ import mdlearn
 from mdlearn.data.rows import class_contrasts
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.form_making import FormMaker
-from mdlearn.forms import margin
+from mdlearn.forms import column
 from mdlearn.forms.certificates import margin as certificate
 from mdlearn.forms.joint import decision_values, margin_composite
 from mdlearn.forms.problem import ColumnProblem
@@ -51,8 +51,8 @@ def test_the_certificate_from_labels_alone_is_the_one_from_the_rows(monkeypatch)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_classes_after_the_deadline_take_no_arrays_of_the_rows(kernel, monkeypatch):
     """Thousands of classes would else take longer than their time limit, before and after it."""
-    made, make = [], margin._ClassColumn.__getattr__
-    monkeypatch.setattr(margin._ClassColumn, "__getattr__", lambda self, name: made.append(name) or make(self, name))
+    made, make = [], column._ClassColumn.__getattr__
+    monkeypatch.setattr(column._ClassColumn, "__getattr__", lambda self, name: made.append(name) or make(self, name))
     X, y = rows(30, 300)
     model = mdlearn.fit("svm", X, y, kernel=kernel, time_limit=0.0)
     assert len(model.certificate.parts) == 30 and made.count("y") == 0

@@ -1,0 +1,286 @@
+"""Column: one binary problem of a margin form, its signs, counts and loss terms, and what follows from these alone.
+
+Values, multipliers and their bounds here know scores y_i f(x_i) and no features; `mdlearn.forms.margin` has the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mdlearn.data.rows.rows import read_only_view
+from mdlearn.forms.losses import Term
+from mdlearn.forms.proof import Start, gap_between
+from mdlearn.numerics.lazy_property import kept
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Column of a margin form, one of its binary problems: signs, counts and loss terms.
+
+    Attributes
+    ----------
+    y : ndarray of shape (m,)
+        Signs -1.0 / +1.0.
+    counts : ndarray of shape (m,)
+        Repetition counts c_i >= 0; 0 leaves a row out.
+    variance : float
+        v >= 0, the factor of the population variance of the margins.
+    mean : float
+        a >= 0, the factor of the (maximised) mean margin.
+    terms : tuple of HingeTerm, LogisticTerm and GivenTerm
+        The declared loss; may be empty.
+    unit : float
+        Value of the objective for one unit of this problem, times the form's `unit`.
+    offset : ndarray of shape (m,), or None
+        What margins are less than y_i f(x_i); None: nothing.
+    start : Start or None
+        Where an engine may begin. The problem is the same without it.
+    """
+
+    y: np.ndarray
+    counts: np.ndarray
+    variance: float
+    mean: float
+    terms: tuple[Term, ...]
+    unit: float = 1.0
+    offset: np.ndarray | None = None
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
+            raise ValueError(
+                f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
+            )
+        if self.offset is not None and self.hard:
+            raise ValueError("a problem of regression needs a loss of finite weight; lower C")
+        for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
+            object.__setattr__(self, name, read_only_view(getattr(self, name)))
+
+    @kept
+    def total(self) -> float:
+        """m: the sum of the counts."""
+        return float(self.counts.sum())
+
+    @kept
+    def whole(self) -> bool:
+        """Whether every row counts."""
+        return bool((self.counts > 0).all())
+
+    @kept
+    def kappa(self) -> float:
+        """Weight of the squared deviations: v Var(z) = kappa/2 sum c_i (z_i - mean)^2, kappa = 2 v / m."""
+        return 2.0 * self.variance / self.total
+
+    @kept
+    def pull(self) -> np.ndarray:
+        """a c_i / m, what the mean term adds to every multiplier; with an offset, what its variance adds as well."""
+        pull = self.mean / self.total * self.counts
+        return read_only_view(pull if self.offset is None else pull - self.spread(self.deviations))
+
+    @kept
+    def pulled(self) -> bool:
+        """Whether that is anything."""
+        return bool(self.pull.any())
+
+    @kept
+    def deviations(self) -> np.ndarray:
+        """Offsets less their mean, centred twice: rounding of a large mean would be a multiplier of its own."""
+        assert self.offset is not None
+        return read_only_view(self.centre(self.centre(self.offset)))
+
+    @kept
+    def label_mean(self) -> float:
+        """Weighted mean of the signs."""
+        # Signs of regression are all 1, which sums of weights in another order need not give.
+        return float(self.counts @ self.y) / self.total if self.offset is None else 1.0
+
+    @kept
+    def balanced(self) -> bool:
+        """Whether the weights of both signs are equal as they are, without rounding of their sums."""
+        return math.fsum((self.counts * self.y).tolist()) == 0.0
+
+    @kept
+    def caps(self) -> np.ndarray:
+        """Upper bounds of the multipliers, shape (T, m)."""
+        return read_only_view(
+            np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
+        )
+
+    @kept
+    def steepest_slopes(self) -> float:
+        """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
+        return sum(float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared")
+
+    @kept
+    def bends(self) -> float:
+        """Sum of the second derivatives of variance and squared terms at most."""
+        squared = sum(t.steepest for t in self.terms if t.kind == "squared")
+        return (self.kappa + squared) * self.total
+
+    @kept
+    def softness(self) -> np.ndarray:
+        """delta of every multiplier of hinge terms, shape (T, m)."""
+        softness = [t.softness(self.counts) for t in self.terms]
+        return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
+
+    @kept
+    def sides(self) -> np.ndarray:
+        """Sides of the terms, shape (T,)."""
+        return read_only_view(np.array([float(t.side) for t in self.terms]))
+
+    @kept
+    def thresholds(self) -> np.ndarray:
+        """Thresholds of the terms, shape (T,)."""
+        return read_only_view(np.array([t.threshold for t in self.terms]))
+
+    @kept
+    def kinks(self) -> np.ndarray:
+        """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
+        return read_only_view(
+            self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
+        )
+
+    @kept
+    def hard(self) -> bool:
+        """True when some term is a constraint (C = inf)."""
+        return any(t.hard for t in self.terms)
+
+    @property
+    def unbounded_in_bias(self) -> bool:
+        """Whether a free bias alone takes the objective down without end: the mean gains more than the loss costs.
+
+        A variance holds margins of both signs, but not residuals, which a bias moves all alike.
+        """
+        if self.mean == 0 or (self.variance > 0 and self.offset is None):
+            return False
+        gain, towards = self.mean * abs(self.label_mean), np.sign(self.label_mean)
+        cost = float(self.caps[np.multiply.outer(self.sides, towards * self.y) < 0].sum())
+        return gain > cost * (1.0 + 1e-12) + 1e-12 * self.mean
+
+    def centre(self, z: np.ndarray) -> np.ndarray:
+        """Return z minus its weighted mean."""
+        return z - float(self.counts @ z) / self.total
+
+    def spread(self, z: np.ndarray) -> np.ndarray:
+        """Multipliers of the variance term at margins z: sigma_i = -kappa c_i (z_i - mean); they sum to 0."""
+        if self.kappa == 0:
+            return np.zeros(z.shape)
+        return -self.kappa * self.counts * self.centre(z)
+
+    def alpha(self, beta: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        """Signed coefficients y (sum_t side_t beta_t + sigma + a c / m) that multipliers stand for."""
+        alpha = self.sides @ beta
+        if self.kappa > 0:
+            alpha += sigma
+        if self.pulled:
+            alpha += self.pull
+        alpha *= self.y
+        return alpha
+
+    def distribution_value(self, scores: np.ndarray) -> float:
+        """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
+        z = self.margins(scores)
+        mean = float(self.counts @ z) / self.total
+        value = -self.mean * mean
+        if self.variance > 0:  # 0 times an overflow is no number
+            value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
+        for t in self.terms:
+            value += t.value(z, self.counts)
+        return value
+
+    def slopes(self, scores: np.ndarray) -> np.ndarray:
+        """Multipliers of all terms at scores y f, shape (T, m)."""
+        z = self.margins(scores)
+        return np.array([t.slopes(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+
+    def curvatures(self, scores: np.ndarray) -> np.ndarray:
+        """Second derivatives of all terms at scores y f, shape (T, m)."""
+        z = self.margins(scores)
+        return np.array([t.curvatures(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+
+    def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
+        """Lower bound of the objective from multipliers within their caps, but for the ridge's share."""
+        value = 0.0
+        for t, b in zip(self.terms, beta):
+            value += t.bound(b, self.counts)
+        if self.kappa > 0:
+            used = slice(None) if self.whole else self.counts > 0
+            # Squares of numbers near 1e-292 would be lost.
+            value -= 0.5 * float((sigma[used] / self.kappa) @ (sigma[used] / self.counts[used]))
+        if self.offset is not None:
+            mean = float(self.counts @ self.offset) / self.total
+            value += float(self.offset @ (self.sides @ beta)) + self.mean * mean
+            value -= 0.5 * float(self.spread(self.deviations) @ self.deviations)
+        return value
+
+    @kept
+    def at_zero(self) -> float:
+        """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
+        zero = np.zeros_like(self.y)
+        if self.offset is None:  # neither mean nor variance
+            return float(sum(t.value(zero, self.counts) for t in self.terms))
+        return self.distribution_value(zero)
+
+    @kept
+    def bound_at_zero(self) -> float:
+        """Lower bound of the objective from multipliers 0, without the rows; -inf where a mean pulls at these."""
+        return -np.inf if self.mean > 0 else self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
+
+    @kept
+    def no_multipliers(self) -> np.ndarray:
+        """Multipliers 0, (T, m): one number that stands for all."""
+        return np.broadcast_to(0.0, (len(self.terms), self.counts.shape[0]))
+
+    def against_rest(self, codes: np.ndarray, positives: Iterable[int]) -> list[Column]:
+        """Return a column like this one for each class of `positives`; signs are made when they are asked for.
+
+        What does not depend on signs is shared: of thousands of classes every one would else take several arrays of
+        the size of the rows, before the first is solved.
+        """
+        shared = {one.name: getattr(self, one.name) for one in fields(Column) if one.name != "y"}
+        shared.update({name: getattr(self, name) for name in SIGNLESS}, codes=codes)
+        columns: list[Column] = []
+        for positive in positives:
+            column = object.__new__(_ClassColumn)
+            vars(column).update(shared, positive=positive)
+            columns.append(column)
+        return columns
+
+    def with_start(self, start: Start) -> Column:
+        """Return the column with a place to begin, and with all that is known of it so far."""
+        column = object.__new__(type(self))
+        vars(column).update(vars(self), start=start)
+        return column
+
+    def relative_gap(self, objective: float, lower: float) -> float:
+        """Relative gap of an engine's own estimates."""
+        return gap_between(objective, lower, self.at_zero, self.hard)
+
+    def margins(self, scores: np.ndarray) -> np.ndarray:
+        """z at scores y f."""
+        return scores if self.offset is None else scores - self.offset
+
+
+SIGNLESS = (
+    "total whole kappa pull pulled caps softness sides thresholds kinks hard at_zero bound_at_zero no_multipliers "
+    "steepest_slopes bends".split()
+)
+"""Properties of a column of a classification that do not depend on its signs."""
+
+
+class _ClassColumn(Column):
+    """Column of a margin form for one class against the rest; `codes` are the rows' classes, `positive` its own."""
+
+    codes: np.ndarray
+    positive: int
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name != "y":
+            raise AttributeError(f"a column has no attribute {name!r}")
+        signs = read_only_view(np.where(self.codes == self.positive, 1.0, -1.0))
+        vars(self)["y"] = signs
+        return signs
