@@ -154,6 +154,7 @@ class VarianceRounds(DecompositionRounds):
         self._measure(self.coefficients(), self.f)
 
     def _measure(self, coefficients: np.ndarray, f: np.ndarray) -> None:
+        """Find objective and bound of dual coefficients with their decision values f."""
         column, beta = self.column, self.beta()
         self.e = self.target - self.f - self.soft * self.u
         self.b = self.constant * float(coefficients.sum())
@@ -204,6 +205,7 @@ class VarianceRounds(DecompositionRounds):
         return True
 
     def _conjugate_gradients(self, exact: np.ndarray, r: np.ndarray, z: np.ndarray) -> Generator[None, None, None]:
+        """Solve for what is lacking, the residual r and its preconditioned z known; measure the gap there."""
         kappa, q, t = self.column.kappa, self.u + self.pull, self._down(self.f)
         step, inner = z, float(r @ z)
         enough = SOLVED_RESIDUAL * inner
@@ -212,7 +214,10 @@ class VarianceRounds(DecompositionRounds):
             product = yield from self._product(towards)
             product += self.constant * float(towards.sum())
             moved = step + kappa * self._down(product)
-            length = inner / float(step @ moved)
+            bend = float(step @ moved)
+            if not (bend > 0.0 and inner > 0.0):  # nothing is lacking, or rounding of single precision
+                break
+            length = inner / bend
             t, r, exact = t + length * step, r - length * moved, exact - (kappa * length) * product
             z, last = self._preconditioned(r), inner
             inner = float(r @ z)

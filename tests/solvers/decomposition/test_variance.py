@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn.numerics import pivoted_cholesky
-from mdlearn.solvers.decomposition import growth, rounds
+from mdlearn.solvers.decomposition import growth, rounds, variance
 
 M = 700
 WEIGHTS = [(0.25, 0.25), (M / 4.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
@@ -142,6 +142,22 @@ def test_limits_end_it_with_what_it_has():
     with pytest.warns(mdlearn.ConvergenceWarning, match="max_iter"):
         model = mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-10, max_iter=1)
     assert model.certificate.gap < 1.0
+
+
+def test_nothing_lacking_is_no_error(monkeypatch):
+    """Decision values that are exact already: conjugate gradients have nothing to divide by."""
+    monkeypatch.setattr(variance, "SHRUNK_RESIDUAL", -1.0)
+    seen = []
+
+    def exactly(self, coefficients, exact):
+        self.exact, self.exact_gap = self.f.copy(), self.gap
+        seen.append(self)
+
+    monkeypatch.setattr(variance.VarianceRounds, "refine", exactly)
+    X, y = data()
+    with pytest.warns(mdlearn.ConvergenceWarning) as caught:
+        mdlearn.fit("ldm", X, y, kernel="rbf", solver="decomposition", tol=1e-13, max_iter=2)
+    assert seen and "ended by" not in str(caught[0].message)
 
 
 def test_precision_beyond_reach_ends():
