@@ -186,10 +186,8 @@ class Incumbent:
         replaced, self.replaced = self.replaced, None
         if replaced is not None and told.lower_bound < replaced[1] - LEVEL * abs(replaced[1]):
             solution = problem.joined(solution, problem.certify(replaced[0], self.tol), self.tol)
-        unknown = math.isinf(self.zero[1]) or not told.converged or told.lower_bound < self.zero[1]
         lower = solution.certificate.lower_bound
-        known = not unknown or lower >= problem.values(0.0, problem.highest_bound_at_start())[1]
-        if not known and lower < self._bound_at_start():
+        if lower < problem.values(0.0, problem.highest_bound_at_start())[1] and lower < self._bound_at_start():
             solution = problem.joined(solution, problem.certify(problem.start(), self.tol), self.tol)
         return solution
 

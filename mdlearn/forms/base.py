@@ -57,8 +57,8 @@ class Problem(ABC):
         return self.bounds_at_start()[1]
 
     def highest_bound_at_start(self) -> float:
-        """Return a number that the bound of that point is not above, without a pass over the rows."""
-        return math.inf
+        """Return a number that this bound is not above, without a pass over the rows; here, the bound itself."""
+        return self.bounds_at_start()[1]
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with its certificate, for a problem that a time limit leaves without any work.

@@ -94,6 +94,8 @@ class ColumnProblem(Problem):
     def highest_bound_at_start(self) -> float:
         """Return what multipliers of 0 say but for the ridge's share, which is below 0."""
         column = self.part
+        if not column.pulled:
+            return column.bound_at_zero
         return (
             column.bound(np.zeros(column.caps.shape), np.zeros(column.counts.shape))
             if self.form.ridge > 0

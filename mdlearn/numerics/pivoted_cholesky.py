@@ -29,6 +29,17 @@ def partial_factor_columns(m: int) -> int:
     return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
 
 
+def partial_kernel_factor(
+    columns: Columns, diagonal: np.ndarray, rank: int, constant: float
+) -> Generator[None, None, np.ndarray]:
+    """Return a partial factor of a kernel matrix with a constant added to every entry, by pivots drawn at random.
+
+    Pivots decide how fast solvers lead to an answer, not which one: their draw is the same in every fit.
+    """
+    L = yield from randomly_pivoted_cholesky(columns, diagonal, rank, np.random.default_rng(0))
+    return np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))]) if constant else L
+
+
 def randomly_pivoted_cholesky(
     columns: Columns, diagonal: np.ndarray, rank: int, rng: np.random.Generator
 ) -> Generator[None, None, np.ndarray]:

@@ -15,7 +15,7 @@ from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.certificates.margin import feasible_variance_multipliers
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, randomly_pivoted_cholesky
+from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
 from mdlearn.solvers.decomposition.rounds import LARGEST_WORKING_ROWS, DecompositionRounds
@@ -65,7 +65,7 @@ class KernelDecomposition(Solver):
         size = 4.0 * m * (d + 2) + at_once * (bytes_of_value * n * n + 400.0 * m)
         if any(map(_is_varied, form.columns)):
             r = _columns_of_factor(form)
-            size += 8.0 * m * r + at_once * (4.0 * m * r + 40.0 * r * r)
+            size += 8.0 * m * r + max(8.0 * m * r, at_once * (4.0 * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -75,11 +75,8 @@ class KernelDecomposition(Solver):
         tiles, constant, factor = features.columns(single=True), float(form.bias == "regularized"), None
         yield
         if any(map(_is_varied, form.columns)):
-            # Pivots decide how fast rounds lead to the answer, not which one: their draw is the same in every fit.
-            rng, squares = np.random.default_rng(0), features.squares()
-            factor = yield from randomly_pivoted_cholesky(tiles.across, squares, _columns_of_factor(form), rng)
-            if constant:
-                factor = np.column_stack([factor, np.full(factor.shape[0], np.sqrt(constant))])
+            rank = _columns_of_factor(form)
+            factor = yield from partial_kernel_factor(tiles.across, features.squares(), rank, constant)
         return KernelParts(tiles, constant, factor)
 
     def iterate(

@@ -26,7 +26,8 @@ SAMPLED_ROWS = 4
 DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
 """Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
 ASCENT_VISITS = 30
-"""Visits of every row that coordinate ascent is taken to need beside a variance term."""
+"""Visits of every row that coordinate ascent is taken to need beside a variance term where cap times |x|^2 is at most
+VARIED_STEEPNESS; in proportion to it beyond."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on steep losses are cheaper than sweeps."""
 SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5

@@ -18,7 +18,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, randomly_pivoted_cholesky
+from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
@@ -68,11 +68,8 @@ class NewtonCG(Solver):
         assert isinstance(features, KernelFeatures)
         tiles, constant = features.columns(single=True), float(form.bias == "regularized")
         diagonal = features.squares()
-        # The pivots decide how fast products lead to the answer, not which one: their draw is the same in every fit.
-        rng = np.random.default_rng(0)
-        L = yield from randomly_pivoted_cholesky(tiles.across, diagonal, partial_factor_columns(features.n_rows), rng)
-        if constant:
-            L = np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))])
+        rank = partial_factor_columns(features.n_rows)
+        L = yield from partial_kernel_factor(tiles.across, diagonal, rank, constant)
         return KernelProducts(tiles, diagonal, L, constant)
 
     def iterate(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 
 import mdlearn
-from mdlearn.solvers.decomposition import growth, rounds
 
 LOSSES = {"hinge": "svm", "squared": "lsvm"}
 
@@ -18,16 +17,7 @@ LOSSES = {"hinge": "svm", "squared": "lsvm"}
 @pytest.fixture
 def small(monkeypatch):
     """Limits low enough that some hundred rows go through parts and working sets."""
-    monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
-    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
-        monkeypatch.setattr(rounds, name, n)
-
-
-def data(m=700, d=4, seed=0, noise=0.6):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, d)) + 2.0
-    y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] - 2.0 + noise * rng.standard_normal(m) > 0, 1, -1)
-    return X, y
+    make_small(monkeypatch)
 
 
 @pytest.mark.parametrize("bias", ["free", "regularized", "none"])
@@ -93,14 +83,7 @@ def test_the_same_seed_gives_the_same_bits(small):
 def test_a_start_is_where_it_begins(small, monkeypatch):
     X, y = data()
     first = mdlearn.fit("svm", X, y, C=1.0, kernel="rbf", solver="decomposition", tol=1e-6)
-    sizes = []
-    climb = rounds.DecompositionRounds.climb_once
-
-    def counted(self):
-        sizes.append(self.u.shape[0])
-        return climb(self)
-
-    monkeypatch.setattr(rounds.DecompositionRounds, "climb_once", counted)
+    sizes = counted_rounds(monkeypatch)
     cold = mdlearn.fit("svm", X, y, C=1.2, kernel="rbf", solver="decomposition", tol=1e-6)
     n_cold = len(sizes)
     sizes.clear()
@@ -139,14 +122,8 @@ def test_many_rows_need_no_matrix(monkeypatch):
 
 def test_a_time_limit_ends_it_with_what_it_has(small, monkeypatch):
     X, y = data(m=3000)
-    climb = rounds.DecompositionRounds.climb_once
-
-    def slowly(self):
-        time.sleep(0.05)  # on a fast machine rounds come to their end before any limit
-        return (yield from climb(self))
-
     with monkeypatch.context() as slow:
-        slow.setattr(rounds.DecompositionRounds, "climb_once", slowly)
+        slow_rounds(slow)
         with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
             model = mdlearn.fit("svm", X, y, C=100.0, kernel="rbf", solver="decomposition", tol=1e-12, time_limit=0.2)
     told = model.certificate

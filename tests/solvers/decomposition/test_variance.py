@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 
 import mdlearn
 from mdlearn.numerics import pivoted_cholesky
-from mdlearn.solvers.decomposition import growth, rounds, variance
+from mdlearn.solvers.decomposition import variance
 
-M = 700
-WEIGHTS = [(0.25, 0.25), (M / 4.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
+WEIGHTS = [(0.25, 0.25), (175.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
 """lambda1 and lambda2; in the last pair the mean alone."""
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Limits low enough that some hundred rows go through parts and working sets."""
-    monkeypatch.setattr(growth, "FIRST_PART_ROWS", 60)
-    for name, n in [("LEAST_WORKING_ROWS", 40), ("MOST_WORKING_ROWS", 120)]:
-        monkeypatch.setattr(rounds, name, n)
-
-
-def data(m=M, d=4, seed=0, noise=0.6):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, d)) + 2.0
-    y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] - 2.0 + noise * rng.standard_normal(m) > 0, 1, -1)
-    return X, y
+    make_small(monkeypatch)
 
 
 @pytest.mark.parametrize("bias", ["regularized", "none"])
@@ -111,39 +101,25 @@ def test_a_start_saves_rounds(monkeypatch):
     X, y = data()
     given = {"kernel": "rbf", "solver": "decomposition", "tol": 1e-6}
     first = mdlearn.fit("ldm", X, y, C=1.0, **given)
-    sizes = []
-    climb = rounds.DecompositionRounds.climb_once
-
-    def counted(self):
-        sizes.append(self.u.shape[0])
-        return climb(self)
-
-    monkeypatch.setattr(rounds.DecompositionRounds, "climb_once", counted)
+    sizes = counted_rounds(monkeypatch)
     cold = mdlearn.fit("ldm", X, y, C=1.1, **given)
     n_cold = len(sizes)
     sizes.clear()
     warm = mdlearn.fit("ldm", X, y, C=1.1, warm_start=first, **given)
-    assert set(sizes) <= {M} and len(sizes) < n_cold
+    assert set(sizes) <= {700} and len(sizes) < n_cold
     assert warm.certificate.objective == pytest.approx(cold.certificate.objective, rel=2e-6)
 
 
-@pytest.mark.parametrize("bias", ["free"])
-def test_what_it_refuses(bias):
+def test_what_it_refuses():
     X, y = data(m=60)
     with pytest.raises(ValueError, match="bias='free'"):
-        mdlearn.fit("ldm", X, y, kernel="rbf", bias=bias, solver="decomposition")
+        mdlearn.fit("ldm", X, y, kernel="rbf", bias="free", solver="decomposition")
 
 
 def test_limits_end_it_with_what_it_has(monkeypatch):
     X, y = data(m=2000)
-    climb = rounds.DecompositionRounds.climb_once
-
-    def slowly(self):
-        time.sleep(0.05)  # on a fast machine rounds come to their end before any limit
-        return (yield from climb(self))
-
     with monkeypatch.context() as slow:
-        slow.setattr(rounds.DecompositionRounds, "climb_once", slowly)
+        slow_rounds(slow)
         with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
             model = mdlearn.fit("ldm", X, y, C=100.0, kernel="rbf", solver="decomposition", tol=1e-12, time_limit=0.2)
     told = model.certificate
