@@ -24,7 +24,7 @@ from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossCol
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
 
 NO_MATRIX = np.empty((0, 0))
-STEEPNESS_GROWTH = 5.0
+STEEPNESS_GROWTH = 3.0
 """Growth of the steepness when multipliers move on."""
 SOLVED = 0.05
 """Share of the gap that the squared slope may have by then."""
