@@ -61,7 +61,7 @@ def test_callback_stops_all_columns():
     for k, (state, entry) in enumerate(zip(told, model.history, strict=True)):
         if k + 1 < len(told) and told[k + 1].problem == state.problem:
             assert entry.objective == pytest.approx(state.objective)
-        else:  # a column in another thread may get further before it learns of the end: its certificate is the last word
+        else:  # a column in another thread may get further before it learns of the end; its certificate counts
             assert entry.objective == parts[state.problem].objective <= state.objective * (1 + 1e-6)
     assert len(model.certificate.parts) == 4 and np.isfinite(model.certificate.objective)
 

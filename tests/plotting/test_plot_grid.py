@@ -21,6 +21,7 @@ def selection(**changed):
     """A selection without a fit: C and gamma, and a third one that makes no difference at 0."""
     points = [{"C": C, "gamma": g, "shift": s} for s in (0, 1) for C in (10.0, 1.0) for g in (0.5, 2.0, 0.125)]
     scores = np.round(np.linspace(0.5, 0.95, len(points)), 3)
+    scores[[0, 6]] = scores[[6, 0]]  # at C 10 and gamma 0.5 the first shift is the better one
     made = {"points": points, "mean_scores": scores, "best_index": len(points) - 1, "scoring": "f1_macro", **changed}
     return SimpleNamespace(**made)
 

@@ -13,6 +13,7 @@ from sklearn import metrics
 from sklearn.model_selection import LeaveOneOut, RepeatedStratifiedKFold, StratifiedKFold
 
 import mdlearn
+from mdlearn.selection.study import Study
 
 
 def sample(m=60, d=4, seed=0, classes=2):
@@ -161,6 +162,14 @@ def test_a_time_limit_leaves_scores_out():
         found = mdlearn.cross_validate("ldm", X, y, time_limit=0.0)
     assert np.isnan(found.scores).all() and np.isnan(found.mean) and found.decision is None
     assert len(found.to_frame()) == 5
+
+
+def test_no_fold_is_begun_after_the_time_limit(monkeypatch):
+    begun, without = [], Study.without
+    monkeypatch.setattr(Study, "without", lambda self, kept: begun.append(1) or without(self, kept))
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached after 0 fits"):
+        mdlearn.cross_validate("ldm", *sample(), time_limit=0.0)
+    assert not begun
 
 
 def test_a_callback_sees_every_fit_and_ends_all():

@@ -1,5 +1,7 @@
 """Scores against scikit-learn's metrics, and what `scoring` may be."""
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -38,6 +40,13 @@ def test_auc_and_r2_against_scikit_learn(weights, rng):
     assert ours.auc(y == "x", f, weights) == pytest.approx(true, rel=1e-12)
     target = rng.standard_normal(80)
     assert r2(target, f, weights) == pytest.approx(metrics.r2_score(target, f, sample_weight=weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "f1", "balanced_accuracy", "neg_log_loss"])
+def test_names_that_need_no_scikit_learn(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    scoring = scoring_of(name, "classification")
+    assert scoring.name == name and scoring.values is not None and not scoring.borrowed
 
 
 def test_auc_takes_values_within_rounding_for_equal():

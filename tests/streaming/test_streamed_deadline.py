@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mdlearn
+from mdlearn.data.clustering.lloyd import Lloyd
 
 SECONDS, BLOCKS = 0.05, 20
 """What a block takes, and how many there are: a pass takes a second."""
@@ -62,6 +63,21 @@ def test_time_limits_hold(case, limit, clock):
             assert model.certificate.lower_bound > -np.inf
     if limit >= 12.0:  # room for steps
         assert model.coef_.any() and model.certificate.lower_bound > -np.inf
+
+
+def test_centres_are_looked_for_until_the_deadline_only(clock, monkeypatch):
+    """k-means over a sample of the rows ends with the centres that it has."""
+    looked, assign = [], Lloyd.assign
+
+    def slower(self):
+        looked.append(1)
+        clock.sleep(5.0)
+        return assign(self)
+
+    monkeypatch.setattr(Lloyd, "assign", slower)
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit reached"):
+        model = mdlearn.fit("l3svm", slow(clock), None, n_clusters=7, time_limit=8.0)
+    assert len(looked) <= 2 and model.centers_.shape == (7, 4)
 
 
 def value(model, source):
