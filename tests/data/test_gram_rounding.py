@@ -169,13 +169,20 @@ def test_a_matrix_that_is_not_semidefinite_is_refused(least, m):
 
 
 def test_a_small_deficit_is_in_the_gap():
-    """What rounding of a matrix that went through many hands may leave: an answer, and a gap that says so."""
+    """What rounding of a matrix that went through many hands may leave: an answer, and a gap that says so.
+
+    The optima of the nearest matrices without a deficit, 1/2 y'(K + I / C)^-1 y, lie between bound and objective.
+    """
     rng = np.random.default_rng(1)
     Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
-    K = (Q * np.append(np.linspace(0.0, 1.0, 59), -3e-10)) @ Q.T
+    values = np.append(np.linspace(0.0, 1.0, 59), -3e-10)
+    K = (Q * values) @ Q.T
     y = np.where(rng.standard_normal(60) > 0, 1, 0)
     c = mdlearn.fit("lssvm", (K + K.T) / 2, y, kernel="precomputed", C=1e4, bias="none", tol=1e-12).certificate
     assert not c.converged and 1e-12 < c.gap < 1e-4
+    for semidefinite in (np.maximum(values, 0.0), values + 3e-10):
+        optimum = 0.5 * (np.square(Q.T @ (2.0 * y - 1.0)) / (semidefinite + 1e-4)).sum()
+        assert c.lower_bound < optimum < c.objective
 
 
 def test_a_constraint_missed_at_zero_is_no_division():
