@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -44,6 +45,16 @@ def test_every_class_has_parameters_and_a_unit(name):
         if hasattr(cls, "params"):
             number = len(cls.params) if isinstance(cls.params[0], list) else 1
             assert number == len(cls.param_names), cls
+
+
+def test_workloads_are_defined_for_the_reader():
+    """The page's table of workloads is that of the cases, and every name in a row of figures is in it."""
+    page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    workloads = module("peer_cases").WORKLOADS
+    assert dict(re.findall(r"^\| (\w+) \| ([^|]+) \|$", page, re.MULTILINE)).items() >= workloads.items()
+    assert {row.workload for row in module("peer_cases").CASES} <= workloads.keys()
+    for name in re.findall(r"\bW\d\w?\b", page):  # a beginning of names is enough for the program
+        assert any(one.startswith(name) for one in workloads), name
 
 
 def benchmarks(name):
