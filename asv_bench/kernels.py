@@ -1,7 +1,7 @@
 """Support vector machines with the Gaussian kernel beside scikit-learn's SVC: seconds, excess and memory of each fit.
 
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] [--output FILE]
-    python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --alone lssvm lsldm
+    python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --alone lssvm lsldm [--solver NAME]
 
 Without a folder the rows are drawn: a checkerboard with 5 % of its labels turned. With one, data sets are those of
 `asv_bench/contest.py`, the last class against the rest. gamma is 1 / (d Var X), the bias free. SVC runs at its default
@@ -66,7 +66,7 @@ def objective(X: np.ndarray, y: np.ndarray, C: float, gamma: float, support: np.
     return 0.5 * float(alpha @ f[support]) + C * float(np.maximum(0.0, 1.0 - y * (f + b)).sum())
 
 
-def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[str, Any]:
+def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float, solver: str) -> dict[str, Any]:
     """Fit once; seconds, value, bound, number of support rows, and the peak of this process in megabytes."""
     gamma, some = 1.0 / (X.shape[1] * float(X.var())), slice(0, WARMING_ROWS)
     if who == "SVC":
@@ -80,7 +80,7 @@ def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[st
         return {"seconds": seconds, "value": value, "bound": None, "support": len(svc.support_), "megabytes": peak}
     mdlearn.fit(who, X[some], y[some], kernel="rbf", bias="free")
     start = time.process_time()
-    model = mdlearn.fit(who, X, y, C=C, kernel="rbf", gamma=gamma, bias="free", tol=tol)
+    model = mdlearn.fit(who, X, y, C=C, kernel="rbf", gamma=gamma, bias="free", tol=tol, solver=solver)
     seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     told = model.certificate
     found = {"seconds": seconds, "value": told.objective, "bound": told.lower_bound, "megabytes": peak}
@@ -90,7 +90,7 @@ def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[st
 def asked(given: argparse.Namespace, name: str, who: str, C: float, tol: float) -> dict[str, Any]:
     """The same in a new process."""
     call = [sys.executable, __file__, *([given.folder] if given.folder else []), "--sets", name]
-    call += ["--rows", str(given.rows), "--C", repr(C), "--one", who, repr(tol)]
+    call += ["--rows", str(given.rows), "--C", repr(C), "--solver", given.solver, "--one", who, repr(tol)]
     done = subprocess.run(call, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -127,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=30000)
     parser.add_argument("--C", nargs="*", type=float, default=[1.0, 10.0])
     parser.add_argument("--alone", nargs="*", metavar="OBJECTIVE", default=[])
+    parser.add_argument("--solver", default="auto", help="engine of mdlearn's fits")
     parser.add_argument("--output")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if given.one:
         X, y = data(names[0], given.folder, given.rows)
-        print(json.dumps(one(given.one[0], X, y, given.C[0], float(given.one[1]))))
+        print(json.dumps(one(given.one[0], X, y, given.C[0], float(given.one[1]), given.solver)))
         return 0
     cases = []
     for name in names:

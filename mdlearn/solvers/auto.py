@@ -49,8 +49,11 @@ ENTRY = 350
 """Operations on dense matrices in the time that a sweep takes for a stored entry."""
 MATRIX_ROWS = 8000
 """Rows up to which the whole matrix of a kernel is cheaper than columns of it, at small gaps at least."""
+SQUARED_ROWS = 500
+"""The same for gentle squared hinges, beside Newton steps, which factor the matrix: 0.07 to 0.8 of their time on 12
+real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm)."""
 GENTLE_LOSS = 1e3
-"""Weight of a term times k(x, x) up to which conjugate gradients are a match for a factorisation."""
+"""Weight of a term times k(x, x) up to which steps without a matrix are a match for a factorisation."""
 STIFF_BOX = 1e4
 """Box width in units of a typical multiplier, 1 / k(x, x), beyond which coordinate steps are too short."""
 STEEP = 1e8
@@ -206,7 +209,10 @@ def _kernel_stiffness(form: MarginForm) -> float:
 
 def _auto_decomposition(form: MarginForm) -> bool:
     """Rule of ``solver="auto"`` for decomposition: a kernel's matrix costs more than the columns that change."""
-    return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
+    m = form.features.n_rows
+    if m <= SQUARED_ROWS or KernelDecomposition().refusal(form) is not None:
+        return False
+    return m > MATRIX_ROWS or (form.kinds == {"squared"} and _kernel_stiffness(form) <= GENTLE_LOSS)
 
 
 def _auto_newton_cg(form: MarginForm) -> bool:
@@ -262,7 +268,7 @@ def _auto_text_rows(form: MarginForm) -> bool:
 
 RULES = (
     Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _auto_hybrid, takes=True),
-    Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _auto_decomposition),
+    Rule("decomposition", "kernel, many rows or a squared hinge: working sets, no matrix", _auto_decomposition),
     Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _auto_newton_cg),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _auto_proximal),
     Rule("interior", "hinge without the squared norm, many dense entries: second-order steps", _auto_large_program),
