@@ -8,6 +8,7 @@ from typing import Any
 
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import AT_REST, Solution, judge_residual
+from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.base import Report
 
 LEVEL = 1e-12
@@ -48,10 +49,10 @@ class Incumbent:
         self.problem, self.tol, self.last, self.certifies = problem, tol, last, certifies
         self.zero = problem.values(*problem.bounds_at_start())
         self.objective, self.lower_bound = self.zero
-        self.start_bound: float | None = None
         self.gap, self.before, self.promised = math.inf, math.inf, math.inf
         self.at_limit, self.limited = False, math.inf  # and the gap of the last point that was
         self.solution: Solution | None = None  # the best of what is certified
+        self.settled = False  # whether that is the answer to all that was reported
         self.point: Any = None  # what has no certificate yet: the best point,
         self.proof: Any = None  # and that of the best bound
         self.replaced: tuple[Any, float] | None = None  # what had the best bound before a promise, and that bound
@@ -68,7 +69,7 @@ class Incumbent:
 
     def take(self, report: Report) -> None:
         """Keep a report's point where its objective is the smallest so far, or its bound the largest."""
-        self.before = self.objective
+        self.before, self.settled = self.objective, False
         if report.residual is not None:
             self._take_residual(report, report.residual)
             return
@@ -159,6 +160,8 @@ class Incumbent:
         `as_is`: what certification itself could improve stays as it is. The answer after n reports is then one of those
         that are known after more, and these lead to no worse one.
         """
+        if self.settled and self.solution is not None:
+            return self.solution
         problem, tol = self.problem, self.tol
         judged = problem.certify_as_is if as_is else problem.certify_best
         point, proof = self.point, self.proof
@@ -172,7 +175,7 @@ class Incumbent:
             self._join(problem.certify(proof, tol))  # its own coefficients were worse than those of the point
         elif proof is not None and proof is not point:
             self.solution = problem.joined(self.solution, problem.certify(proof, tol), tol)
-        self.solution = self._with_earlier(self.solution)
+        self.solution, self.settled = self._with_earlier(self.solution), True
         self._read(self.solution)
         return self.solution
 
@@ -187,15 +190,14 @@ class Incumbent:
         if replaced is not None and told.lower_bound < replaced[1] - LEVEL * abs(replaced[1]):
             solution = problem.joined(solution, problem.certify(replaced[0], self.tol), self.tol)
         lower = solution.certificate.lower_bound
-        if lower < problem.values(0.0, problem.highest_bound_at_start())[1] and lower < self._bound_at_start():
+        if lower < problem.values(0.0, problem.highest_bound_at_start())[1] and lower < self._bound_at_start:
             solution = problem.joined(solution, problem.certify(problem.start(), self.tol), self.tol)
         return solution
 
+    @kept
     def _bound_at_start(self) -> float:
-        """The bound of w = 0, as a certificate states it; found once."""
-        if self.start_bound is None:
-            self.start_bound = self.problem.values(self.zero[0], self.problem.bound_at_start())[1]
-        return self.start_bound
+        """The bound of w = 0, as a certificate states it."""
+        return self.problem.values(self.zero[0], self.problem.bound_at_start())[1]
 
     def _join(self, found: Solution) -> None:
         """The better coefficients, with the better bound."""

@@ -57,30 +57,35 @@ class Scatters:
         M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
         if M is None:
             M = yield from self._sum_about(counts, mean[:d])
-        mirror_lower(M)
         about[:d, :d] = M
         found = Scatter(counts, mean, about)
         self.scatter = found
         return found
 
     def _sum_about(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray]:
-        """The lower triangle from rows less their mean."""
+        """The sum from rows less their mean."""
         rows, (m, d) = self.rows.rows, self.stored.shape
-        M = np.zeros((d, d))
         yield from rows.written()
+        if m * d <= PIECE_ENTRIES:
+            with np.errstate(over="ignore", invalid="ignore"):
+                B = (rows.block(slice(0, m)) - mean) * np.sqrt(counts)[:, None]
+                return np.asarray(B.T @ B)
+        M = np.zeros((d, d))
         for part in steps(m, max(64, PIECE_ENTRIES // d)):
             with np.errstate(over="ignore", invalid="ignore"):
                 some = DenseRows(rows.block(part) - mean)
             yield from add_weighted_gram(some, False, counts[part], M)
+        mirror_lower(M)
         return M
 
     def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
-        """The lower triangle from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
+        """The sum from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
         M = np.zeros((mean.shape[0], mean.shape[0]))
         yield from add_weighted_gram(self.stored, False, counts, M)
         squares = np.diagonal(M).copy()
         with np.errstate(over="ignore", invalid="ignore"):
             M -= np.multiply.outer(counts.sum() * mean, mean)
+        mirror_lower(M)
         return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
 
     def centred(self, column: Column) -> Generator[None, None, np.ndarray]:
@@ -91,10 +96,8 @@ class Scatters:
         s = self.rows.adjoint(weights - label * column.counts) / C
         s -= (float(weights.sum()) / C - label) * m
         with np.errstate(over="ignore", invalid="ignore"):
-            cross = np.multiply.outer(m, s)
-            A = about - C * np.multiply.outer(s, s)
-            A += C * ((1.0 - label * label) * np.multiply.outer(m, m) - label * (cross + cross.T))
-        return A
+            V = np.stack((m, s), axis=1)
+            return about + V @ (C * np.array([[1.0 - label * label, -label], [-label, -1.0]])) @ V.T
 
     def add(self, factor: float, counts: np.ndarray, M: np.ndarray) -> Work:
         """Add factor sum c_i x_i x_i' to the lower triangle of M."""
