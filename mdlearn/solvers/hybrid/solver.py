@@ -68,8 +68,8 @@ class Hybrid(Solver):
                 return f"it takes a variance term over at most {VARIANCE_COLUMNS} dense columns"
             weight = max(weight, one.terms[0].weight)
         steepest = STEEPEST if weight > LARGE_WEIGHT else STEEPEST_ROWS
-        if weight * float(features.squares().max(initial=0.0)) > steepest:
-            return f"its multipliers lose their digits where C |x|^2 is beyond {steepest:g}"
+        if weight * float((form.columns[0].counts * features.squares()).max(initial=0.0)) > steepest:
+            return f"its multipliers lose their digits where C |x|^2 times a row's weight is beyond {steepest:g}"
         return None
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:

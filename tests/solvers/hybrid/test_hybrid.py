@@ -226,6 +226,9 @@ def test_what_it_refuses():
     ):
         with pytest.raises(ValueError, match=f"solver 'hybrid' cannot take this problem: .*{told}"):
             mdlearn.fit(name, X, y, solver="hybrid", **given)
+    heavy = np.append(np.ones(len(y) - 1), 1e12)  # as many rows of the same kind
+    with pytest.raises(ValueError, match="times a row's weight is beyond 1e"):
+        mdlearn.fit("svm", 10.0 * X, y, solver="hybrid", sample_weight=heavy)
     with pytest.raises(ValueError, match="no option 'sweeps'"):
         mdlearn.fit("svm", X, y, solver="hybrid", solver_options={"sweeps": 3})
 
