@@ -257,6 +257,16 @@ def test_ties_go_to_the_lowest_index_however_the_products_round(source):
     assert [int(assign(rows.take(slice(i, i + 1)), twice)[0]) for i in range(200)] == labels.tolist()
 
 
+def test_memberships_of_far_rows_do_not_depend_on_how_these_are_stored(rng):
+    X = np.hstack([rng.standard_normal((60, 2)), np.full((60, 1), 1e6)])
+    C, counts = X[:3] + 0.25, np.ones(60)
+    dense, sparse = DenseRows(X), CsrRows(sp.csr_matrix(X))
+    width = bandwidth(dense, counts, C)
+    assert bandwidth(sparse, counts, C) == pytest.approx(width, rel=1e-14)
+    for a, b in zip(memberships(dense, C, width), memberships(sparse, C, width)):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_membership_is_a_truncated_gaussian_of_the_distance(source):
     X = blobs().astype(np.float32).astype(float)

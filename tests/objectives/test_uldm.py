@@ -70,7 +70,7 @@ def test_tiny_C_in_exact_arithmetic(C, gamma):
     certificate = model.certificate
     assert certificate.converged and certificate.objective == pytest.approx(best, rel=1e-9)
     assert certificate.lower_bound <= best + 1e-10 * abs(best)
-    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-5 * np.abs(f).max())
+    np.testing.assert_allclose(model.decision_function(X), f, atol=5e-5 * np.abs(f).max())  # sqrt(2 tol)
 
 
 def test_no_regulariser():

@@ -14,9 +14,18 @@ NEAREST = 4
 """Clusters that a row with soft membership belongs to."""
 
 
+NARROW_COLUMNS = 30
+"""Columns up to which sparse rows are taken as dense ones: these can be centred, and products cost no more."""
+
+
+def _stay_sparse(rows: Rows) -> bool:
+    """Whether distances of rows are computed from their stored entries."""
+    return rows.sparse and rows.shape[1] > NARROW_COLUMNS
+
+
 def rows_per_distance_block(width: int, rows: Rows) -> int:
     """Number of rows to multiply with `width` vectors in one block, which stays in the cache where rows are dense."""
-    if rows.sparse:
+    if _stay_sparse(rows):
         return BLOCK_ENTRIES // (4 * max(width, 64))
     return min(2 * SPAN_ENTRIES // width, BLOCK_ENTRIES // rows.shape[1])
 
@@ -35,11 +44,12 @@ def _distance_blocks(rows: Rows, centers: np.ndarray) -> Iterator[tuple[slice, n
 
     Dense rows are taken less the mean of the centres: distances keep their digits far from the origin.
     """
-    shift = 0.0 if rows.sparse else centers.mean(axis=0)
+    sparse = _stay_sparse(rows)
+    shift = 0.0 if sparse else centers.mean(axis=0)
     shifted = centers - shift
     longest = float(DenseRows(shifted).squares().max())
     for part in steps(rows.shape[0], rows_per_distance_block(centers.shape[0], rows)):
-        block = rows.take(part) if rows.sparse else DenseRows(rows.block(part) - shift)
+        block = rows.take(part) if sparse else DenseRows(rows.block(part) - shift)
         squares = block.squares()
         yield part, squared_distances(block, shifted, squares), squares + longest
 
