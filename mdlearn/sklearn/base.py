@@ -27,7 +27,7 @@ from mdlearn.sklearn.streaming import Streaming
 from mdlearn.stages import Call
 
 DEFAULT_TOL = 1e-10
-"""scikit-learn's checks compare decision values to 7 digits, and a gap fixes them to about its square root."""
+"""scikit-learn's checks compare decision values to 7 digits, and objectives bound only the squares of their errors."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
