@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from documents import ROOT
 
 import mdlearn
+from mdlearn.driver.driver import PARALLEL_ENTRIES
 from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.proof import Certificate
+from mdlearn.numerics.blas_threads import SINGLE_THREAD_WORK
 from mdlearn.objectives.base import Parameter, Terms
 
 SPRING = GivenLoss(
@@ -49,20 +51,33 @@ class RidgeRegression(mdlearn.Objective):
 
 
 def test_kinds_of_certificates():
-    """The docstring names the kinds that built-in objectives have, and what plugins may add."""
+    """Docstring and page name the kinds that built-in objectives have, and the one that only plugins add."""
+    estimators = pytest.importorskip("mdlearn.sklearn")
     told = set(re.findall(r'"([a-z ]+)"', Certificate.__doc__.split("kind : str")[1].split("tol : float")[0]))
+    page = (ROOT / "docs" / "certificates.rst").read_text(encoding="utf-8")
     X, y = mdlearn.datasets.two_gaussians(60, random_state=0)
-    wide = np.random.default_rng(0).standard_normal((20, 40))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
-        fits = [
-            mdlearn.fit("svm", X, y),
-            mdlearn.fit("uldm", X, y),
-            mdlearn.fit("mdlm", wide, wide[:, 0] > 0, beta=0.05, bias="none", max_iter=40),
-            mdlearn.fit("mdlm", X, y, ridge=0.0, beta=0.0, bias="none", max_iter=1, solver="apg"),
-        ]
-    kinds = {one.certificate.kind for one in fits}
-    assert {"duality gap"} <= kinds and told - {"closed form"} == {"duality gap", "residual", "none"}
+    streamed = estimators.LDMClassifier(solver="asgd").partial_fit(X, y, classes=np.unique(y))
+    seen = {
+        mdlearn.fit("svm", X, y).certificate.kind,
+        mdlearn.fit("mdlm", X, y, ridge=0.0, beta=0.05, lambda1=1.0, solver="apg").certificate.kind,
+        streamed.certificate_.kind,
+    }
+    assert told == set(re.findall(r'^``"([a-z ]+)"``$', page, re.MULTILINE)) == seen | {"closed form"}
+    assert seen == {"duality gap", "residual", "none"}
+
+
+def test_goals_met_are_those_of_the_table():
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    table = page.split("<!-- peers -->")[1].split("<!-- end of peers -->")[0]
+    met = re.findall(r"\| (yes|no) \|$", table, re.MULTILINE)
+    assert re.findall(r"^(\d+) of (\d+) goals met\.$", page, re.MULTILINE) == [(str(met.count("yes")), str(len(met)))]
+
+
+def test_numbers_of_the_page_on_threads():
+    page = " ".join((ROOT / "docs" / "guide" / "threads.rst").read_text(encoding="utf-8").split())
+    assert f"have {PARALLEL_ENTRIES:.1e} entries together".replace("e+07", "e7") in page
+    assert f"fewer than {SINGLE_THREAD_WORK:.0e} multiplications".replace("e+09", "e9") in page
+    assert f"have {PARALLEL_ENTRIES:.1e} entries".replace("e+07", "e7") in " ".join(mdlearn.fit.__doc__.split())
 
 
 def test_plugin_losses_over_row_blocks():
