@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +55,15 @@ def test_the_list_of_names(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines] == list(EXPERIMENTS)
     assert all(line.endswith(one.title) for line, one in zip(lines, EXPERIMENTS.values()))
+
+
+def test_pages_say_how_many():
+    package = Path(__file__).parents[1]
+    told = [re.search(r"(\d+) tables and figures", page.read_text(encoding="utf-8")) for page in package.glob("*.md")]
+    assert [int(one[1]) for one in told if one] == [len(EXPERIMENTS)]
+    root = package.parents[1] / "README.md"
+    if root.is_file():  # the package may stand alone
+        assert f"{len(EXPERIMENTS)} tables and figures of the papers" in root.read_text(encoding="utf-8")
 
 
 def test_unknown_names_and_folders(tmp_path, capsys):
