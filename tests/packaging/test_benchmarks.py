@@ -357,3 +357,56 @@ def test_a_study_of_the_variance_writes_what_it_measured(tmp_path, monkeypatch, 
     mean, error = np.mean(apart), np.std(apart, ddof=1) / np.sqrt(2.0)
     assert f"| {mean:+.2f} +- {error:.2f} | " in text.splitlines()[-3]
     assert text.splitlines()[-3] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("regime", ["50 rows", "50 rows, 20 % flipped", "220 rows, classes 10:1"])
+def test_a_study_of_the_variance_flips_labels_of_training_rows_alone(regime, monkeypatch):
+    """Both machines train on the same rows and labels; the other rows keep their own."""
+    variance = importlib.import_module("variance")
+    m, flipped, ratio = variance.REGIMES[regime]
+    y = np.tile([-1.0, 1.0], 400)
+    X = np.column_stack([y, np.arange(800.0)])  # a row tells its label and its name
+    given, scored = [], []
+    monkeypatch.setattr(variance, "tuned", lambda *told: given.append(told))
+    monkeypatch.setattr(variance, "score", lambda _, *told, balanced: scored.append((*told, balanced)) or 0.5)
+    variance.draws(X, y, regime, "linear", 6, 0)
+    assert [name for name, *_ in given] == ["svm", "ldm"] * 6 and len(scored) == 12
+    wrong = []
+    for (_, rows, labels, *_), (_, same, likewise, *_), tested in zip(given[::2], given[1::2], scored[::2]):
+        assert (rows == same).all() and (labels == likewise).all() and len(rows) == m
+        np.testing.assert_allclose([rows.mean(axis=0), rows.std(axis=0)], [[0.0, 0.0], [1.0, 1.0]], atol=1e-12)
+        wrong.append(float((labels != np.sign(rows[:, 0])).mean()))
+        assert ratio is None or (labels > 0).sum() * ratio == (labels < 0).sum()
+        fresh, own, balanced = tested
+        assert (own == np.sign(fresh[:, 0])).all() and balanced is (ratio is not None)
+        assert len(fresh) == 800 - m and not np.isin(fresh[:, 1], rows[:, 1]).any()
+    assert abs(np.mean(wrong) - flipped) <= 0.25 * flipped
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_study_of_the_variance_offers_ldm_every_point_of_svm(kernel, monkeypatch):
+    """Its grid has seven times as many: without the variance, and six weights relative to C m."""
+    variance = importlib.import_module("variance")
+    X, y = mdlearn.datasets.two_gaussians(30, random_state=0)
+    found = {}
+
+    def select(name, X, y, points, **settings):
+        found[name] = points, settings
+        return types.SimpleNamespace(model=None)
+
+    monkeypatch.setattr(mdlearn, "select", select)
+    for name in ("svm", "ldm"):
+        variance.tuned(name, X, y, kernel, 10)
+    (svm, settings), (ldm, likewise) = found["svm"], found["ldm"]
+    assert settings == likewise and settings["class_weight"] == "balanced" and settings["scoring"] == "f1_macro"
+    assert len(ldm) == 7 * len(svm)
+    assert [point for point in svm if {**point, "lambda1": 0.0, "lambda2": 0.0} not in ldm] == []
+    shares = {point["lambda1"] / (point["C"] * 30) for point in ldm}
+    assert shares == {0.0, 2.0**-10, 2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0}
+
+
+def test_a_study_of_the_variance_has_balanced_accuracy():
+    variance = importlib.import_module("variance")
+    always = types.SimpleNamespace(predict=lambda X: np.full(len(X), -1.0))
+    X, y = np.zeros((10, 1)), np.array([-1.0] * 9 + [1.0])
+    assert [variance.score(always, X, y, balanced=one) for one in (True, False)] == [0.5, 0.9]

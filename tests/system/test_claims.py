@@ -97,3 +97,42 @@ def test_regression_has_no_estimator():
     with pytest.raises(ValueError, match="needs an objective of classes"):
         sklearn.MarginClassifier(RidgeRegression).fit(X, y)
     assert mdlearn.fit(RidgeRegression, X, X[:, 0]).certificate.converged
+
+
+# ---------------------------------------------------------------- what the variance is worth
+
+STUDY = (ROOT / "docs" / "variance.md").read_text(encoding="utf-8")
+
+
+def differences():
+    """LDM minus SVM and its standard error, by training rows and kernel."""
+    lines = re.findall(r"^\| (\d.*?) \| (\w+) \| [\d.]+ \| [\d.]+ \| (\S+) \+- (\S+) \|", STUDY, re.MULTILINE)
+    return {(training, kernel): (float(mean), float(error)) for training, kernel, mean, error in lines}
+
+
+def test_ldm_is_not_said_to_predict_better():
+    """Sentences about accuracy are those of the table, which has its command and its sets."""
+    found = differences()
+    assert len(found) == 10
+    assert not [case for case, (mean, error) in found.items() if mean > 2.0 * error]
+    assert [case for case, (mean, error) in found.items() if mean < -2.0 * error] == [
+        ("50 rows, 20 % flipped", "linear")
+    ]
+    nearest = max(found, key=lambda case: found[case][0] / found[case][1])
+    assert nearest == ("220 rows, classes 10:1", "linear")
+    prose = " ".join(STUDY.split("<!-- end of variance -->")[1].split())
+    assert "No row has LDM ahead by two standard errors." in prose
+    assert "({:+.2f} +- {:.2f})".format(*found[nearest]) in prose
+    alike = [
+        abs(found[f"200 rows{flips}", kernel][0]) for flips in ("", ", 20 % flipped") for kernel in ("linear", "rbf")
+    ]
+    assert "{:.2f} and {:.2f} points apart, and {:.2f} and {:.2f} points where".format(*alike) in prose
+    command, count, sets = re.search(
+        r"`(python asv_bench/variance\.py .*?)`, \S+, (\d+) sets: (.*)\.\n", STUDY
+    ).groups()
+    assert (ROOT / command.split()[1]).is_file() and len(sets.split(", ")) == int(count)
+    page = " ".join((ROOT / "docs" / "objectives" / "ldm.rst").read_text(encoding="utf-8").split())
+    assert "Accuracy is no reason to take it." in page and f"on {count} real sets" in page
+    assert "LDM is nowhere ahead of the SVM by two standard errors" in page
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "it predicts about as well as `svm`, not better ([docs/variance.md](docs/variance.md)" in readme
