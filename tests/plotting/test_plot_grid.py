@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from types import SimpleNamespace
 
 import numpy as np
 import plot_cases
 import pytest
+from documents import ROOT
 from numpy.testing import assert_array_equal
 
 import mdlearn
 from mdlearn import plotting
+
+colors = pytest.importorskip("matplotlib.colors", reason="plots need matplotlib")
+is_color_like, to_rgb = colors.is_color_like, colors.to_rgb
 
 pytestmark = pytest.mark.extras
 
@@ -90,13 +95,49 @@ def test_errors_are_one_clear_sentence(ax):
         assert "\n" not in str(caught.value) and not ax.images
 
 
-def test_gallery_and_library_have_one_palette():
-    from documents import ROOT
+def is_of_the_palette(colour):
+    """One of the palette, or a grey."""
+    red, green, blue = to_rgb(colour)
+    return red == green == blue or any(to_rgb(one) == (red, green, blue) for one in plotting.COLOURS)
 
-    for path in sorted((ROOT / "docs" / "gallery").glob("plot_*.py")):
-        text = path.read_text(encoding="utf-8")
-        assert "#" not in "".join(part for part in text.split('"')[1::2] if part.startswith("#")), path.name
-        assert '"k-"' not in text and 'color="black"' not in text, path.name
+
+DRAWING = set("plot scatter contour contourf fill_between bar barh hist step axhline axvline".split())
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "docs" / "gallery").glob("plot_*.py")), ids=lambda path: path.stem)
+def test_pictures_of_the_gallery(script):
+    """What they draw themselves has a colour of the palette, and legends stand beside the axes or below."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    named = {text for text in texts if len(text) > 1 and text != "none" and is_color_like(text)}
+    assert {text for text in named if not is_of_the_palette(text)} == set()
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    for call in calls:
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        assert "cmap" not in given, ast.unparse(call)
+        if call.func.attr in DRAWING:
+            assert given.keys() & {"color", "colors"}, ast.unparse(call)
+        if call.func.attr == "legend":
+            assert "outside" in given["loc"] or "bbox_to_anchor" in given, ast.unparse(call)
+
+
+def test_pictures_of_the_library_have_one_palette(ax):
+    X, y = mdlearn.datasets.two_gaussians(40, random_state=0)
+    three = np.where(X[:, 0] > 1.0, 2, y)
+    draws = [
+        lambda: plotting.cumulative_margins([[float(i), 9.0] for i in range(12)], ax=ax),
+        lambda: plotting.gap_history([mdlearn.fit("svm", X, y, C=C) for C in (1.0, 2.0)], ax=ax),
+        lambda: plotting.gap_history([mdlearn.fit("svm", X, y, C=C) for C in (1.0, 2.0)], value="bounds", ax=ax),
+        lambda: plotting.path(mdlearn.fit_path("svm", X, y, {"C": [1.0, 10.0]}), value="coefficients", ax=ax),
+        lambda: plotting.decision_boundary(mdlearn.fit("svm", X, three), X, three, ax=ax),
+    ]
+    for draw in draws:
+        ax.clear()
+        draw()
+        assert len(ax.lines) > 1
+        seen = {line.get_color() for line in ax.lines if line.get_linestyle() != "None"}
+        seen |= {line.get_markeredgecolor() for line in ax.lines if line.get_marker() != "None"}
+        assert {colour for colour in seen if not is_of_the_palette(colour)} == set()
     assert len(set(plotting.COLOURS)) == 7
 
 
@@ -109,16 +150,27 @@ DEFICIENCIES = {
 """Linear RGB as it is seen without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1)."""
 
 
-@pytest.mark.parametrize("kind", DEFICIENCIES)
-def test_colours_differ_for_everybody(kind):
-    """By 12 units of CIELAB at least; 2 are just noticeable side by side."""
-    from matplotlib.colors import to_rgb
-
-    colours = np.array([to_rgb(colour) for colour in plotting.COLOURS])
+def as_seen(colours, kind):
+    """Coordinates in CIELAB of what is seen of colours, rows of sRGB."""
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ np.transpose(DEFICIENCIES[kind]), 0.0, 1.0)
     xyz = seen @ np.transpose([[0.4339, 0.3763, 0.1898], [0.2126, 0.7152, 0.0722], [0.0178, 0.1095, 0.8727]])
     x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116).T
-    lab = np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+    return np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("kind", DEFICIENCIES)
+def test_colours_differ_for_everybody(kind):
+    """By 12 units of CIELAB at least; 2 are just noticeable side by side."""
+    lab = as_seen(np.array([to_rgb(colour) for colour in plotting.COLOURS]), kind)
     apart = np.linalg.norm(lab[:, None] - lab, axis=2)
     assert apart[np.triu_indices(len(lab), 1)].min() > 12
+
+
+@pytest.mark.parametrize("kind", DEFICIENCIES)
+def test_better_scores_are_lighter_for_everybody(ax, kind):
+    points = [{"a": i, "b": j} for i in range(2) for j in range(10)]
+    plotting.grid(selection(points=points, mean_scores=np.arange(20.0), best_index=19), ax=ax)
+    (image,) = ax.images
+    lightness = as_seen(image.cmap(image.norm(np.arange(20.0)))[:, :3], kind)[:, 0]
+    assert np.diff(lightness).min() > 2
