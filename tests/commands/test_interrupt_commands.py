@@ -93,7 +93,7 @@ def test_other_lost_exceptions_are_told(place):
 @pytest.mark.slow
 def test_an_import_that_never_ends(place):
     """A plugin may do anything when it is imported; Ctrl-C ends that, too, only not at once."""
-    hanging = SWALLOWED_IN_AN_IMPORT.replace("sum(range(10))", "import time; time.sleep(60)")
+    hanging = SWALLOWED_IN_AN_IMPORT.replace("sum(range(10))", "import time; time.sleep(600)")
     done = python("-c", hanging, "scipy.linalg", *FIT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
@@ -126,6 +126,16 @@ def test_outside_of_the_command(place):
     )
     done = python("-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_after_the_command(place):
+    """The work is done: its exit code stands, and Python ends in peace."""
+    code = (
+        "import os, signal, sys\nfrom mdlearn.__main__ import run\n"
+        "sys.argv = ['mdlearn', 'solvers']\ncode = run()\nos.kill(os.getpid(), signal.SIGINT)\nsys.exit(code)\n"
+    )
+    done = python("-c", code)
+    assert (done.returncode, done.stderr) == (0, "") and "hybrid" in done.stdout
 
 
 def test_while_a_label_is_read(place, monkeypatch):
