@@ -49,6 +49,7 @@ def test_a_header_has_a_largest_size(tmp_path, monkeypatch):
     monkeypatch.setattr(persistence, "HEADER_BYTES_LIMIT", 2 * size)
     mdlearn.load(tmp_path / "m.npz")
     refused(tmp_path, {**header, "notes": {"x": "y" * 2 * size}}, arrays, "'header'", f"{2 * size} at most")
+    assert persistence.is_model_file(tmp_path / "m.npz") and not persistence.is_model_file(tmp_path / "changed.npz")
     monkeypatch.setattr(persistence, "HEADER_BYTES_LIMIT", size)
     with pytest.raises(ValueError, match=r"MB of text cannot be saved \(.* MB at most\); fit with"):
         fitted()[0].save(tmp_path / "large.npz")
