@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documents import PROJECT
 from plugin_cases import offering
 
 import mdlearn
@@ -147,6 +148,11 @@ print("done")
 def test_libraries_are_listed_while_others_are_loaded():
     """The loader's lock and Python's: hangs in most runs with threadpoolctl before 3.8."""
     assert run(LIBRARIES) == "done\n"
+
+
+def test_no_version_that_hangs_is_installed_with_mdlearn():
+    asked = next(one for one in PROJECT["dependencies"] if one.startswith("threadpoolctl"))
+    assert tuple(map(int, asked.removeprefix("threadpoolctl>=").split("."))) >= (3, 8)
 
 
 EIGHT = """
