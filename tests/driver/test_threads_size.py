@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -82,6 +83,7 @@ def test_predictions(kernel, large, monkeypatch):
         ((2000, 1500), {}, True),
         ((1500, 2000), {}, True),
         ((200_000, 20), {}, False),
+        ((100, 10_000), {}, False),
         ((1500, 5), {"kernel": "rbf"}, False),
         ((1600, 5), {"kernel": "rbf"}, True),
         ((2100, 5), {"kernel": "rbf", "multiclass": "ovo"}, False),  # 700 rows of every class
@@ -97,6 +99,16 @@ def test_shapes_decide(shape, settings, large):
     call = Call.of(objective, kernel, "auto", None, None, multiclass, limits, 0)
     rows = np.broadcast_to(np.arange(shape[1], dtype=float), shape)
     assert call.read(rows, np.arange(shape[0]) % 3, None, None).n_threads == (None if large else 1)
+
+
+@pytest.mark.parametrize("load", [0.0, 50.0])
+@pytest.mark.parametrize("cores", [1, 64])
+def test_nothing_but_the_size_decides(load, cores, monkeypatch):
+    """Else the same call would have other bits on a busy machine."""
+    told = {"getloadavg": (load,) * 3, "cpu_count": cores, "sched_getaffinity": set(range(cores))}
+    for name, value in told.items():
+        monkeypatch.setattr(os, name, lambda *_, value=value: value, raising=False)
+    assert [guard.threads_for(guard.product_work(m, 1500)) for m in (1000, 2000)] == [1, None]
 
 
 def test_libraries_are_listed_once(monkeypatch):
