@@ -21,7 +21,7 @@ from mdlearn.forms.certificates.margin import (
     stored_bound,
     stored_objective,
 )
-from mdlearn.forms.certificates.representer import FACTORED_COLUMNS
+from mdlearn.forms.certificates.representer import FACTORED_COLUMNS, MOST_STEPS
 from mdlearn.forms.certificates.separability import check_separable, check_separable_by_program, check_separated
 from mdlearn.forms.certificates.unboundedness import check_attained
 from mdlearn.forms.certificates.without_ridge import corrections_are_cheap
@@ -52,10 +52,16 @@ class ColumnProblem(Problem):
 
     @property
     def expandable(self) -> bool:
-        """Whether coefficients can be told as dual coefficients: over many columns the search for these ends early."""
+        """Whether coefficients can be told as dual coefficients: over many columns the search for these ends early.
+
+        Not so over few rows, where it has as many directions at most. There the coefficients are needed beside a
+        variance: those that its multipliers stand for lack digits where the ridge is small.
+        """
         features = self.form.features
         wide = isinstance(features, LinearFeatures) and features.by_rows and features.width > FACTORED_COLUMNS
-        return not (wide and self.form.ridge > 0)
+        if not wide or self.form.ridge == 0:
+            return True
+        return self.part.kappa > 0 and features.n_rows <= MOST_STEPS
 
     def has_dual_coefficients(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""

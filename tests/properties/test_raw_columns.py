@@ -126,6 +126,20 @@ def test_mdlm_has_an_optimum_by_default(scales):
         assert model.certificate.lower_bound <= want + 1e-9 * abs(want)
 
 
+def test_mdlm_over_few_rows_of_many_raw_columns():
+    """Beside so small a ridge, what the variance's multipliers add up to over the rows lacks the digits of margins."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(6) % 2, 1, -1)
+    X = np.rint(256.0 * rng.normal(size=(6, 2300)) * 10.0 ** rng.uniform(-2, 2, 2300)) / 256.0  # few bits to sum
+    want = lowest(X, y, Fraction(1e-6))
+    for solver in ("auto", "apg"):
+        model = mdlearn.fit("mdlm", X, y, bias="none", solver=solver)
+        assert model.certificate.converged
+        assert model.certificate.objective == pytest.approx(want, rel=1e-6)
+        assert model.certificate.lower_bound <= want + 1e-9 * abs(want)
+        assert np.abs(model.dual_coef_ @ X - model.coef_).max() <= 1e-9 * np.abs(model.coef_).max()
+
+
 def test_the_estimator_has_the_defaults_of_fit():
     pytest.importorskip("sklearn")
     from mdlearn.objectives.mdlm import MDLM
