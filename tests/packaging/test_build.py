@@ -73,16 +73,16 @@ def test_a_number_of_jobs_that_is_none_is_refused(asked):
     assert f"MDLEARN_BUILD_JOBS='{asked}' needs to be a whole number" in run("command()", asked).stderr
 
 
-def test_translation_and_compiler_share_the_number_of_jobs():
-    program = """
+# A build that stops short of translator and compiler: what they would be told.
+BUILD = """
 import tempfile
 from types import SimpleNamespace
 
-seen = []
+asked = {}
 
 
 def translate(extensions, **options):
-    seen.append(options["nthreads"])
+    asked.update(options)
     return extensions
 
 
@@ -90,13 +90,24 @@ with tempfile.TemporaryDirectory() as folder:
     built = command(build_lib=folder)
     os.chdir(folder)
     module.cythonize = translate
-    module.build_ext.build_extensions = lambda self: seen.append(self.parallel)
+    module.build_ext.build_extensions = lambda self: asked.update(parallel=self.parallel)
     built.compiler = SimpleNamespace(compiler_type="unix")
     built.build_extensions()
     os.chdir(os.pardir)
-tell(seen)
 """
-    assert answer(program, "2") == [2, 2]
+
+
+def test_translation_and_compiler_share_the_number_of_jobs():
+    assert answer(BUILD + "tell([asked['nthreads'], asked['parallel']])", "2") == [2, 2]
+
+
+def test_every_module_is_spared_what_the_shared_one_holds_and_debug_information():
+    program = """
+shared = asked["shared_utility_qualified_name"]
+tell([shared, sorted({argument for one in built.extensions for argument in one.extra_compile_args})])
+"""
+    shared, arguments = answer(BUILD + program)
+    assert shared == "mdlearn._solvers._cyutility" and "-g0" in arguments and "-g" not in arguments
 
 
 def test_what_typed_memoryviews_need_is_compiled_once():
