@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from draining import drain
 from scipy import sparse
 
 import mdlearn
@@ -183,6 +184,23 @@ def test_a_small_deficit_is_in_the_gap():
     for semidefinite in (np.maximum(values, 0.0), values + 3e-10):
         optimum = 0.5 * (np.square(Q.T @ (2.0 * y - 1.0)) / (semidefinite + 1e-4)).sum()
         assert c.lower_bound < optimum < c.objective
+
+
+@pytest.mark.parametrize("kernel", ["poly", "rbf"])
+def test_what_forming_the_matrix_lost_is_in_the_doubt(kernel):
+    """Forty equal columns, each of them nothing beside a large one, are lost alike in all entries."""
+    far, times = 2.0**27, 40
+    x = np.random.default_rng(0).uniform(0.3, 0.9, 30) * np.resize([1.0, -1.0], 30)
+    rows = DenseRows(np.c_[np.full(30, far), np.repeat(x[:, None], times, axis=1)])
+    if kernel == "poly":
+        features = KernelFeatures(rows, Kernel("poly", {"gamma": 1.0, "degree": 1, "coef0": 0.0}))
+        told, rest = far * far, times * np.outer(x, x)
+    else:
+        features = KernelFeatures(rows, Kernel("rbf", {"gamma": far**-2}))
+        told, rest = 1.0, np.expm1(-times * (x[:, None] - x) ** 2 / far**2)
+    _, G = drain(features.gram())
+    off = np.abs((G - told - rest) @ x)
+    assert off.any() and (off <= features.blur(x)).all()
 
 
 def test_a_constraint_missed_at_zero_is_no_division():
