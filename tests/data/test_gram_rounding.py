@@ -11,7 +11,7 @@ from scipy import sparse
 
 import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.kernels import CallableKernel, Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.forms.certificates.primal import primal
@@ -201,6 +201,22 @@ def test_what_forming_the_matrix_lost_is_in_the_doubt(kernel):
     _, G = drain(features.gram())
     off = np.abs((G - told - rest) @ x)
     assert off.any() and (off <= features.blur(x)).all()
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", "single", "callable"])
+def test_a_rounding_of_every_value_that_others_computed_is_in_the_doubt(kernel, rng):
+    """Whole numbers, and the same a rounding larger or smaller, all the way that moves decision values most."""
+    A, dtype = rng.integers(-3, 4, (30, 5)).astype(float), np.float32 if kernel == "single" else np.float64
+    K, coef = A @ A.T, rng.standard_normal(30)
+    G = (K * (1.0 + np.finfo(dtype).eps * np.sign(K * np.outer(coef, coef)))).astype(dtype)
+    if kernel == "callable":
+        values = CallableKernel("callable", {}, lambda a, b: G[np.ix_(a[:, 0].astype(int), b[:, 0].astype(int))])
+        features = KernelFeatures(DenseRows(np.arange(30.0)[:, None]), values)
+    else:
+        features = KernelFeatures(DenseRows(G), Kernel("precomputed", {}))
+    drain(features.gram())
+    off = np.abs((G - K) @ coef)
+    assert off.any() and (off <= features.blur(coef)).all()
 
 
 def test_a_constraint_missed_at_zero_is_no_division():
