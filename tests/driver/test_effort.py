@@ -81,6 +81,21 @@ def test_bounds_of_a_free_bias_over_row_blocks_are_true_and_never_fall(objective
     assert np.isfinite(bounds[1])
 
 
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_bounds_under_a_penalty_over_row_blocks_are_those_of_the_best_pass(seed):
+    """A step that lowers the objective may lead to a place whose own bound is worse."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 3)) * 10.0 ** rng.uniform(-1, 2, 3)
+    y = np.where(X[:, 0] + 10.0 * rng.standard_normal(40) > 0, 1, 0)
+    given = {"alpha": 4.0, "lambda1": 0.05, "beta": 1e-3, "bias": "regularized", "tol": 1e-9}
+    source, efforts = [(X[:25], y[:25]), (X[25:], y[25:])], (1, 2, 3, 4, 6, 50)
+    models = [fit("mdlm", source, None, max_iter=n, **given) for n in efforts]
+    bounds = [model.certificate.lower_bound for model in models]
+    best = fit("mdlm", X, y, **given).certificate
+    assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(bounds))
+    assert models[-1].certificate.converged and max(bounds) <= best.objective + 1e-8 * abs(best.objective)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "objective, settings",

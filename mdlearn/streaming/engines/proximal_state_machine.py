@@ -123,9 +123,9 @@ class BlockProximal(StepEngine):
         state.length[t], state.value[t], state.fall[t] = 1.0, value, min(fall, 0.0)
 
     def resume(self, t: int, lower: float) -> None:
-        """Begin anew at the best point; its bound is to be found again."""
+        """Begin anew at the best point."""
         state, group = self.state, list(self.groups[t])
-        state.done[t], state.lower[t] = 0, -math.inf
+        state.done[t], state.lower[t] = 0, lower
         state.length[t], state.value[t], state.fall[t] = 0.0, math.nan, math.nan
         state.W[group] = state.best_W[group]
 
@@ -136,7 +136,7 @@ class BlockProximal(StepEngine):
     def certified(
         self, blocks: RowBlocks, summary: Summary, late: bool
     ) -> Generator[None, None, list[list[Candidate]]]:
-        """The best points, with the bounds of models there."""
+        """The best points, with the bounds of models there, or with better ones of earlier passes."""
         W, found = to_type(self.state.best_W, summary.dtype).astype(np.float64), []
         places = tuple(range(W.shape[0]))
         sums = yield from blocks.fold(PointPass(self.form, places, W, np.ones(len(places)), squared=True), summary)
@@ -144,7 +144,7 @@ class BlockProximal(StepEngine):
         for t, group in enumerate(map(list, self.groups)):
             value, smooth, G = self._at(t, W[group], [column_sums(sums, j) for j in group])
             bound = yield from self._bound(t, W[group], G, square)
-            found.append([(value, smooth + bound, W[group])])
+            found.append([(value, max(float(self.state.lower[t]), smooth + bound), W[group])])
         return found
 
     def _at(self, t: int, W: np.ndarray, sums: Sequence[Mapping[str, np.ndarray]]) -> tuple[float, float, np.ndarray]:
