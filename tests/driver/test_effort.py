@@ -58,7 +58,9 @@ def test_bounds_that_rounding_takes_back_do_not_displace_certain_ones(seed, obje
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1002, 1006, 1009, 1012, 1013, 1014, 1017, 1018, 1019, 1022])
+@pytest.mark.parametrize(
+    "seed", [1002, 1006, 1009, 1012, 1013, 1014, 1017, 1018, 1019, 1022, 1041, 1049, 1058, 1173, 1361]
+)
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
 
@@ -79,6 +81,16 @@ def test_bounds_of_a_free_bias_over_row_blocks_are_true_and_never_fall(objective
     assert max(bounds) <= best.objective + 1e-8 * abs(best.objective)
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(bounds) if np.isfinite(a))
     assert np.isfinite(bounds[1])
+
+
+@pytest.mark.parametrize("solver", ["sgd", "asgd", "newton"])
+def test_an_early_end_over_row_blocks_is_not_above_w_0(solver):
+    """The first epoch of these rows ends at 107."""
+    X, y, *_ = rows()
+    source = [(1e2 * X[:25], y[:25]), (1e2 * X[25:], y[25:])]
+    for n in (1, 2):
+        model = fit("svm", source, None, solver=solver, max_iter=n)
+        assert model.certificate.objective <= len(y), n
 
 
 @pytest.mark.parametrize("seed", [2, 3, 4])

@@ -63,6 +63,18 @@ def test_a_promise_that_does_not_hold_leaves_the_bound_that_was_known():
     assert incumbent.certified(as_is=True).certificate.lower_bound == pytest.approx(bound, rel=1e-9)
 
 
+def test_a_proof_that_meets_a_wide_tolerance_does_not_displace_a_better_point():
+    """What the second point's multipliers stand for is within `tol`, and above the first point."""
+    form, exact, beta, bound = solved_svm()
+    best = exact.certificate.objective
+    incumbent = Incumbent(problems_of(form)[0], 0.5, last=False, certifies=True)
+    incumbent.take(Report.estimated(best, 0.0, Point(np.zeros((1, 40)), np.zeros(40), exact.coef_[0])))
+    shorter = float(0.9 * beta.sum()) - 0.81 * (float(beta.sum()) - bound)
+    incumbent.take(Report.estimated(1.3 * best, shorter, Point(0.9 * beta, np.zeros(40))))
+    assert incumbent.promises and incumbent.proven()
+    assert incumbent.solution.certificate.objective == pytest.approx(best, rel=1e-9)
+
+
 def test_a_bound_that_rises_by_rounding_does_not_replace_a_proof():
     """The later point claims one rounding more, and its multipliers prove nothing."""
     form, exact, beta, bound = solved_svm()
