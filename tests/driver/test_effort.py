@@ -59,7 +59,7 @@ def test_bounds_that_rounding_takes_back_do_not_displace_certain_ones(seed, obje
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "seed", [1002, 1006, 1009, 1012, 1013, 1014, 1017, 1018, 1019, 1022, 1041, 1049, 1058, 1173, 1361]
+    "seed", [1002, 1006, 1009, 1012, 1013, 1014, 1017, 1018, 1019, 1022, 1041, 1049, 1058, 1083, 1173, 1361]
 )
 def test_random_problems_over_row_blocks(seed):
     assert [(engine, found[0]) for engine, found in in_blocks(seed) if found] == []
@@ -335,6 +335,16 @@ def test_the_loop_stops_at_the_first_report_that_meets_tol():
             model = mdlearn.fit("svm", X * [1.0, 1e3, 1.0, 1e-3], y > 0, C=C, solver=solver, tol=1e-3)
             gaps = [state.gap for state in model.history]
             assert gaps[-1] == model.certificate.gap <= 1e-3 < min(gaps[:-1], default=np.inf)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0])
+def test_passes_over_row_blocks_stop_at_the_first_report_that_meets_tol(C):
+    """With a small C it is the bound that rows near a kink make, of w = 0, which is known."""
+    X, y, *_ = rows()
+    seen = []
+    model = mdlearn.fit("svm", [(X[:25], y[:25]), (X[25:], y[25:])], None, C=C, tol=1e-3, callback=seen.append)
+    for gaps in ([state.gap for state in model.history], [state.gap for state in seen]):
+        assert gaps[-1] == pytest.approx(model.certificate.gap) and model.certificate.gap <= 1e-3 < min(gaps[:-1])
 
 
 def test_what_is_improved_as_computed_is_the_answer_only_if_it_is_better_for_certain():

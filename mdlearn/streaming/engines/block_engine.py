@@ -188,7 +188,8 @@ class StepEngine(BlockEngine):
         """The best so far of the problems that a pass was about."""
         state, unit, places = self.state, self.form.unit, set(work.places)
         at = [t for t, group in enumerate(self.groups) if places.issuperset(group)]
-        return [(t, unit * float(state.best[t]), unit * float(state.lower[t]), float(state.gap[t])) for t in at]
+        gaps = [min(float(state.gap[t]), self._gap(t)) for t in at]
+        return [(t, unit * float(state.best[t]), unit * float(state.lower[t]), gap) for t, gap in zip(at, gaps)]
 
     def seen(self, dtype: np.dtype[Any]) -> list[list[Candidate]]:
         """The best points; the objective of rounded coefficients would take another pass."""
@@ -201,12 +202,19 @@ class StepEngine(BlockEngine):
 
     def ended(self, t: int, onward: bool) -> bool:
         """Look at the gap: whether it is small, or stands still though the problem is not on its way elsewhere."""
-        state, best = self.state, float(self.state.best[t])
-        gap = gap_between(best, min(float(state.lower[t]), best), self.zero(t)[0], False)
+        state, gap = self.state, self._gap(t)
         onward = onward or gap < 0.9 * state.gap[t]
         state.stalled[t] = 0 if onward else state.stalled[t] + 1
         state.gap[t] = min(gap, state.gap[t])
-        return bool(gap <= self.tol * state.strict[t] or state.stalled[t] >= self.patience(t))
+        return self.meets(t) or bool(state.stalled[t] >= self.patience(t))
+
+    def meets(self, t: int) -> bool:
+        """Whether the gap of a problem is as small as asked for."""
+        return bool(self._gap(t) <= self.tol * self.state.strict[t])
+
+    def _gap(self, t: int) -> float:
+        best = float(self.state.best[t])
+        return gap_between(best, min(float(self.state.lower[t]), best), self.zero(t)[0], False)
 
     def reopen(self, certificates: list[Certificate]) -> bool:
         """Go on where certificates fall short of estimates, which then have to promise more."""

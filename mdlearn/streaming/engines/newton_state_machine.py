@@ -299,6 +299,8 @@ class BlockNewton(StepEngine):
             state.lower[j] = lower
             state.sources[j] = MultiplierSource(w.copy(), found - w, float(state.h[j]), exact=exact)
         state.W[j] = found
+        if self.meets(j):  # the bound alone, of the best point so far
+            state.mode[j] = DONE
 
     def _note(self, j: int, w: np.ndarray, value: float, lower: float, step: np.ndarray) -> None:
         """Keep the best point and the best bound; say when a column is done.
