@@ -14,13 +14,13 @@ NEAREST = 4
 """Clusters that a row with soft membership belongs to."""
 
 
-NARROW_COLUMNS = 30
+CENTRED_COLUMNS = 30
 """Columns up to which sparse rows are taken as dense ones: these can be centred, and products cost no more."""
 
 
 def _stay_sparse(rows: Rows) -> bool:
     """Whether distances of rows are computed from their stored entries."""
-    return rows.sparse and rows.shape[1] > NARROW_COLUMNS
+    return rows.sparse and rows.shape[1] > CENTRED_COLUMNS
 
 
 def rows_per_distance_block(width: int, rows: Rows) -> int:
