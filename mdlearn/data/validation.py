@@ -239,7 +239,8 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         raise TypeError("class_weight needs to be 'balanced' or a mapping label -> factor")
     known = {label: position for position, label in enumerate(classes.tolist())}
     factors = np.ones(k)
-    for label, factor in class_weight.items():
+    for label, given in class_weight.items():
+        factor = _scalar_to_validate(given)
         if label not in known:
             raise ValueError(f"class_weight names the label {label!r}, which is not in y; labels: {list(known)}")
         if not isinstance(factor, numbers.Real) or not math.isfinite(factor) or factor < 0:
@@ -359,8 +360,7 @@ def check_number(
     TypeError, ValueError
         One sentence that names the parameter, its bounds and the value.
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = _scalar_to_validate(value)
     accepted = numbers.Integral if integer else numbers.Real
     plain = type(value) is int or (type(value) is float and not integer)  # the usual ones, without a look at classes
     if not plain and (isinstance(value, (bool, np.bool_)) or not isinstance(value, accepted)):
@@ -373,6 +373,11 @@ def check_number(
     if math.isnan(number) or number < low or number > high or (strict and number == low):
         raise ValueError(f"{_number_requirement(name, low, high, strict, integer)}; got {value!r}")
     return int(number) if integer else number
+
+
+def _scalar_to_validate(value: Any) -> Any:
+    """Value whose validation is due: what an array without dimensions holds, anything else as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _number_requirement(name: str, low: float, high: float, strict: bool, integer: bool) -> str:

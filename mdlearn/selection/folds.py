@@ -185,7 +185,7 @@ def make_folds(cv: Any, X: Any, y: Any, data: Data, weights: np.ndarray, square:
         raise TypeError(f"cv needs a splitter, not its class; got {cv.__name__}, give {cv.__name__}()")
     if hasattr(cv, "split"):
         folds = _checked_folds(cv.split(X, y), data)
-    elif isinstance(cv, Iterable):
+    elif isinstance(cv, Iterable) and getattr(cv, "ndim", 1) != 0:
         folds = _checked_folds(cv, data)
     else:
         folds = _random_stratified_folds(cv, data, weights, square, seed)

@@ -225,6 +225,17 @@ def test_scalars_of_numpy_are_numbers(value):
     assert model.params == plain.params and (model.coef_ == plain.coef_).all()
 
 
+def test_arrays_of_numpy_stand_for_what_they_hold():
+    X, y, _ = rows()
+    found = mdlearn.select("svm", X, y, np.array([{"C": np.array([1.0, 5.0])}, {"C": 9.0}]), cv=np.array(2))
+    assert [point["C"] for point in found.points] == [1.0, 5.0, 9.0] and found.scores.shape == (3, 2)
+    plain, given = ({label: kind(3.0) for label in set(y.tolist())} for kind in (float, np.array))
+    models = [mdlearn.fit("svm", X, y, class_weight=factors) for factors in (plain, given)]
+    assert (models[0].coef_ == models[1].coef_).all()
+    with pytest.raises(TypeError, match=r"^grid needs to be a mapping of names to values, or a sequence of such grids"):
+        mdlearn.fit_path("svm", X, y, np.array(3.0))
+
+
 SLIPS = {
     "objective": (("lmd",), {}, "ldm"),
     "solver": (("ldm",), {"solver": "interor"}, "interior"),

@@ -62,9 +62,10 @@ def _grid_combinations(grid: Mapping[Any, Any], title: str = "grid", alone: bool
 
 def _union_of_grids(grid: Any) -> list[dict[str, Any]]:
     """Points of several grids, one grid after the other; a point whose values stand alone is a grid of one point."""
-    if isinstance(grid, (str, bytes)) or not isinstance(grid, Sequence):
+    several = isinstance(grid, Sequence) or (isinstance(grid, np.ndarray) and grid.ndim == 1)
+    if isinstance(grid, (str, bytes)) or not several:
         raise TypeError(f"grid needs to be a mapping of names to values, or a sequence of such grids; got {grid!r}")
-    if not grid:
+    if not len(grid):
         raise ValueError("grid is empty; give at least one point")
     points = []
     for i, one in enumerate(grid):
