@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
 from mdlearn.margins.validation import (
     ROUNDING_OF_MARGINS,
     checked_counts,
@@ -283,7 +284,8 @@ def stability(
     C, L, largest, m = _checked_stability_sizes(C, n_landmarks, largest, m)
     for name, value, choices in (("change", change, CHANGES), ("bias", bias, ("regularized", "none"))):
         if value not in choices:
-            raise ValueError(f"{name} needs to be one of {', '.join(choices)}; got {value!r}")
+            hint = did_you_mean(value, choices)
+            raise ValueError(f"{name} needs to be one of {', '.join(choices)}; got {value!r}{hint}")
     times = 1.0 if change == "removed" else 2.0
     if printed:
         return times * 0.5 * C * L * max(largest, 1.0) ** 2 / m

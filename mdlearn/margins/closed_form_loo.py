@@ -24,8 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
 from mdlearn.margins.validation import checked_counts, checked_signs, finite_array, finite_number
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
+
+LOO_BIASES = ("free", "regularized", "none")
 
 
 def uldm_loo_margins(
@@ -151,8 +154,9 @@ def lssvm_loo_margins(G: Any, y: Any, C: Any, bias: str = "free", sample_weight:
     K, signs, w = _loo_problem(G, "G", y, sample_weight)
     if K.shape[0] != K.shape[1] or np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
         raise ValueError(f"G has shape {K.shape}; a symmetric Gram matrix of the rows is needed")
-    if bias not in ("free", "regularized", "none"):
-        raise ValueError(f"bias={bias!r} is unknown; give 'free', 'regularized' or 'none'")
+    if bias not in LOO_BIASES:
+        hint = did_you_mean(bias, LOO_BIASES)
+        raise ValueError(f"bias={bias!r} is unknown; give 'free', 'regularized' or 'none'{hint}")
     grid = _checked_grid_of_C(C)
     if grid.min() == 0:
         raise ValueError("C=0 leaves no loss: every margin is 0; give C > 0")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.proof import State
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style, plot_axes, plot_items
 
@@ -59,9 +60,11 @@ def gap_history(
         If there is nothing to draw, or an argument does not fit.
     """
     if against not in ("seconds", "iterations"):
-        raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'")
+        hint = did_you_mean(against, ("seconds", "iterations"))
+        raise ValueError(f"against={against!r} is unknown; give 'seconds' or 'iterations'{hint}")
     if value not in ("gap", "bounds"):
-        raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'")
+        hint = did_you_mean(value, ("gap", "bounds"))
+        raise ValueError(f"value={value!r} is unknown; give 'gap' or 'bounds'{hint}")
     items, names = plot_items(models, labels, hasattr(models, "history"), "a sequence of models")
     problems = [_history_by_problem(model) for model in items]
     shown = names or _progress_names(items)

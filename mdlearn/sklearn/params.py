@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from mdlearn.arguments import checked_seed
+from mdlearn.errors import did_you_mean
 
 FLOATS = (np.float64, np.float32)
 """What X may hold; anything else becomes the first."""
@@ -65,7 +66,17 @@ class NestedParams:
         -------
         estimator
             This one.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
         """
+        known = self.get_params(deep=False)
+        unknown = [name for name in params if name.partition("__")[0] not in known]
+        if unknown:
+            valid, hint = ", ".join(known), did_you_mean(unknown[0], known)
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for {type(self).__name__}; valid: {valid}{hint}")
         nested = {name: value for name, value in params.items() if name.split("__")[0] in NESTED and "__" in name}
         super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
         for name, value in nested.items():

@@ -25,6 +25,7 @@ import numpy as np
 from mdlearn._solvers import smw as compiled
 from mdlearn.data.rows.rows import steps
 from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
 from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
@@ -81,7 +82,8 @@ class SMW(Solver):
                 options["alpha"], "solver option alpha", low=0.0, high=LARGEST_FLOAT, strict=True
             )
         if options["stop"] not in ("gap", "step"):
-            raise ValueError(f"solver option stop needs to be 'gap' or 'step'; got {options['stop']!r}")
+            hint = did_you_mean(options["stop"], ("gap", "step"))
+            raise ValueError(f"solver option stop needs to be 'gap' or 'step'; got {options['stop']!r}{hint}")
         return options
 
     def ends_itself(self, options: dict[str, Any]) -> bool:

@@ -137,6 +137,8 @@ def test_errors_say_what_to_give():
     rows = DenseRows(sample())
     with pytest.raises(ValueError, match="'best' is no way to choose points; give one of random, pca, kmeans"):
         chosen("best", rows, 3)
+    with pytest.raises(ValueError, match=r"; did you mean 'kmeans'[?]$"):
+        chosen("kmean", rows, 3)
     with pytest.raises(TypeError, match="no way to choose points"):
         chosen(None, rows, 3)
     with pytest.raises(ValueError, match="has 6 directions; give at most that, or choose 'random' or 'kmeans'"):

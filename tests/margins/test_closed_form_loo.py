@@ -164,7 +164,12 @@ def test_wrong_input(change, match):
 
 
 @pytest.mark.parametrize(
-    "change, match", [({"C": 0.0}, "C > 0"), ({"bias": "some"}, "bias"), ({"G": np.ones((2, 3))}, "sym")]
+    "change, match",
+    [
+        ({"C": 0.0}, "C > 0"),
+        ({"bias": "fre"}, "^bias='fre' .*; did you mean 'free'[?]$"),
+        ({"G": np.ones((2, 3))}, "sym"),
+    ],
 )
 def test_wrong_input_of_lssvm(change, match):
     with pytest.raises(ValueError, match=match):

@@ -80,3 +80,5 @@ def test_arguments_out_of_range(change, message):
         stability_bound(**given)
     with pytest.raises(ValueError, match="change needs to be one of replaced, removed"):
         stability(1.0, 2, 1.0, 10, change="added")
+    with pytest.raises(ValueError, match=r"; did you mean 'removed'[?]$"):
+        stability(1.0, 2, 1.0, 10, change="remove")

@@ -101,7 +101,8 @@ def test_errors_are_one_clear_sentence(ax):
     for models, options, error, message in [
         ([], {}, ValueError, "nothing to plot"),
         (fitted(), {"against": "hours"}, ValueError, "against='hours' is unknown; give 'seconds' or 'iterations'"),
-        (fitted(), {"value": "bound"}, ValueError, "value='bound' is unknown; give 'gap' or 'bounds'"),
+        (fitted(), {"value": "bound"}, ValueError, "give 'gap' or 'bounds'; did you mean 'bounds'[?]$"),
+        (fitted(), {"against": "second"}, ValueError, "'seconds' or 'iterations'; did you mean 'seconds'[?]$"),
         (fitted(), {"labels": ["a", "b"]}, ValueError, "does not name 1 curves"),
         ([object()], {}, TypeError, "'object' object has no history"),
         (SimpleNamespace(history=[]), {}, ValueError, "knows no gap"),

@@ -250,6 +250,8 @@ SLIPS = {
     "landmarks": (("l3svm",), {"landmark_selection": "kmean"}, "kmeans"),
     "loss": (("l3svm",), {"loss": "squaredhinge"}, "squared_hinge"),
     "approximation": (("svm",), {"kernel": "rbf", "approximation": "nystrom"}, "nystroem"),
+    "projection": (("l3svm",), {"projection": "rfb"}, "rbf"),
+    "gamma": (("svm",), {"kernel": "rbf", "gamma": "scaled"}, "scale"),
     "class weight": (("svm",), {"class_weight": "balance"}, "balanced"),
 }
 

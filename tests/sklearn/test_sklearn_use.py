@@ -134,6 +134,8 @@ def test_what_is_not_there():
         ms.LDMClassifier(lambda1=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="Invalid parameter 'nu'"):
         ms.LDMClassifier().set_params(nu=1.0)
+    with pytest.raises(ValueError, match=r"; did you mean 'lambda1'[?]$"):
+        ms.LDMClassifier().set_params(lamda1=1.0)
 
 
 def test_margin_classifier_is_any_objective():

@@ -12,6 +12,7 @@ import numpy as np
 from mdlearn._solvers.gaussian import exponentials, gaussians
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
+from mdlearn.errors import did_you_mean
 from mdlearn.numerics.errstate import overflow_errstate
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -312,7 +313,8 @@ def check_kernel_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
 def _kernel_gamma_of_rows(gamma: str, X: Rows, counts: np.ndarray) -> float:
     """Value of gamma='scale' of a kernel over these rows; ValueError for another word."""
     if gamma != "scale":
-        raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0")
+        hint = did_you_mean(gamma, ["scale"])
+        raise ValueError(f"gamma {gamma!r} is unknown; give 'scale' or a number > 0{hint}")
     d = X.shape[1]
     n = float(counts.sum()) * d
     mean = float(X.adjoint(counts).sum()) / n

@@ -61,6 +61,7 @@ def choose(how: Any, points: Distinct, n: int, seed: int, name: str = "n_landmar
     if not callable(how) and (not isinstance(how, str) or how not in SELECTIONS):
         raise (ValueError if isinstance(how, str) else TypeError)(
             f"{how!r} is no way to choose points; give one of {', '.join(SELECTIONS)} or a callable f(X, n, seed)"
+            + did_you_mean(how, SELECTIONS)
         )
     points.require(n, name)
     memory.require(8.0 * n * points.rows.shape[1], f"{n} points in {points.rows.shape[1]} columns", f"lower {name}")

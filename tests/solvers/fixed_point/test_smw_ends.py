@@ -97,6 +97,7 @@ def test_refusals(objective, settings, told):
         ({"alpha": np.nan}, "solver option alpha"),
         ({"alpha": "small"}, "solver option alpha"),
         ({"stop": "never"}, "solver option stop needs to be 'gap' or 'step'; got 'never'"),
+        ({"stop": "steps"}, "got 'steps'; did you mean 'step'[?]$"),
         ({"itmax": 5}, "no option 'itmax'; valid solver_options: alpha, stop"),
     ],
 )
