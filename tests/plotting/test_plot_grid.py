@@ -86,7 +86,7 @@ def test_errors_are_one_clear_sentence(ax):
     for given, names, error, message in [
         (object(), {}, TypeError, "'object' object has no scores"),
         (selection(), {}, ValueError, "the grid changes C, gamma, shift; name two"),
-        (selection(), {"x": "gama", "y": "C"}, ValueError, "no hyper-parameter 'gama'"),
+        (selection(), {"x": "gama", "y": "C"}, ValueError, "no hyper-parameter 'gama' .*; did you mean 'gamma'[?]$"),
         (selection(), {"x": "C", "y": "C"}, ValueError, "both 'C'"),
         (selection(points=[{"C": 1}, {"C": 2}], mean_scores=[1, 2]), {}, ValueError, "the grid changes C; name two"),
     ]:

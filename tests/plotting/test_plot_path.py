@@ -139,6 +139,7 @@ def test_errors_are_one_clear_sentence(ax, fits):
         ((3,), {}, TypeError, "'int' object has no points; give what fit_path or select returned"),
         ((chosen(),), {}, ValueError, "the grid changes C, gamma; name the hyper-parameter"),
         ((fits, "nu"), {}, ValueError, "no hyper-parameter 'nu' in every point; it has C"),
+        ((fits,), {"value": "objectiv"}, ValueError, "is unknown; .*; did you mean 'objective'[?]$"),
         ((fits,), {"value": "gap"}, ValueError, "value='gap' is unknown; give one of score"),
         ((fits,), {"value": "score"}, ValueError, "scores of a path need X and y"),
         ((chosen(), "C"), {"value": "objective"}, ValueError, "a selection has scores of its own"),

@@ -169,6 +169,14 @@ def test_names_are_those_of_scikit_learn(name, weighted):
     np.testing.assert_allclose(mine, theirs, rtol=1e-4)
 
 
+def test_our_own_names_need_no_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)  # importing it fails
+    for name in ("accuracy", "balanced_accuracy", "auc", "roc_auc", "f1", "f1_macro", "f1_micro", "neg_log_loss"):
+        assert not scoring_of(name, "classification").borrowed
+    with pytest.raises(ValueError, match=r"^scoring 'precision' is unknown for classification; give one of accuracy, "):
+        scoring_of("precision", "classification")
+
+
 def test_scores_that_models_do_not_have_are_refused_before_any_fit():
     X, y = np.random.default_rng(4).standard_normal((12, 2)), np.arange(12) % 3
     with pytest.raises(ValueError, match=r"^scoring='f1' is for two classes and y has 3; give "):

@@ -114,6 +114,8 @@ def test_parquet(data, tmp_path):
     same(sources.of_parquet(path, "label", columns=["e", "b"]), X[:, [4, 1]], y)
     with pytest.raises(ValueError, match=r"has no column 'target'; it has a, b, c, d, e, label, w$"):
         sources.of_parquet(path, "target")
+    with pytest.raises(ValueError, match=r"has no column 'lable'; .*; did you mean 'label'[?]$"):
+        sources.of_parquet(path, "lable")
     (tmp_path / "text").write_text("no table")
     with pytest.raises(ValueError, match="is no Parquet file"):
         sources.of_parquet(tmp_path / "text", "label")

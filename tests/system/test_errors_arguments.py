@@ -9,6 +9,7 @@ import pytest
 from error_cases import INF, NAN, CountingKernel, X, Y, one_sentence, refuse
 
 import mdlearn
+from mdlearn.objectives.ldm import LDM
 
 # ---------------------------------------------------------------- names
 
@@ -63,6 +64,14 @@ UNKNOWN = {
 def test_unknown_names_list_the_valid_ones(name):
     settings, sentence = UNKNOWN[name]
     refuse(None, sentence, **settings)
+
+
+def test_an_objective_made_without_fit_lists_its_parameters_too():
+    with pytest.raises(
+        ValueError,
+        match=r"^objective 'ldm' has no parameter 'lamda1'; valid: C, lambda1, lambda2; did you mean 'lambda1'[?]$",
+    ):
+        LDM(lamda1=1.0)
 
 
 def test_solver_options_of_another_type():
