@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.data.rows.arrays import check_rows
+from mdlearn.data.rows.arrays import check_rows, first_word
 from mdlearn.data.rows.rows import DenseRows, Rows, selected_rows, steps
 from mdlearn.errors import did_you_mean
 from mdlearn.numerics.lazy_property import kept
@@ -138,7 +138,9 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if labels.dtype.kind == "O":
         kinds = {type(label) for label in labels.tolist()}
         if len(kinds) > 1 and not all(issubclass(kind, numbers.Real) for kind in kinds):
-            raise TypeError(f"y mixes labels of types {sorted(k.__name__ for k in kinds)}; use one type")
+            row = next(i for i, label in enumerate(labels) if type(label) is not type(labels[0]))
+            told = sorted(kind.__name__ for kind in kinds)
+            raise TypeError(f"y mixes labels of types {told}; use one type: row {row} has another one than row 0")
         labels = np.array(labels.tolist())
     return _classes_and_codes(labels)
 
@@ -199,7 +201,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
             raise TypeError
         w = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError("sample_weight holds values that are not real numbers; give one number per row") from None
+        found = first_word(sample_weight)
+        at = "" if found is None else f" in row {found}"
+        raise TypeError(f"sample_weight holds values that are not real numbers{at}; give one number per row") from None
     if w.ndim == 0:
         w = np.full(n_rows, float(w))
     if w.shape != (n_rows,):
@@ -306,7 +310,9 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
             raise TypeError
         targets = given.astype(np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers") from None
+        found = first_word(given)
+        at = "" if found is None else f", row {found} does not hold one"
+        raise TypeError(f"y holds values of dtype {given.dtype}; regression needs real numbers{at}") from None
     if targets.shape[0] and float(np.abs(targets).max()) > LARGEST_TARGET:
         row = int(np.abs(targets).argmax())
         raise ValueError(f"y holds {targets[row]:.3g} in row {row}, whose square overflows; scale the targets")
@@ -340,8 +346,13 @@ def check_precomputed_gram(G: np.ndarray) -> None:
     rounding = max(1e-8, 8.0 * float(np.finfo(G.dtype).eps))
     for start in range(0, G.shape[0], 512):
         block = G[start : start + 512]
-        if np.abs(block - G[:, start : start + 512].T).max() > rounding * max(scale, float(np.abs(block).max())):
-            raise ValueError("the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j)")
+        apart = np.abs(block - G[:, start : start + 512].T)
+        if apart.max() > rounding * max(scale, float(np.abs(block).max())):
+            i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+            raise ValueError(
+                "the precomputed kernel matrix is not symmetric; give K with K[i, j] = k(x_i, x_j), which row "
+                f"{start + int(i)}, column {int(j)} is not"
+            )
 
 
 def check_number(

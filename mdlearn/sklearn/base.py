@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.api import certified_model
 from mdlearn.arguments import DEFAULT_TOL as PLAIN_TOL
@@ -21,6 +21,7 @@ from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.objectives.base import Objective
+from mdlearn.sklearn.entries import validated_input
 from mdlearn.sklearn.params import FLOATS, NestedParams, param_entries, sklearn_seed
 from mdlearn.sklearn.reports import CallbackSupportMixin, EstimatorConvergenceWarning, Tasks, with_callbacks
 from mdlearn.sklearn.streaming import Streaming
@@ -108,7 +109,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
             When the certified gap did not reach `tol`.
         """
         started = time.perf_counter()
-        X, y = validate_data(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
+        X, y = validated_input(self, X, y, accept_sparse=self._sparse, dtype=FLOATS)
         check_classification_targets(y)
         streamed = hasattr(self, "_portions")  # then the model holds nothing to begin with
         start = getattr(self, "model_", None) if self.warm_start and not streamed else None
@@ -143,7 +144,7 @@ class CertifiedClassifier(Streaming, NestedParams, CallbackSupportMixin, Classif
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
+        return validated_input(self, X, reset=False, accept_sparse=self._sparse, dtype=FLOATS)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.rows import Rows
@@ -16,6 +16,7 @@ from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.sklearn.documents import estimator
+from mdlearn.sklearn.entries import validated_input
 from mdlearn.sklearn.params import FLOATS, sklearn_seed
 
 
@@ -101,7 +102,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             For parameters out of range: one sentence that says what is needed.
         """
         asked = [n for n in (1, self.n_landmarks, self.n_clusters) if isinstance(n, (int, np.integer))]
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
+        X = validated_input(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=max(asked))
         data = check_regression(X, np.zeros(X.shape[0]), sample_weight, None, square=False)
         task = L3SVM(**self._choices())
         params = task.complete(task.resolve(data.total), data)
@@ -135,7 +136,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             When the dense result would not fit; ``sparse_output=True`` may.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        X = validated_input(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
         rows = check_rows(X)
         if self.sparse_output:
             return self._made(rows).matrix().astype(rows.dtype, copy=False)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -26,6 +25,7 @@ from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective
+from mdlearn.sklearn.entries import validated_input
 from mdlearn.sklearn.params import FLOATS
 from mdlearn.solvers.stochastic.portions import Descent, advance_portion, begin_portions
 from mdlearn.stages import Call
@@ -113,7 +113,7 @@ class Streaming:
         """
         model: Model | None = getattr(self, "model_", None)
         old: Portions | None = getattr(self, "_portions", None)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=model is None)
+        X, y = validated_input(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=model is None)
         check_classification_targets(y)
         data = self._portion(X, y, _stream_labels(None if model is None else model.classes_, classes), sample_weight)
         if old is None:

@@ -49,6 +49,7 @@ def test_integers_frames_and_one_row():
         (np.zeros((50, 1)), ValueError, "y has 2 dimension"),
         (np.zeros(49), ValueError, "X has 50 rows but y has 49 numbers"),
         (np.array(["a"] * 50), TypeError, "y holds values of dtype <U1; regression needs real numbers"),
+        (np.array([1.0] * 49 + ["a"], dtype=object), TypeError, "needs real numbers, row 49 does not hold one$"),
         (np.full(50, 1j), TypeError, "y holds values of dtype complex128"),
         (np.array([object()] * 50), TypeError, "y holds values of dtype object"),
         (np.r_[np.nan, np.zeros(49)], ValueError, "y contains NaN or infinity"),

@@ -45,6 +45,14 @@ BAD_X = {
         objects("tall"),
         "X holds values that are not numbers in row 7, column 'width' [(]'tall'[)]; encode them",
     ),
+    "a list with a word": (
+        [[1.0, 2.0], [3.0, "tall"], [0.0, 1.0]] * 4,
+        "X has dtype <U32; give real numbers, not 'tall' in row 1, column 1",
+    ),
+    "rows of different lengths": (
+        [[1.0, 2.0], [3.0, 4.0], [0.0]] * 4,
+        "X is not a rectangular array; give rows of equal length; row 2 has 1 entries, the one before 2$",
+    ),
     "NA": (objects(pd.NA), "X contains missing values in row 7, column 'width'; remove or impute such values first"),
     "NaT": (objects(pd.NaT), "X contains missing values in row 7, column 'width'; remove or impute such values first"),
 }
@@ -61,6 +69,30 @@ def test_rows(where, name):
             mdlearn.fit("svm", X, Y).predict(data)
         else:
             mdlearn.fit("svm", [(X, Y), (data, Y)], None)
+
+
+@pytest.mark.parametrize("name", ["nan", "infinity, sparse", "nan, frame", "a word", "NA", "NaT", "a list with a word"])
+@pytest.mark.parametrize("method", ["fit", "predict", "partial_fit"])
+def test_rows_of_estimators(method, name):
+    """scikit-learn's validation comes first there, and says neither row nor column."""
+    from mdlearn.sklearn import SVMClassifier
+
+    data, told = BAD_X[name]
+    good = frame(X) if hasattr(data, "columns") else X
+    with pytest.raises((ValueError, TypeError), match=told):
+        if method == "fit":
+            SVMClassifier().fit(data, Y)
+        elif method == "predict":
+            SVMClassifier().fit(good, Y).predict(data)
+        else:
+            SVMClassifier(solver="asgd").partial_fit(data, Y, classes=[0, 1])
+
+
+def test_gram_matrices():
+    K = X @ X.T
+    K[3, 8] += 1.0
+    with pytest.raises(ValueError, match=r"is not symmetric; give K with .*, which row 3, column 8 is not$"):
+        mdlearn.fit("svm", K, Y, kernel="precomputed")
 
 
 def test_many_rows():
@@ -84,6 +116,16 @@ def test_weights(name):
     weight[5] = value
     with pytest.raises(ValueError, match=f"^{told}$"):
         mdlearn.fit("svm", X, Y, sample_weight=weight)
+
+
+def test_words_among_weights():
+    with pytest.raises(TypeError, match=r"^sample_weight holds values that are not real numbers in row 5; give one"):
+        mdlearn.fit("svm", X, Y, sample_weight=[1.0] * 5 + ["two"] + [1.0] * 6)
+
+
+def test_labels_of_two_types():
+    with pytest.raises(TypeError, match=r"^y mixes labels of types \['int', 'str'\]; use one type: row 2 has another"):
+        mdlearn.fit("svm", X, np.array(["a", "b", 1] * 4, dtype=object))
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])

@@ -110,8 +110,8 @@ BAD_WEIGHTS = {
     "too short": (np.ones(11), r"^sample_weight has shape \(11,\); give one number per row, shape \(12,\)"),
     "too long": (np.ones(13), r"^sample_weight has shape \(13,\); give one number per row, shape \(12,\)"),
     "2-D": (np.ones((12, 1)), r"^sample_weight has shape \(12, 1\); give one number per row"),
-    "words": (["a"] * 12, "^sample_weight holds values that are not real numbers; give one"),
-    "complex": (np.ones(12) + 1j, "^sample_weight holds values that are not real numbers; give one"),
+    "words": (["a"] * 12, "^sample_weight holds values that are not real numbers in row 0; give one"),
+    "complex": (np.ones(12) + 1j, "^sample_weight holds values that are not real numbers in row 0; give one"),
     "one class left": (
         np.where(Y > 0, 1.0, 0.0),
         r"^y has one class with positive weight \(1\); .* needs at least two classes",

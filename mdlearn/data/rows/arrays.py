@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any
 
@@ -123,6 +123,29 @@ def _object_array_error(X: Any, A: np.ndarray, what: str) -> TypeError | ValueEr
     return TypeError(f"{what} holds values that are not numbers; encode them as numbers first")
 
 
+def first_word(values: Any) -> int | None:
+    """Position of the first entry of a one-dimensional array that is no real number; None if all are, or it is none."""
+    if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
+        return None
+    for i, value in enumerate(values):
+        if isinstance(value, (complex, np.complexfloating)):
+            return i
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return i
+    return None
+
+
+def _uneven_row(X: Any) -> str:
+    """Which row of a list that makes no array differs from the one before; empty where the rows are not the reason."""
+    if not isinstance(X, (list, tuple)):
+        return ""
+    lengths = [len(row) if hasattr(row, "__len__") else 0 for row in X]
+    found = next((i for i in range(1, len(lengths)) if lengths[i] != lengths[i - 1]), None)
+    return "" if found is None else f"; row {found} has {lengths[found]} entries, the one before {lengths[found - 1]}"
+
+
 def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
     """Rows of a dense array, list or data frame, in types that compiled loops can read."""
     given = X
@@ -131,12 +154,16 @@ def _dense_array_as_rows(X: Any, what: str) -> DenseRows:
     try:
         A = np.asarray(X)
     except ValueError:
-        raise ValueError(f"{what} is not a rectangular array; give rows of equal length") from None
+        raise ValueError(f"{what} is not a rectangular array; give rows of equal length{_uneven_row(X)}") from None
     if A.dtype.kind == "O":
         try:
             A = A.astype(np.float64)
         except (TypeError, ValueError):
             raise _object_array_error(given, A, what) from None
+    if A.dtype.kind in "US" and (found := first_word(A.reshape(-1))) is not None and A.ndim == 2:
+        row, column = divmod(found, A.shape[1])
+        at = _place_in_array(given, row, column)
+        raise TypeError(f"{what} has dtype {A.dtype}; give real numbers, not {str(A[row, column])!r:.40}{at}")
     _check_array_dtype(A.dtype, what)
     if A.ndim != 2:
         raise ValueError(f"{what} has {A.ndim} dimension(s); give a 2-D array of shape (rows, columns)")
