@@ -156,6 +156,23 @@ def test_the_bar_of_several_problems(monkeypatch):
     assert lengths(monkeypatch, 1e-4, 4, reports, complete=True).lengths[-1] == 100
 
 
+@pytest.mark.parametrize("blocks", [False, True])
+def test_the_bar_is_filled_where_every_gap_is_reached_and_only_there(monkeypatch, blocks):
+    """Also where the last reports did not tell of it, in memory and over row blocks."""
+    from mdlearn.driver import progress
+
+    monkeypatch.setattr(progress, "_progress_bar_class", lambda: FakeBar)
+    monkeypatch.setattr(progress.Progress, "_advance", lambda self, problem, log_gap: 50.0)
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
+    rows = (mdlearn.sources.of_arrays(X, y, rows=100), None) if blocks else (X, y)
+    assert mdlearn.fit("lsvm", *rows, verbose=1).certificate.converged
+    assert FakeBar.made[-1].n == 100
+    with pytest.warns(mdlearn.ConvergenceWarning):
+        mdlearn.fit("lsvm", *rows, verbose=1, tol=0.0, max_iter=1)
+    assert FakeBar.made[-1].n == 50
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 def test_lines_in_a_terminal_of_no_width():
