@@ -156,6 +156,8 @@ def test_errors_say_what_to_give():
     for name, error in (("cosine", ValueError), (3, TypeError)):
         with pytest.raises(error, match="give one of dot, rbf or a callable"):
             landmark_projection(name, 1.0, rows, COUNTS)
+    with pytest.raises(ValueError, match=r"; did you mean 'rbf'[?]$"):
+        landmark_projection("rfb", 1.0, rows, COUNTS)
     with pytest.raises(ValueError, match="sigma needs to be a number > 0"):
         landmark_projection("rbf", 0.0, rows, COUNTS)
 

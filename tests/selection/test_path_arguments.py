@@ -225,6 +225,13 @@ def test_scalars_of_numpy_are_numbers(value):
     assert model.params == plain.params and (model.coef_ == plain.coef_).all()
 
 
+def test_strings_of_numpy_are_names():
+    X, y, _ = rows(k=3)
+    names = {"kernel": "rbf", "solver": "cd", "bias": "none", "multiclass": "ovo", "class_weight": "balanced"}
+    model = mdlearn.fit(np.str_("svm"), X, y, **{key: np.str_(name) for key, name in names.items()})
+    assert (model.duals == mdlearn.fit("svm", X, y, **names).duals).all()
+
+
 def test_arrays_of_numpy_stand_for_what_they_hold():
     X, y, _ = rows()
     found = mdlearn.select("svm", X, y, np.array([{"C": np.array([1.0, 5.0])}, {"C": 9.0}]), cv=np.array(2))
