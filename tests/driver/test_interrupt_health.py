@@ -77,7 +77,7 @@ def test_nothing_is_left_behind(name, monkeypatch, tmp_path, rng):
     known = bits()
     before = state()
     for moment in rng.uniform(0.0, 0.6, 4):
-        assert interrupted(lambda: quiet_fit(objective, X, Y, **given), moment) < 5.0  # a guard against hanging alone
+        assert interrupted(lambda: quiet_fit(objective, X, Y, **given), moment) < 30.0  # a guard against hanging alone
         assert state() == before
     assert bits() == known
 
