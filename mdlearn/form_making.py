@@ -38,12 +38,15 @@ class PathCache:
         What engines have prepared.
     starts : Starts or None
         Where problems may begin.
+    shared : bool
+        Whether it serves several fits.
     """
 
     features: dict[int, Features] = field(default_factory=dict)
     pieces: dict[int, Data] = field(default_factory=dict)
     prepared: Prepared = field(default_factory=Prepared)
     starts: Starts | None = None
+    shared: bool = False
 
     def features_of(self, j: int, make: Callable[[], Generator[None, Any, Features]]) -> Generator[None, Any, Features]:
         """Those of a piece, made where they are not known."""

@@ -126,11 +126,11 @@ class Call:
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
         return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, self.square))
 
-    def runner(self, form: Form) -> tuple[CheckedEngine, str]:
+    def runner(self, form: Form, alone: bool = True) -> tuple[CheckedEngine, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
         engine, reason = self.engine, "asked for"
         if engine is None:
-            rule = choose_solver(form)
+            rule = choose_solver(form, alone)
             engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
             if rule.takes:
                 return CheckedEngine(engine, plugin_of_solver(engine)), reason
@@ -231,7 +231,7 @@ class CheckedCall:
         shortfalls: list[Shortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            runner, reason = call.runner(form)
+            runner, reason = call.runner(form, alone=not handed.shared)
             options = runner.solver.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_engine_takes, runner))

@@ -50,7 +50,7 @@ ENTRY = 350
 MATRIX_ROWS = 8000
 """Rows up to which the whole matrix of a kernel is cheaper than columns of it, at small gaps at least."""
 SQUARED_ROWS = 500
-"""The same for gentle squared hinges, beside Newton steps, which factor the matrix: 0.07 to 0.8 of their time on 12
+"""The same for one gentle squared hinge, beside Newton steps, which factor the matrix: 0.07 to 0.8 of their time on 12
 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm)."""
 GENTLE_LOSS = 1e3
 """Weight of a term times k(x, x) up to which steps without a matrix are a match for a factorisation."""
@@ -62,12 +62,16 @@ STEEP = 1e8
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of ``solver="auto"``: when `fits`, use `solver`, because of `reason`; `takes`: it takes all that fits."""
+    """Rule of ``solver="auto"``: when `fits`, use `solver`, because of `reason`; `takes`: it takes all that fits.
+
+    `alone`: not for the points of a path, which share a kernel's matrix.
+    """
 
     solver: str
     reason: str
     fits: Callable[[MarginForm], bool]
     takes: bool = False
+    alone: bool = False
 
 
 def _auto_small_matrices(form: MarginForm) -> bool:
@@ -209,10 +213,14 @@ def _kernel_stiffness(form: MarginForm) -> float:
 
 def _auto_decomposition(form: MarginForm) -> bool:
     """Rule of ``solver="auto"`` for decomposition: a kernel's matrix costs more than the columns that change."""
-    m = form.features.n_rows
-    if m <= SQUARED_ROWS or KernelDecomposition().refusal(form) is not None:
+    return form.features.n_rows > MATRIX_ROWS and KernelDecomposition().refusal(form) is None
+
+
+def _auto_squared_kernel(form: MarginForm) -> bool:
+    """Rule of ``solver="auto"`` for squared hinges over kernels: a few columns cost less than factors of the matrix."""
+    if form.features.n_rows <= SQUARED_ROWS or KernelDecomposition().refusal(form) is not None:
         return False
-    return m > MATRIX_ROWS or (form.kinds == {"squared"} and _kernel_stiffness(form) <= GENTLE_LOSS)
+    return form.kinds == {"squared"} and _kernel_stiffness(form) <= GENTLE_LOSS
 
 
 def _auto_newton_cg(form: MarginForm) -> bool:
@@ -268,7 +276,8 @@ def _auto_text_rows(form: MarginForm) -> bool:
 
 RULES = (
     Rule("hybrid", "one hinge or logistic loss a row: coordinate descent, then Newton steps", _auto_hybrid, takes=True),
-    Rule("decomposition", "kernel, many rows or a squared hinge: working sets, no matrix", _auto_decomposition),
+    Rule("decomposition", "kernel with many rows: working sets, no matrix of all rows", _auto_decomposition),
+    Rule("decomposition", "squared hinge over a kernel: working sets, no factors", _auto_squared_kernel, alone=True),
     Rule("newton-cg", "kernel with many rows, loss without kinks: conjugate gradients, no matrix", _auto_newton_cg),
     Rule("apg", "a penalty, several classes as one problem, or a gradient of its own: proximal steps", _auto_proximal),
     Rule("interior", "hinge without the squared norm, many dense entries: second-order steps", _auto_large_program),
@@ -304,9 +313,9 @@ FOLLOWERS = {"cd": Interior()}
 """
 
 
-def choose_solver(form: MarginForm) -> Rule:
+def choose_solver(form: MarginForm, alone: bool = True) -> Rule:
     """Return the first rule of ``solver="auto"`` that fits, unless the form names its engine."""
     engine = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
     if engine:
         return Rule(engine, "the engine that this kind of problem names", lambda form: True)
-    return next(rule for rule in RULES if rule.fits(form))
+    return next(rule for rule in RULES if (alone or not rule.alone) and rule.fits(form))

@@ -132,7 +132,8 @@ def solve_grid(setting: CheckedCall, asked: Sequence[tuple[Objective, dict[str, 
     for group in equal_point_groups(keys):
         kernel = setting.kernel(asked[group[0]][1])
         route = GridRoute([point_term_weights(asked[i][0], filled[i], total) for i in group])
-        handed, solved = PathCache(prepared=Prepared(len(group))), dict[int, Fitted]()
+        handed = PathCache(prepared=Prepared(len(group)), shared=len(group) > 1)
+        solved = dict[int, Fitted]()
         for t, j in enumerate(route.order):
             i, near = group[j], route.before(t)
             handed.starts = None if near is None or limits.over else _starts_from_solved_point(solved[near])

@@ -120,6 +120,16 @@ def test_many_rows_need_no_matrix(monkeypatch):
     assert mdlearn.fit("svm", X[:4000], y[:4000], kernel="rbf", tol=1e-2).solver == "cd"
 
 
+def test_auto_takes_it_for_one_gentle_squared_hinge():
+    """Points of a path share the matrix, few rows have a small one, and steep losses need its digits."""
+    X, y = data(m=600)
+    assert mdlearn.fit("lsvm", X, y, kernel="rbf").solver == "decomposition"
+    assert mdlearn.fit("lsvm", X[:400], y[:400], kernel="rbf").solver == "newton"
+    assert mdlearn.fit("lsvm", X, y, C=1e5, kernel="rbf").solver == "newton"
+    path = mdlearn.fit_path("lsvm", X, y, {"C": [0.5, 1.0, 2.0]}, kernel="rbf")
+    assert {model.solver for model in path} == {"newton"}
+
+
 def test_a_time_limit_ends_it_with_what_it_has(small, monkeypatch):
     X, y = data(m=3000)
     with monkeypatch.context() as slow:
