@@ -24,8 +24,8 @@ from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossCol
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
 
 NO_MATRIX = np.empty((0, 0))
-STEEPNESS_GROWTH = 3.0
-"""Growth of the steepness when multipliers move on."""
+STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
+"""Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
 SOLVED = 0.05
 """Share of the gap that the squared slope may have by then."""
 MOST_MOVES = 8
@@ -152,6 +152,8 @@ class SemismoothNewton(RowEnvelopes):
             s = steepness * counts
         super().__init__(problem, centre, s, problem.margins(w), alpha)
         self.w, self.block, self.short_steps = w, None, 0
+        many = problem.n_rows >= MANY_ROWS_PER_COLUMN * problem.width
+        self.growth = STEEPNESS_GROWTH_OVER_MANY_ROWS if many else STEEPNESS_GROWTH
         if problem.small:
             self.block = SemismoothBlock(problem.block())
         self.evaluate()
@@ -223,14 +225,14 @@ class SemismoothNewton(RowEnvelopes):
             if not self.quadratic_slope() <= SOLVED * self.gap:
                 return
             self.centre, self.u = self.u, np.empty_like(self.u)
-            self.steepness = STEEPNESS_GROWTH * self.steepness
+            self.steepness = self.growth * self.steepness
             self.evaluate()
 
     def _ease(self, t: float) -> None:
         """Take flatter envelopes around the same multipliers where steps are cut short again and again."""
         self.short_steps = self.short_steps + 1 if t < SHORT_STEP and not self.problem.soft else 0
         if self.short_steps >= SHORT_STEPS:
-            self.steepness, self.short_steps = self.steepness / STEEPNESS_GROWTH**2, 0
+            self.steepness, self.short_steps = self.steepness / self.growth**2, 0
 
     def quadratic_slope(self) -> float:
         """1/2 g'A^-1 g: what the smooth problem could still fall by, at most."""
@@ -291,7 +293,7 @@ class SemismoothNewton(RowEnvelopes):
             block.most_steps,
             self.gap,
             SOLVED,
-            STEEPNESS_GROWTH,
+            self.growth,
             0 if p.soft else MOST_MOVES,
             SOLVED_SOFT if p.soft else SOLVED_NEAR,
             self.close,
