@@ -5,28 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.data.rows.rows import Rows
 from mdlearn.data.validation import check_labels, check_model_labels, check_weights, column_names
 from mdlearn.errors import did_you_mean
-from mdlearn.forms.certificates.rounding import to_type
-from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class_probabilities, labels_of_decisions
+from mdlearn.model.file.persistence import save
+from mdlearn.model.onnx.export import export
+from mdlearn.model.record import FittedRecord
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.numerics.errstate import overflow_errstate
-from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.memory import memory_error_in_words
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(FittedRecord):
     """Fitted model: a classifier.
 
     Coefficients, intercepts, dual coefficients and multipliers have the type of the rows at fit, float32 or float64;
@@ -74,95 +70,6 @@ class Model:
 
     measure: ClassVar[str] = "accuracy"
     """What `score` returns."""
-    objective: str
-    params: dict[str, Any]
-    kernel: Kernel
-    bias: str
-    multiclass: str
-    probabilities: bool
-    solver: str
-    solver_reason: str
-    n_iter: int
-    history: list[Any]
-    certificate: Certificate
-    classes_: np.ndarray
-    n_features_in_: int
-    intercept_: np.ndarray
-    duals: np.ndarray
-    support_: np.ndarray
-    n_support_: np.ndarray
-    _names: tuple[str, ...] | None
-    _coef: np.ndarray | None
-    _alpha: np.ndarray | None
-    _rows: Rows | None
-    _norms: np.ndarray
-    extras: dict[str, Any] = field(default_factory=dict)
-    _map: FeatureMap | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(type(self), name, None)
-        if isinstance(found, property):
-            return found.__get__(self)  # it has raised AttributeError, and says why once more
-        extras = self.__dict__.get("extras", {})
-        if name not in extras:
-            told = f"; it has {', '.join(extras)}" if extras else ""
-            raise AttributeError(f"this model of {self.__dict__.get('objective')!r} has no attribute {name!r}{told}")
-        return extras[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies and pickles: all but what is prepared for predictions."""
-        return {name: value for name, value in vars(self).items() if name != "_scorer"}
-
-    def __repr__(self) -> str:
-        gap = f"gap={self.certificate.gap:.2g}"
-        told = "" if self.approximation is None else f", approximation={self.approximation!r}"
-        return f"Model({self.objective!r}, kernel={self.kernel.name!r}{told}, solver={self.solver!r}, {gap})"
-
-    @property
-    def approximation(self) -> str | None:
-        """Approximation solved in place of the kernel's problem ("nystroem", "landmarks"); None: the problem itself.
-
-        The certificate of an approximation is that of the problem over its explicit features.
-        """
-        return None if self._map is None else self._map.approximation
-
-    @property
-    def dual_coef_(self) -> np.ndarray:
-        """Signed alpha over all training rows, shape (p, m): f(x) = sum alpha_i k(x_i, x) + intercept.
-
-        AttributeError for objectives without a squared norm: their w need not be a combination of rows.
-        """
-        if self._alpha is None:
-            raise AttributeError(f"dual_coef_ does not exist: w of {self.objective!r} is no combination of rows here")
-        return self._alpha
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of shape (p, d), or what the objective's features show; AttributeError unless the kernel is linear.
-
-        Landmark models: theta of shape (p, K, L). Approximate kernels: weights of the explicit features.
-        """
-        if self._coef is None:
-            raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
-        return self._coef if self._map is None else self._map.shown(self._coef)
-
-    @property
-    def folded_coef_(self) -> np.ndarray:
-        """w_k = sum_l theta_kl landmark_l, shape (p, K, d): f(x) = w_k . x + intercept in cluster k.
-
-        AttributeError for models without landmarks, with another projection than "dot" or another kernel than linear.
-        """
-        folded = None if self._map is None or self._coef is None else self._map.folded(self._coef)
-        if folded is None or self._coef is None:
-            raise AttributeError("folded_coef_ exists for landmark models with dot projections and linear kernel only")
-        return to_type(folded, self._coef.dtype)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Column names of the data frame given at fit; AttributeError when there was none."""
-        if self._names is None:
-            raise AttributeError("feature_names_in_ exists only after a fit on a data frame with string column names")
-        return np.array(self._names, dtype=object)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x): shape (n,) for two classes and for regression, (n, k) else.
@@ -308,9 +215,6 @@ class Model:
         OSError
             When the file cannot be written.
         """
-        # persistence builds Models, so it comes after this module.
-        from mdlearn.model.file.persistence import save
-
         save(self, path)
 
     def to_onnx(self, target_opset: int | None = None) -> Any:
@@ -335,9 +239,6 @@ class Model:
         ValueError
             For callables, kernels and features of plugins, labels that ONNX lacks, or more than 2 GB of constants.
         """
-        # The export knows Models, so it comes after this module.
-        from mdlearn.model.onnx.export import export
-
         return export(self, target_opset)
 
     def __sklearn_tags__(self) -> Any:
@@ -362,36 +263,3 @@ class Model:
             what = "kernel values against all training rows" if self.kernel.name == "precomputed" else "columns"
             raise ValueError(f"X has {A.shape[1]} columns; the model needs {self.n_features_in_} {what}")
         return A
-
-    @property
-    def _n_terms(self) -> int:
-        """Products with a row of which its decision values are made: coefficients, support rows or features."""
-        if self._coef is None:
-            return self.support_.shape[0]
-        return int(self._coef.shape[0] if self._map is None else self._coef.size)
-
-    def _scores(self, A: Rows) -> np.ndarray:
-        """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
-        if self._coef is not None:
-            return A.dot(self._coef.T) if self._scorer is None else self._scorer(A)
-        if self._rows is None:
-            return A.dot(self.dual_coef_.T)
-        # Basis rows and support rows: nothing else has a coefficient.
-        alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        return kernel_decisions(A, self._rows, alpha, self.kernel, self._map)
-
-    @kept
-    def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
-        """Function from rows to decision values by the coefficients of mapped features; None: there are none."""
-        return None if self._map is None or self._coef is None else self._map.scorer(self._coef)
-
-
-def kernel_decisions(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
-    """Decision values of a model, sum_i alpha_ij k(x_i, a) over `rows`, of rows a: (n, p) for alpha of shape (s, p)."""
-    if mapping is None:
-        return kernel.combined(A, rows, alpha)
-    F = np.empty((A.shape[0], alpha.shape[1]))
-    kernel, support = mapping.over(kernel).centred_copy(rows)
-    for some in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
-        F[some] = kernel.block(A.take(some), support) @ alpha
-    return F

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from mdlearn.model.file import persistence
+from mdlearn.model.file import loading
 from mdlearn.model.model import Model
 from mdlearn.objectives import mdlearn_objectives
 from mdlearn.plugins.registry import find
@@ -39,7 +39,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Model, dict[str, Any]]:
     """Load a model file and its notes, with classes of plugins where it names them; errors as for `load`."""
-    return persistence.load_with_notes(path, _class_for_model_file)
+    return loading.load_with_notes(path, _class_for_model_file)
 
 
 def _class_for_model_file(kind: str, name: str) -> Any:

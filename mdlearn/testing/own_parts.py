@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mdlearn.forms.composite import Composite
-from mdlearn.model.file.persistence import load_with_notes
+from mdlearn.model.file.loading import load_with_notes
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import Objective
 from mdlearn.testing.reference import (

@@ -20,7 +20,7 @@ from mdlearn.data.features import feature_map
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.arrays import check_rows
-from mdlearn.model.file import persistence
+from mdlearn.model.file import loading, persistence
 from mdlearn.numerics import memory
 from mdlearn.objectives.svm import SVM
 from mdlearn.testing import CHECKS
@@ -47,7 +47,7 @@ def by_hand(X):
 def loaded(model, path, objective):
     """Through a file, with `objective` as the one that is installed."""
     model.save(path)
-    return persistence.load_with_notes(path, lambda kind, name: objective)[0]
+    return loading.load_with_notes(path, lambda kind, name: objective)[0]
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_file_gives_the_same_model_back(k, tmp_path):
 
 def refused(path, lookup):
     with pytest.raises(ValueError) as caught:
-        persistence.load_with_notes(path, lookup)
+        loading.load_with_notes(path, lookup)
     text = str(caught.value)
     assert text.startswith(f"{path} cannot be loaded: ") and "\n" not in text
     return text

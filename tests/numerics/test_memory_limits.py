@@ -10,7 +10,7 @@ import pytest
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.model.file import persistence
+from mdlearn.model.file import loading
 from mdlearn.numerics import memory
 
 
@@ -106,7 +106,7 @@ def test_memory_that_runs_out_has_a_sentence(reason, monkeypatch, tmp_path):
             with pytest.raises(mdlearn.InsufficientMemory, match=r"ran out of memory.*; use fewer rows") as caught:
                 call()
             assert reason in str(caught.value)
-    monkeypatch.setattr(persistence, "_read_model_file", full)
+    monkeypatch.setattr(loading, "read_model_file", full)
     with pytest.raises(mdlearn.InsufficientMemory, match=r"m\.npz ran out of memory"):
         mdlearn.load(tmp_path / "m.npz")
 

@@ -17,30 +17,11 @@ from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.model.file.archive import Unreadable
+from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER
 from mdlearn.model.model import Model
 from mdlearn.model.regression import RegressionModel
 
-NUMBER = (int, float)
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
-CERTIFICATE = {
-    "objective": NUMBER,
-    "lower_bound": NUMBER,
-    "gap": NUMBER,
-    "kind": (str,),
-    "tol": NUMBER,
-    "converged": (bool,),
-}
-HISTORY = {
-    "iteration": (int,),
-    "objective": NUMBER,
-    "lower_bound": NUMBER,
-    "gap": NUMBER,
-    "elapsed": NUMBER,
-    "problem": (int,),
-}
-"""Fields of both records and the types that they have in the header."""
-
-
 Lookup = Callable[[str, str], Any]
 """lookup(kind, name) returns the class that has this name; ValueError says that none has."""
 

@@ -12,16 +12,14 @@ import numpy as np
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
 from mdlearn.model.file.archive import LABEL_KINDS
-from mdlearn.model.file.decoding import CERTIFICATE, HISTORY
-from mdlearn.model.model import Model
+from mdlearn.model.file.schema import CERTIFICATE, FORMAT, HISTORY, VERSION
+from mdlearn.model.record import FittedRecord
 
-FORMAT = "mdlearn model"
-VERSION = 5
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
 """Arrays that hold finite numbers alone, as `decode_model` asks."""
 
 
-def encode_model(model: Model, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Encode a model for a file as header and arrays; ValueError for anything that a file cannot contain."""
     kernel, certificate = model.kernel, model.certificate
     if kernel.name == "callable":

@@ -18,9 +18,9 @@ import numpy as np
 
 from mdlearn.model.file import archive
 from mdlearn.model.file.archive import ArchiveMembers, Unreadable
-from mdlearn.model.file.decoding import Lookup, decode_model
-from mdlearn.model.file.encoding import FORMAT, VERSION, encode_model
-from mdlearn.model.model import Model
+from mdlearn.model.file.encoding import encode_model
+from mdlearn.model.file.schema import FORMAT, VERSION
+from mdlearn.model.record import FittedRecord
 from mdlearn.numerics import memory
 from mdlearn.output_files import check_target, replace_file
 
@@ -29,15 +29,13 @@ HEADER_BYTES_LIMIT = 1 << 26
 HEADER_EXPANSION = 32.0
 NPY_HEADER_BYTES = 1024
 """More than what an .npy member holds beside its content."""
-SHOWN = 600
-"""Characters of an error that may come from a file."""
 
 
 class FutureFormat(Unreadable):
     """Error in a model's persistence: a later version of mdlearn wrote the file."""
 
 
-def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+def save(model: FittedRecord, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
     """Save a model for persistence in one file that `mdlearn.load` reads.
 
     The file is complete or not there: it is written beside `path`, brought to disk, then renamed. A crash leaves an
@@ -71,43 +69,10 @@ def save(model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | 
     replace_file(target, lambda file: archive.write_archive(file, members))
 
 
-def load_with_notes(path: str | os.PathLike[str], lookup: Lookup) -> tuple[Model, dict[str, Any]]:
-    """Load a persistent model and the notes saved with it; `lookup` finds the classes that its file names.
-
-    Parameters
-    ----------
-    path : path
-    lookup : callable
-        lookup(kind, name) returns the class that has a name; ValueError when none has. It is asked for kernels that are
-        not built in, and for objectives that make features of their own.
-
-    Raises
-    ------
-    ValueError, OSError
-        As for `mdlearn.load`.
-    """
-    with memory.memory_error_in_words(f"loading {_shown_model_path(path)}"), _open_model_file(path) as file:
-        try:
-            header, arrays = _read_model_file(file)
-            if not isinstance(header["notes"], dict):
-                raise Unreadable("its notes are no mapping")
-            return decode_model(header, arrays, lookup), header["notes"]
-        except MemoryError:
-            raise
-        except Unreadable as error:
-            raise ValueError(f"{_shown_model_path(path)} cannot be loaded: {_shortened_error(str(error))}") from None
-        except Exception as error:
-            # Damage makes JSON, and the classes that a model is made of, raise nearly anything.
-            raise ValueError(
-                f"{_shown_model_path(path)} cannot be loaded: it is damaged, incomplete or not a model file of mdlearn "
-                f"({type(error).__name__}: {_shortened_error(str(error))})"
-            ) from error
-
-
 def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as the files of persistent models do, of whatever format version."""
     try:
-        with _open_model_file(path) as file:
+        with open_model_file(path) as file:
             _read_model_header(ArchiveMembers(file).take("header", HEADER_BYTES_LIMIT))
     except FutureFormat:
         return True
@@ -126,18 +91,18 @@ def _model_file_digest(text: np.ndarray, arrays: dict[str, np.ndarray]) -> np.nd
     return np.frombuffer(total.digest(), np.uint8)
 
 
-def _open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
+def open_model_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open the file of a persistent model; OSError for no regular file, such as a pipe or a device."""
     # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
     extra = getattr(os, "O_NONBLOCK", 0)
     file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | extra))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(f"{_shown_model_path(path)} is not a regular file; give the path of a model file")
+        raise OSError(f"{shown_model_path(path)} is not a regular file; give the path of a model file")
     return file
 
 
-def _read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_model_file(file: io.BufferedReader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read header and arrays of a persistent model's open file; Unreadable where they do not fit its digest."""
     members = ArchiveMembers(file)
     header = _read_model_header(text := members.take("header", HEADER_BYTES_LIMIT))
@@ -191,12 +156,6 @@ def _refuse_constant(name: str) -> Any:
     raise Unreadable(f"its header holds {name}, which JSON lacks")
 
 
-def _shortened_error(text: str) -> str:
-    """Shorten the error of a persistent model's file and replace unprintable characters: it may quote the file."""
-    plain = "".join(c if c.isprintable() else "?" for c in text[:SHOWN])
-    return plain if len(text) <= SHOWN else f"{plain}..."
-
-
-def _shown_model_path(path: str | os.PathLike[str]) -> str:
+def shown_model_path(path: str | os.PathLike[str]) -> str:
     """Path of a persistent model as text, for messages."""
     return os.fsdecode(os.fspath(path))

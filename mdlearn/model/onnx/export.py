@@ -14,15 +14,15 @@ from mdlearn.data.features.kernels import PARAMETERS, Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.model.class_decisions import PAIRWISE, pairs_of_decisions
-from mdlearn.model.model import Model
 from mdlearn.model.onnx.graph import OnnxGraph, checked_opset, onnx_model
+from mdlearn.model.record import FittedRecord
 
 REMOTE = 1e4
 """Squared lengths, in units of 1 / gamma, beyond which distances are summed from differences, at n m d numbers."""
 CHOICE = "fit with kernel='precomputed', or with a built-in choice by name"
 
 
-def export(model: Model, target_opset: int | None = None) -> Any:
+def export(model: FittedRecord, target_opset: int | None = None) -> Any:
     """Export a model to ONNX: return its ModelProto; see `Model.to_onnx`."""
     graph = OnnxGraph(checked_opset(target_opset))
     check_exportable(model)
@@ -44,7 +44,7 @@ def export(model: Model, target_opset: int | None = None) -> Any:
     return onnx_model(graph, given, results, repr(model))
 
 
-def exported_onnx_classes(model: Model) -> np.ndarray:
+def exported_onnx_classes(model: FittedRecord) -> np.ndarray:
     """Labels as an ONNX export can hold them: int64, bool, float64 or strings; ValueError for others."""
     classes = model.classes_
     if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes.tolist()):
@@ -96,7 +96,7 @@ def _add_onnx_result(graph: OnnxGraph, value: str, dtype: np.dtype[Any], output:
         graph.cast(value, dtype, output)
 
 
-def check_exportable(model: Model) -> None:
+def check_exportable(model: FittedRecord) -> None:
     """Raise ValueError for a model that ONNX export refuses: it needs code to predict."""
     kernel = model.kernel
     if kernel.name == "callable":
@@ -117,7 +117,7 @@ def check_onnx_map(place: FeatureMap, name: str) -> None:
         raise ValueError(f"{name!r} with a callable projection cannot be exported to ONNX; {CHOICE}")
 
 
-def onnx_decision_values(graph: OnnxGraph, model: Model, rows: str) -> str:
+def onnx_decision_values(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
     """Add decision values of float64 rows to an ONNX export: (n, 1) for two classes and regression, (n, k) else."""
     F = graph.node("Add", _onnx_sums(graph, model, rows), graph.constant(model.intercept_.astype(np.float64)))
     k = model.classes_.shape[0]
@@ -126,7 +126,7 @@ def onnx_decision_values(graph: OnnxGraph, model: Model, rows: str) -> str:
     return (_onnx_votes if model.multiclass == "ovo" else _onnx_memberships)(graph, F, k, model.multiclass)
 
 
-def _onnx_sums(graph: OnnxGraph, model: Model, rows: str) -> str:
+def _onnx_sums(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
     """Add decision values without intercept to an ONNX export, shape (n, p)."""
     if model._map is not None:
         return _onnx_values_over_features(graph, model, rows)
@@ -164,7 +164,7 @@ def _onnx_kernel_values(graph: OnnxGraph, kernel: Kernel, rows: str, others: np.
     return graph.node("Exp", graph.node("Min", K, graph.constant(0.0)))
 
 
-def _onnx_values_over_features(graph: OnnxGraph, model: Model, rows: str) -> str:
+def _onnx_values_over_features(graph: OnnxGraph, model: FittedRecord, rows: str) -> str:
     """Add decision values over features of clusters, landmarks or an approximation to an ONNX export."""
     place = model._map
     if isinstance(place, KernelMap):

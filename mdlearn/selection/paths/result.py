@@ -13,7 +13,8 @@ from mdlearn.data.validation import check_labels, check_model_labels, check_targ
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.class_decisions import class_decision_values, labels_of_decisions
-from mdlearn.model.model import Model, kernel_decisions
+from mdlearn.model.model import Model
+from mdlearn.model.record import kernel_decisions
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mdlearn
-from mdlearn.model.file.encoding import VERSION
+from mdlearn.model.file.schema import VERSION
 
 OLD = json.loads((Path(__file__).parent / "old_models.json").read_text(encoding="ascii"))
 

@@ -1,0 +1,24 @@
+"""Schema of model files: the format, its version, and the records of the header with the types of their fields."""
+
+from __future__ import annotations
+
+FORMAT = "mdlearn model"
+VERSION = 5
+NUMBER = (int, float)
+CERTIFICATE = {
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "kind": (str,),
+    "tol": NUMBER,
+    "converged": (bool,),
+}
+HISTORY = {
+    "iteration": (int,),
+    "objective": NUMBER,
+    "lower_bound": NUMBER,
+    "gap": NUMBER,
+    "elapsed": NUMBER,
+    "problem": (int,),
+}
+"""Fields of both records and the types that they have in the header."""
