@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from mdlearn import datasets, margins, plotting, selection, sources, testing
     from mdlearn import sklearn as sklearn  # not in __all__: `import *` works without scikit-learn
     from mdlearn.api import fit, list_kernels, list_objectives, list_solvers
-    from mdlearn.commands.command import Command
     from mdlearn.data.features.kernels import KernelFunction
     from mdlearn.data.row_blocks.source import RowBlocks
     from mdlearn.forms.proof import Certificate
     from mdlearn.model.model import Model
     from mdlearn.objectives.base import Objective
     from mdlearn.objectives.declaration import relative
+    from mdlearn.plugins.command import Command
     from mdlearn.plugins.hookspecs import hookimpl
     from mdlearn.plugins.model_files import load
     from mdlearn.plugins.registry import list_plugins
@@ -48,7 +48,7 @@ _LAZY = {
     "load": "mdlearn.plugins.model_files",
     "Objective": "mdlearn.objectives.base",
     "relative": "mdlearn.objectives.declaration",
-    "Command": "mdlearn.commands.command",
+    "Command": "mdlearn.plugins.command",
     "KernelFunction": "mdlearn.data.features.kernels",
     "Solver": "mdlearn.solvers.base",
     "Model": "mdlearn.model.model",

@@ -8,11 +8,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from mdlearn.commands.command import Command, UsageError
 from mdlearn.commands.fitting import Fit
 from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
 from mdlearn.commands.predicting import Predict
 from mdlearn.commands.studies import Compare, Demo
+from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import registered_commands
 
 INTERRUPTED = 130

@@ -8,7 +8,6 @@ meaning. A plugin also uses `mdlearn` itself (`Objective`, `Solver`, `RowBlocks`
 from __future__ import annotations
 
 from mdlearn.commands.arguments import add_force, positive_integer, seed
-from mdlearn.commands.command import Command, UsageError
 from mdlearn.data.clustering.distances import assign, squared_distances
 from mdlearn.data.features.clustered_rows import BlockRows, Layout
 from mdlearn.data.features.feature_map import FeatureMap, MappedFeatures, array_of
@@ -42,6 +41,7 @@ from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.output_files import check_folder, replace_file
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style
+from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.hookspecs import hookimpl
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.selection.progress import ProgressBar

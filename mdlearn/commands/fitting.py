@@ -12,7 +12,6 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.commands.arguments import add_file_options, add_force, folds, kernel_name, setting
-from mdlearn.commands.command import Command, UsageError
 from mdlearn.data.features.kernels import ARGUMENTS, DEFAULTS
 from mdlearn.files.reading import ReadingOptions, read_for_fit
 from mdlearn.files.tables import Table
@@ -20,6 +19,7 @@ from mdlearn.model.file.persistence import is_model_file, save
 from mdlearn.model.model import Model
 from mdlearn.objectives.base import FIT_ARGUMENTS
 from mdlearn.output_files import OutputFile
+from mdlearn.plugins.command import Command, UsageError
 from mdlearn.selection.cross_validation import cross_validate
 
 

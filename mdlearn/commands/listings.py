@@ -7,9 +7,9 @@ import sys
 import warnings
 from typing import Any
 
-from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
+from mdlearn.plugins.command import Command
 from mdlearn.plugins.registry import list_plugins, registry
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mdlearn.commands.arguments import add_file_options, add_force
-from mdlearn.commands.command import Command
 from mdlearn.files.reading import ReadingOptions, read_for_model
 from mdlearn.model.model import Model
 from mdlearn.output_files import OutputFile
+from mdlearn.plugins.command import Command
 from mdlearn.plugins.model_files import load_with_notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mdlearn.commands.arguments import add_force, kernel_name, names, positive_integer
-from mdlearn.commands.command import Command
+from mdlearn.plugins.command import Command
 
 
 class Demo(Command):

@@ -1,9 +1,9 @@
 """Objectives: each is a point of the margin-distribution family, written as a form."""
 
-from mdlearn.plugins.hookspecs import hookimpl
+import pluggy
 
 
-@hookimpl
+@pluggy.HookimplMarker("mdlearn")
 def mdlearn_objectives() -> list[type]:
     """List the built-in objectives of this folder, by the hook that plugins use, too."""
     from mdlearn.objectives.l3svm import L3SVM

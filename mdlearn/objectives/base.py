@@ -12,7 +12,6 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.row_blocks.summary import Summary
 from mdlearn.data.validation import Data
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
@@ -22,13 +21,11 @@ from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,
     Setting,
-    check_takes_blocks,
     checked_parameters,
     checked_terms,
     filled_parameters,
     one_of,
 )
-from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_refusal
 
 __all__ = ["FIT_ARGUMENTS", "Objective", "Parameter", "Setting", "Terms", "one_of"]
 
@@ -325,33 +322,6 @@ class Objective:
         """
         return None
         yield  # what makes this a generator
-
-    def streamed(self, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
-        """Write the form of rows that come in blocks: `terms` over the sums of the first pass.
-
-        Parameters
-        ----------
-        params : dict
-            Resolved parameters.
-        summary : Summary
-            Classes, weights and sums.
-        bias : {"none", "regularized", "free"}
-
-        Returns
-        -------
-        StreamedForm
-
-        Raises
-        ------
-        ValueError
-            For losses and penalties that sums will not do for.
-        """
-        terms = checked_terms(self, params, summary.total)
-        check_takes_blocks(self, streamed_form_refusal(terms))
-        form = StreamedForm.of(terms, summary, bias)
-        for one in form.columns:
-            self.check_column(params, one.column, bias)
-        return form
 
     def needs_all_rows(self, params: dict[str, Any]) -> str:
         """Why row blocks will not do; empty when they do.

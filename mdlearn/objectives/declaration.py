@@ -301,9 +301,3 @@ def _fault_of_terms(terms: Any, total: float) -> str:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
     return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
-
-
-def check_takes_blocks(task: Any, reason: str) -> None:
-    """Check whether a declared objective can be fitted to row blocks: ValueError for a reason against it."""
-    if reason:
-        raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.commands.command import Command
 from mdlearn.data.features.kernels import DEFAULTS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
+from mdlearn.plugins.command import Command
 from mdlearn.plugins.discovery import PluginEntryPoint
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver

@@ -10,12 +10,12 @@ from typing import Any
 
 import pluggy
 
-from mdlearn.commands.command import BUILT_IN
 from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.errors import PluginWarning, did_you_mean
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
+from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.discovery import DISABLE, disabled_distributions, plugin_entry_points
 from mdlearn.plugins.loading import KINDS, Plugin, load_plugin
 from mdlearn.plugins.records import PluginRecord

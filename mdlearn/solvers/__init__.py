@@ -1,9 +1,9 @@
 """Engines: each states the form it consumes and hands in points; none knows which objective it serves."""
 
-from mdlearn.plugins.hookspecs import hookimpl
+import pluggy
 
 
-@hookimpl
+@pluggy.HookimplMarker("mdlearn")
 def mdlearn_solvers() -> list[type]:
     """List the built-in solvers of this folder, by the hook that plugins use, too."""
     from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent

@@ -14,10 +14,10 @@ from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import check_takes_blocks
+from mdlearn.objectives.declaration import checked_terms
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
-from mdlearn.streaming.sums.streamed_form import StreamedForm
+from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,24 @@ def make_first_passes(
         sums = passes.in_time(passes.blocks.fold(ClassMoments(summary.classes.shape[0]), there), after=0)
         passes.complete = sums is not None
         summary = there if sums is None else summary.mapped(place, sums["moments"])
-    form = task.streamed(filled, summary, call.bias)
+    form = streamed_form(task, filled, summary, call.bias)
     return StreamedProblem(call, task, {**filled, **kernel.params}, kernel.exact, summary, form)
+
+
+def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bias: str) -> StreamedForm:
+    """Write the form that the first passes lead to: an objective's `terms` over their sums; ValueError without one."""
+    terms = checked_terms(task, params, summary.total)
+    check_takes_blocks(task, streamed_form_refusal(terms))
+    form = StreamedForm.of(terms, summary, bias)
+    for one in form.columns:
+        task.check_column(params, one.column, bias)
+    return form
+
+
+def check_takes_blocks(task: Objective, reason: str) -> None:
+    """Check whether a declared objective can be fitted to row blocks: ValueError for a reason against it."""
+    if reason:
+        raise ValueError(f"objective {task.name!r} cannot be fitted to row blocks: {reason}; give X and y")
 
 
 def _sample_in_first_pass(passes: Passes, summary: Summary, seed: int) -> Data:

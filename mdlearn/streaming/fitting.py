@@ -16,7 +16,6 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import check_takes_blocks
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.base import Solver
 from mdlearn.stages import Call
@@ -24,7 +23,7 @@ from mdlearn.streaming.descent import StreamedDescent
 from mdlearn.streaming.engines.block_engine import BlockEngine
 from mdlearn.streaming.engines.newton_state_machine import BlockNewton, NewtonState
 from mdlearn.streaming.engines.proximal_state_machine import BlockProximal, ProximalState
-from mdlearn.streaming.first_passes import StreamedProblem, make_first_passes
+from mdlearn.streaming.first_passes import StreamedProblem, check_takes_blocks, make_first_passes
 from mdlearn.streaming.passes import Passes
 
 BUILT_IN_PACKAGES = frozenset({"builtins", "numpy", "scipy", "pandas", "polars"})

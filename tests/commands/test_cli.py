@@ -14,7 +14,7 @@ from plugin_cases import Site
 
 import mdlearn
 from mdlearn.cli import CLASSES, main
-from mdlearn.commands.command import BUILT_IN
+from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import RULES
 

@@ -12,7 +12,7 @@ from documents import README, ROOT
 
 import mdlearn
 from mdlearn.cli import main
-from mdlearn.commands.command import BUILT_IN
+from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.registry import registry
 
 DOCS = ROOT / "docs"
