@@ -76,7 +76,9 @@ class KernelDecomposition(Solver):
         yield
         if any(map(_is_varied, form.columns)):
             rank = _columns_of_factor(form)
-            factor = yield from partial_kernel_factor(tiles.across, features.squares(), rank, constant)
+            # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
+            across = features.columns(single=False).across
+            factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
         return KernelParts(tiles, constant, factor)
 
     def iterate(

@@ -92,6 +92,7 @@ class VarianceRounds(DecompositionRounds):
             self.B[rows] = L[rows] @ turned
             yield
         self.inverse = (Q / (1.0 + values)) @ Q.T
+        self.taken = np.eye(r) - self.inverse
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -138,7 +139,8 @@ class VarianceRounds(DecompositionRounds):
         """Add what changes of some multipliers make of the decision values of all rows."""
         yield from self.columns.add(self.f, rows, change)
         self.f += self.constant * float(change.sum())
-        self.f -= self.B @ (change.astype(np.float32) @ self.B[rows])
+        # In double precision: values that cancel are kappa m times what they leave.
+        self.f -= self.factor @ (self.taken @ (change @ self.factor[rows]))
         self.exact = None
 
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:

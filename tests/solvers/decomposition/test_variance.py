@@ -59,7 +59,9 @@ def test_the_certificate_is_that_of_the_whole_matrix(kernel, storage):
     counts = np.random.default_rng(3).integers(1, 4, 400).astype(float)
     rows = storage(X)
     given = {"C": 2.0, "lambda1": 30.0, "lambda2": 12.0, **kernel}
-    model = mdlearn.fit("ldm", rows, y, sample_weight=counts, solver="decomposition", tol=1e-5, **given)
+    # Coefficients in single precision lose up to 4e-5 of the value with this kernel, whatever the engine.
+    tol = 1e-4 if rows.dtype == np.float32 else 1e-5
+    model = mdlearn.fit("ldm", rows, y, sample_weight=counts, solver="decomposition", tol=tol, **given)
     assert model.certificate.converged
     X = np.asarray(rows.todense() if sp.issparse(rows) else rows, dtype=float)
     inner = X @ X.T
@@ -77,7 +79,7 @@ def test_the_certificate_is_that_of_the_whole_matrix(kernel, storage):
     assert value == pytest.approx(model.certificate.objective, rel=1e-5 if single else 1e-9)
     other = mdlearn.fit("ldm", np.repeat(X, counts.astype(int), axis=0), np.repeat(y, counts.astype(int)), **given)
     assert other.solver != "decomposition"
-    assert abs(value - other.certificate.objective) <= 2e-5 * abs(value)
+    assert abs(value - other.certificate.objective) <= (tol + 1e-5) * abs(value)
 
 
 def test_classes_share_the_factor():
@@ -114,6 +116,17 @@ def test_what_it_refuses():
     X, y = data(m=60)
     with pytest.raises(ValueError, match="bias='free'"):
         mdlearn.fit("ldm", X, y, kernel="rbf", bias="free", solver="decomposition")
+
+
+def test_a_heavy_variance_beside_large_C():
+    """kappa m = 15,625: a factor of columns in single precision left so much of the kernel that no round led on."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (3000, 2))
+    y = np.where(np.sin(2.5 * X[:, 0]) * np.sin(2.5 * X[:, 1]) + 0.3 * rng.standard_normal(3000) > 0, 1, -1)
+    given = {"C": 100.0, "lambda1": 3906.25, "lambda2": 0.0, "kernel": "rbf", "gamma": 2.0}
+    weights = np.full(3000, 10000 / 3000)
+    model = mdlearn.fit("ldm", X, y, sample_weight=weights, solver="decomposition", tol=1e-6, **given)
+    assert model.certificate.converged
 
 
 def test_limits_end_it_with_what_it_has(monkeypatch):
