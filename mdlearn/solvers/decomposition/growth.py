@@ -86,7 +86,7 @@ def _grow_from_part(
     f, coefficients = np.zeros(m), before.coefficients()
     own = inside[coefficients != 0]
     yield from part.columns.add(f, own, coefficients[coefficients != 0])
-    e = part.target - f - before.b
+    e = part.target - f - before.intercept(f[inside])
     part.u = np.clip(old * (inside.shape[0] / m), part.low, part.high)
     beyond = np.ones(m, dtype=bool)
     beyond[inside] = False

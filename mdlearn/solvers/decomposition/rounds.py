@@ -115,6 +115,10 @@ class DecompositionRounds(SignedDual):
         self.f[:] = exact
         self.evaluate()
 
+    def intercept(self, product: np.ndarray) -> float:
+        """Bias beside a product of the kernel matrix with the coefficients."""
+        return self.b
+
     def measure(self) -> Generator[None, None, bool]:
         """Find the gap exactly, where that is due; whether the present one may be believed."""
         yield from ()

@@ -26,6 +26,8 @@ MOST_DECOMPOSITION_ROUNDS, STALLED_ROUNDS, LEAST_RISE = 10000, 50, 1e-3
 """Rounds of a fit; rounds without a rise of the bound after which rounding is reached, and the least such rise, in
 units of the gap."""
 
+LEAST_WEIGHT_OF_BIAS = 1e-2
+"""Weight kappa 1'S 1 with which a variance holds a free bias: with less, blocks in single precision are all bias."""
 FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
 """Columns of the factor beside a variance whose weight kappa m is up to the second; more with the root of that weight.
 
@@ -52,8 +54,10 @@ class KernelDecomposition(Solver):
         if not all(suits_block_ascent(form, one) for one in form.columns):
             return "it needs one hinge or squared hinge a row"
         varied = [one for one in form.columns if _is_varied(one)]
-        if varied and (form.bias == "free" or any(one.terms[0].kind != "hinge" for one in varied)):
-            return "it takes a variance or a mean beside hinges alone, and not with bias='free'"
+        if any(one.terms[0].kind != "hinge" for one in varied):
+            return "it takes a variance or a mean beside hinges alone"
+        if form.bias == "free" and any(_weight_of_free_bias(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
+            return "it takes a mean with bias='free' beside a variance of some weight alone"
         return None
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
@@ -110,6 +114,11 @@ class KernelDecomposition(Solver):
 def _is_varied(column: Column) -> bool:
     """Whether a column of a decomposition has a variance or a mean, of which its dual coefficients are made as well."""
     return column.kappa > 0 or column.pulled
+
+
+def _weight_of_free_bias(column: Column) -> float:
+    """kappa 1'S 1: what the variance of a decomposition's column has to hold a free bias with."""
+    return column.kappa * column.total * (1.0 - column.label_mean**2)
 
 
 def _columns_of_factor(form: MarginForm) -> int:

@@ -6,6 +6,10 @@ L L' <= G, what the variance takes from G is known in part::
 
     H <= G - L L' + (I + kappa L L' S)^-1 L L' = G - B B',     B B' = L (I - (I + kappa L'S L)^-1) L'
 
+A free bias is a kernel of constants without end, which the variance holds: with s = kappa L'S 1, t = kappa 1'S 1 and
+A = I + kappa L'S L the bound becomes G - B B' + c c', c = (1 - L A^-1 s) / (t - s'A^-1 s)^(1/2), decision values
+contain the bias, and coefficients sum to 0.
+
 Ascent on that bound never loses. What it leaves of the decision values, f - G (u + p - kappa S f), is found by a
 product with all of G, and taken away by conjugate gradients that the factor preconditions.
 """
@@ -51,7 +55,7 @@ class VarianceRounds(DecompositionRounds):
     Attributes
     ----------
     f : ndarray of shape (m,)
-        Decision values with the share of a regularized bias.
+        Decision values with the bias.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class VarianceRounds(DecompositionRounds):
         self.exact: np.ndarray | None = None  # decision values of the present coefficients, where a product made them
         self.root = np.sqrt(column.counts)
         self.along = self.root * column.y / np.sqrt(column.total)
+        self.free_bias = form.bias == "free"
+        self.ones = self._down(np.ones_like(self.f))  # R'1
 
     def prepare(self) -> Generator[None, None, None]:
         """Make what the factor says of the variance."""
@@ -93,6 +99,12 @@ class VarianceRounds(DecompositionRounds):
             yield
         self.inverse = (Q / (1.0 + values)) @ Q.T
         self.taken = np.eye(r) - self.inverse
+        if self.free_bias:
+            s = column.kappa * (L.T @ self._up(self.ones))
+            q = self.inverse @ s
+            held = column.kappa * float(self.ones @ self.ones) - float(s @ q)
+            self.lift = (1.0 - L @ q) / np.sqrt(held)
+            self.towards_ones = self._preconditioned(self.ones)
 
     def spread(self, f: np.ndarray) -> np.ndarray:
         """kappa S f."""
@@ -141,6 +153,8 @@ class VarianceRounds(DecompositionRounds):
         self.f += self.constant * float(change.sum())
         # In double precision: values that cancel are kappa m times what they leave.
         self.f -= self.factor @ (self.taken @ (change @ self.factor[rows]))
+        if self.free_bias:
+            self.f += float(change @ self.lift[rows]) * self.lift
         self.exact = None
 
     def block(self, rows: np.ndarray) -> Generator[None, None, np.ndarray]:
@@ -149,17 +163,31 @@ class VarianceRounds(DecompositionRounds):
         part = self.B[rows]
         H -= part @ part.T
         yield
+        if self.free_bias:
+            lift = self.lift[rows].astype(H.dtype)
+            H += np.multiply.outer(lift, lift)
+            yield
         return H
+
+    def intercept(self, product: np.ndarray) -> float:
+        """Bias beside decision values that lack it; a free one makes the coefficients sum to 0."""
+        if not self.free_bias:
+            return super().intercept(product)
+        excess = float((self.u + self.pull - self.spread(product)).sum())
+        return excess / (self.column.kappa * float(self.ones @ self.ones))
 
     def evaluate(self) -> None:
         """Gradient, bias, objective and bound at the present decision values."""
-        self._measure(self.coefficients(), self.f)
+        if self.free_bias:
+            self.f += self.intercept(self.f)
+        coefficients = self.coefficients()
+        self.b = self.constant * float(coefficients.sum())
+        self._measure(coefficients, self.f)
 
     def _measure(self, coefficients: np.ndarray, f: np.ndarray) -> None:
         """Find objective and bound of dual coefficients with their decision values f."""
         column, beta = self.column, self.beta()
         self.e = self.target - self.f - self.soft * self.u
-        self.b = self.constant * float(coefficients.sum())
         squares = max(float(coefficients @ f), 0.0)
         sigma = column.y * coefficients - (column.sides @ beta + column.pull)
         self.objective = objective_at(column, column.y * f, squares)[0]
@@ -167,7 +195,8 @@ class VarianceRounds(DecompositionRounds):
 
     def refine(self, coefficients: np.ndarray, exact: np.ndarray) -> None:
         """Take note of exact decision values of the present coefficients: they are what the next steps begin from."""
-        self.exact = exact + self.constant * float(coefficients.sum())
+        self.b = self.intercept(exact) if self.free_bias else self.constant * float(coefficients.sum())
+        self.exact = exact + self.b
         self._measure(coefficients, self.exact)
         self.exact_gap = self.gap
 
@@ -193,9 +222,8 @@ class VarianceRounds(DecompositionRounds):
         if self.exact is None:
             return False
         exact, self.exact = self.exact, None
+        r, exact, z = self._preconditioned_with_bias(self._down(exact - self.f), exact)
         lack = exact - self.f
-        r = self._down(lack)
-        z = self._preconditioned(r)
         size = float(r @ z)
         self.trusted = self.trusted and size <= SHRUNK_RESIDUAL * self.residual
         self.residual = size
@@ -221,7 +249,8 @@ class VarianceRounds(DecompositionRounds):
                 break
             length = inner / bend
             t, r, exact = t + length * step, r - length * moved, exact - (kappa * length) * product
-            z, last = self._preconditioned(r), inner
+            last = inner
+            r, exact, z = self._preconditioned_with_bias(r, exact)
             inner = float(r @ z)
             if inner <= enough:
                 break
@@ -229,6 +258,13 @@ class VarianceRounds(DecompositionRounds):
         self.f = exact - r / self.root
         self._measure(q - kappa * self._up(t), exact)
         self.exact_gap = self.gap
+
+    def _preconditioned_with_bias(self, r: np.ndarray, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Residual, decision values, and the preconditioned residual, after a free bias took its share of them."""
+        if self.free_bias:
+            moved = float(self.towards_ones @ r) / float(self.towards_ones @ self.ones)
+            r, exact = r - moved * self.ones, exact - moved
+        return r, exact, self._preconditioned(r)
 
     def _preconditioned(self, r: np.ndarray) -> np.ndarray:
         """(I + kappa R'L L'R)^-1 r."""
