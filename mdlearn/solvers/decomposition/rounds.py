@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.data.features.kernel_tiles import KernelTiles
 from mdlearn.forms.certificates.primal import objective_at
-from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 from mdlearn.solvers.working_set.block_ascent import SignedDual
 
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 6144
@@ -65,6 +65,10 @@ class DecompositionRounds(SignedDual):
         self.size, self.most, self.worst_only = LEAST_WORKING_ROWS, MOST_WORKING_ROWS, False
         self.predicted: np.ndarray | None = None  # gradient that others foretell, for a first round
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
+        at_zero = np.zeros_like(self.f)
+        if self.paired:
+            at_zero = column.y * best_bias_shift(column, at_zero)
+        self.objective_at_zero = objective_at(column, at_zero, 0.0)[0]
         self.e = self.target.copy()
         self.room = np.empty(0)
 
@@ -142,7 +146,10 @@ class DecompositionRounds(SignedDual):
             self.b = self.constant * total
         self.e -= self.b
         squares = max(float(self.u @ self.f), 0.0) + self.constant * total * total
-        self.objective = objective_at(column, column.y * (self.f + self.b), squares)[0]
+        z = column.y * (self.f + self.b)
+        if self.paired:
+            z += column.y * best_bias_shift(column, z)
+        self.objective = min(objective_at(column, z, squares)[0], self.objective_at_zero)
         self.lower_bound = column.bound(beta, np.zeros_like(self.u)) - 0.5 * squares
 
     def climb_once(self) -> Generator[None, None, bool]:

@@ -190,7 +190,7 @@ class VarianceRounds(DecompositionRounds):
         self.e = self.target - self.f - self.soft * self.u
         squares = max(float(coefficients @ f), 0.0)
         sigma = column.y * coefficients - (column.sides @ beta + column.pull)
-        self.objective = objective_at(column, column.y * f, squares)[0]
+        self.objective = min(objective_at(column, column.y * f, squares)[0], self.objective_at_zero)
         self.lower_bound = column.bound(beta, sigma) - 0.5 * squares
 
     def refine(self, coefficients: np.ndarray, exact: np.ndarray) -> None:

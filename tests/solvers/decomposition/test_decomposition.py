@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 
 import mdlearn
+from mdlearn.solvers.decomposition import rounds
 
 LOSSES = {"hinge": "svm", "squared": "lsvm"}
 
@@ -150,3 +151,21 @@ def test_a_callback_ends_it(small):
             "svm", X, y, kernel="rbf", solver="decomposition", tol=1e-13, callback=lambda state: state.gap < 0.5
         )
     assert model.certificate.gap < 0.5
+
+
+def test_estimates_are_none_above_zero(small, monkeypatch):
+    """A round knows no worse value than that of w = 0 with the best bias: rounds that creep up to it would not end."""
+    seen, evaluate = [], rounds.DecompositionRounds.evaluate
+
+    def noted(self):
+        evaluate(self)
+        seen.append((self.objective, self.column))
+
+    monkeypatch.setattr(rounds.DecompositionRounds, "evaluate", noted)
+    X, y = data(noise=4.0)
+    y[300:600] = 1
+    mdlearn.fit("svm", X, y, C=10.0, kernel="rbf", gamma=2.0, bias="free", solver="decomposition", tol=1e-3)
+    for objective, column in seen:
+        weights = 10.0 * column.counts
+        least = min(weights @ np.maximum(0.0, 1.0 - b * column.y) for b in (-1.0, 1.0))
+        assert objective <= least * (1 + 1e-12)
