@@ -18,6 +18,10 @@ class InsufficientMemory(ValueError, MemoryError):
     """A fit would not fit in memory; raised before anything large is allocated."""
 
 
+class FaultyProblem(ValueError):
+    """A problem that a plugin declares contradicts itself: nothing can be certified, by no engine."""
+
+
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """End of an error's sentence about an unknown name, where a known one is close; else empty."""
     from difflib import get_close_matches

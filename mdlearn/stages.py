@@ -21,6 +21,7 @@ from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
+from mdlearn.errors import FaultyProblem
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -237,7 +238,11 @@ class CheckedCall:
                 later = replace(later, check=partial(check_engine_takes, runner))
             relief = RELIEF if call.engine is None else ()
             follower = FOLLOWERS.get(runner.solver.name)
-            outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)
+            try:
+                outcome = Driver(runner, options, limits, call.seed, starts, known, relief, follower).run(form, later)
+            except FaultyProblem as error:
+                error.args = (f"objective {task.name!r} is faulty: {error}",)
+                raise
             if outcome.shortfall is not None:
                 shortfalls.append(outcome.shortfall)
             return outcome, (runner.solver.name, reason)

@@ -148,7 +148,7 @@ def _fit_report_lines(given: argparse.Namespace, table: Table, model: Model, sec
         "objective": f"{proof.objective:.10g}",
         "lower bound": f"{proof.lower_bound:.10g}",
         "relative gap": f"{proof.gap:.3g} ({proof.kind}; tol {proof.tol:g})",
-        "converged": "yes" if proof.converged else "no",
+        "converged": proof.verdict,
         "iterations": f"{model.n_iter}",
         "seconds": f"{seconds:.3f}",
         f"training {model.measure}": f"{model.score(table.X, table.y):.6g}",

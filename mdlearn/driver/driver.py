@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -15,9 +14,11 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
+from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import LimitedRun, Limits, Shortfall
 from mdlearn.driver.threads import run_in_threads, run_one_by_one
+from mdlearn.errors import FaultyProblem
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
@@ -174,7 +175,7 @@ class Driver(LimitedRun):
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
-        problems = problems_of(form)
+        problems = tuple(checked_problem(one, form.features.dtype) for one in problems_of(form))
         if self.starts is not None:
             for problem, given in zip(problems, self.starts(form, first, len(problems))):
                 problem.begin(given)
@@ -363,11 +364,15 @@ class Driver(LimitedRun):
         self, engine: CheckedEngine, form: Form, problem: Problem, seeded: SeededRng, most: int | None
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
-        with contextlib.suppress(ValueError, MemoryError):
+        try:
             engine.solver.check_memory(form)
             options = engine.solver.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, seeded), most)
+        except FaultyProblem:  # whatever engine finds it out
+            raise
+        except (ValueError, MemoryError):
+            pass
 
 
 def _ready_form(form: Form) -> Generator[None, Any, Form]:

@@ -99,6 +99,8 @@ def compare_one(name: str, path: Path, objective: str, settings: ComparisonSetti
         right.append(accuracy(split.y_test, predicted))
         second.append(judged)
         gaps.append(model.certificate.gap)
+        if model.certificate.vouched_by:
+            notes.append(f"its gap is not proven; {model.certificate.vouched_by} says so")
     failed = settings.repeats - len(models)
     if models and failed:
         notes.append(f"{failed} of {settings.repeats} fits failed; values are of the others")

@@ -13,6 +13,17 @@ import numpy as np
 from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 
+def is_foreign(cls: type) -> bool:
+    """Whether the class of a problem belongs to a plugin, or to whoever else calls mdlearn."""
+    return cls.__module__.partition(".")[0] != "mdlearn"
+
+
+def has_foreign(cls: type, *methods: str) -> bool:
+    """Whether a plugin writes one of these methods of a problem's class, which need not have them all."""
+    owners = (next((one for one in cls.__mro__ if name in vars(one)), Problem) for name in methods)
+    return any(map(is_foreign, owners))
+
+
 class Problem(ABC):
     """Base class of the problems of forms: one minimisation, one certificate. Only its values are in units of the form.
 
@@ -125,6 +136,13 @@ class Problem(ABC):
     def values(self, objective: float, lower: float) -> tuple[float, float]:
         """Objective and bound of an engine's own estimates, as the certificate states them."""
         return self.unit * objective, self.unit * lower
+
+    def value_of(self, solution: Solution) -> float | None:
+        """Return the objective of a solution's coefficients as they are, for the certificate to be held against.
+
+        None, as here: nothing is declared that it could be computed from.
+        """
+        return None
 
     @property
     def reference(self) -> float:

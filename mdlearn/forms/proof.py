@@ -41,12 +41,15 @@ class Certificate:
     tol : float
         The gap that the fit was asked for.
     converged : bool
-        gap <= tol for every part.
+        gap <= tol for every part; a proof only where `vouched_by` is empty.
     parts : tuple of Certificate
         One per class or pair; empty for a single problem.
     source : str
         "fit" where the values were computed with the model, "file" where they were read from a model file, which proves
         as much as its writer is trusted. Certificates of equal values are equal whatever their source.
+    vouched_by : str
+        Class of a plugin whose code made the bound, or the residual; mdlearn has compared its values with each other,
+        not computed them. Empty where the proof is mdlearn's own.
     """
 
     objective: float
@@ -57,6 +60,19 @@ class Certificate:
     converged: bool
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
     source: str = field(default="fit", compare=False)
+    vouched_by: str = ""
+
+    @property
+    def proven(self) -> bool:
+        """Whether it has converged by a proof of mdlearn's own, not on the word of a plugin."""
+        return self.converged and not self.vouched_by
+
+    @property
+    def verdict(self) -> str:
+        """Words for tables and reports: "yes", "no", or who says so."""
+        if not self.converged:
+            return "no"
+        return f"not proven; {self.vouched_by} says so" if self.vouched_by else "yes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +166,9 @@ def combine_proofs(parts: list[Certificate], at_zero: float, hard: bool, tol: fl
     if math.isinf(lower):
         gap = max(p.gap for p in parts)
         whole = replace(whole, gap=gap, kind="none" if math.isinf(gap) else "residual")
-    return Certificate(
-        objective, whole.lower_bound, whole.gap, whole.kind, tol, all(p.converged for p in parts), tuple(parts)
-    )
+    vouched_by = ", ".join(dict.fromkeys(p.vouched_by for p in parts if p.vouched_by))
+    converged = all(p.converged for p in parts)
+    return replace(whole, tol=tol, converged=converged, parts=tuple(parts), vouched_by=vouched_by)
 
 
 class AtZero(NamedTuple):

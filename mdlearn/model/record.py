@@ -60,7 +60,8 @@ class FittedRecord:
         return {name: value for name, value in vars(self).items() if name != "_scorer"}
 
     def __repr__(self) -> str:
-        gap = f"gap={self.certificate.gap:.2g}"
+        gap, voucher = f"gap={self.certificate.gap:.2g}", self.certificate.vouched_by
+        gap += f" (vouched by {voucher})" if voucher else ""
         told = "" if self.approximation is None else f", approximation={self.approximation!r}"
         return f"Model({self.objective!r}, kernel={self.kernel.name!r}{told}, solver={self.solver!r}, {gap})"
 

@@ -12,7 +12,7 @@ from mdlearn.model.class_decisions import labels_of_decisions
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.grid import grid_names
-from mdlearn.selection.paths.result import result_data_frame
+from mdlearn.selection.paths.result import result_data_frame, vouched_column
 
 
 @dataclass(eq=False, repr=False)
@@ -93,6 +93,7 @@ class CrossValidation:
             absent = len(self.folds) - len(self.certificates)
             table["gap"] = [*(one.gap for one in self.certificates), *[np.nan] * absent]
             table["converged"] = [*(one.converged for one in self.certificates), *[False] * absent]
+            table |= vouched_column(self.certificates, absent)
         return result_data_frame(table, "fold")
 
 

@@ -17,7 +17,7 @@ from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.model.file.archive import Unreadable
-from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER
+from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, VOUCHED_BY
 from mdlearn.model.model import Model
 from mdlearn.model.regression import RegressionModel
 
@@ -242,8 +242,9 @@ def _decoded_certificate(given: dict[str, Any], nested: bool) -> Certificate:
     """Decoded certificate of a model file, with those of its parts where it is nested."""
     fields = {name: header_field(given, name, types) for name, types in CERTIFICATE.items()}
     fields |= {name: float(fields[name]) for name, types in CERTIFICATE.items() if types is NUMBER}
-    parts = given["parts"] if nested else ()
-    return Certificate(**fields, parts=tuple(_decoded_certificate(part, nested=False) for part in parts), source="file")
+    parts = tuple(_decoded_certificate(part, nested=False) for part in (given["parts"] if nested else ()))
+    vouched_by = check_header_type(given.get(VOUCHED_BY, ""), (str,), VOUCHED_BY)
+    return Certificate(**fields, parts=parts, source="file", vouched_by=vouched_by)
 
 
 def _decoded_history(given: dict[str, Any]) -> list[State]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.proof import Certificate
 from mdlearn.model.file.archive import LABEL_KINDS
-from mdlearn.model.file.schema import CERTIFICATE, FORMAT, HISTORY, VERSION
+from mdlearn.model.file.schema import CERTIFICATE, FORMAT, HISTORY, VERSION, VOUCHED_BY
 from mdlearn.model.record import FittedRecord
 
 WHOLE = {"intercept", "duals", "norms", "dual_coef", "coef", "rows_data", "rows", "centre"}
@@ -73,7 +73,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         if not np.isfinite(arrays[name]).all():
             raise ValueError(f"a model with NaN or infinity in its {name} cannot be saved; it predicts nothing")
     arrays = {name: _contiguous_to_encode(array) for name, array in arrays.items()}
-    parts = [_encoded_fields(part, CERTIFICATE) for part in certificate.parts]
+    parts = [_encoded_certificate(part) for part in certificate.parts]
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -94,7 +94,7 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
         "n_iter": model.n_iter,
         "n_features_in": model.n_features_in_,
         "feature_names": model._names,
-        "certificate": {**_encoded_fields(certificate, CERTIFICATE), "parts": parts},
+        "certificate": {**_encoded_certificate(certificate), "parts": parts},
         "history": {name: [getattr(state, name) for state in model.history] for name in HISTORY},
         "notes": notes,
     }
@@ -109,8 +109,9 @@ def _encoded_value(arrays: dict[str, np.ndarray], name: str, value: Any) -> Any:
     return {"array": name}
 
 
-def _encoded_fields(record: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Encoded fields of a record for a model file, by their names."""
+def _encoded_certificate(record: Certificate) -> dict[str, Any]:
+    """Encoded fields of a certificate for a model file, but for its parts."""
+    names = [*CERTIFICATE, VOUCHED_BY] if record.vouched_by else CERTIFICATE
     return {name: getattr(record, name) for name in names}
 
 

@@ -13,6 +13,8 @@ CERTIFICATE = {
     "tol": NUMBER,
     "converged": (bool,),
 }
+VOUCHED_BY = "vouched_by"
+"""Field of a certificate in the header, a text, where a plugin vouches for it; files of others do without it."""
 HISTORY = {
     "iteration": (int,),
     "objective": NUMBER,

@@ -34,6 +34,7 @@ class Path(Sequence[Model]):
     objective, lower_bound, gap : ndarray of shape (p,)
         Certified values of every point.
     converged : ndarray of shape (p,), bool
+        Proven where the certificate names nobody who vouches for it (``vouched_by``).
     n_iter : ndarray of shape (p,), int
         Reports of the engine.
     elapsed : float
@@ -199,7 +200,7 @@ class Path(Sequence[Model]):
         return np.array([chosen.values(data.classes, f, y, weights) for f in F])
 
     def to_frame(self) -> Any:
-        """Return a table with a row per point: hyper-parameters, certificate and n_iter.
+        """Return a table with a row per point: hyper-parameters, certificate and n_iter; who vouches, if anyone does.
 
         Returns
         -------
@@ -213,7 +214,13 @@ class Path(Sequence[Model]):
         told = {name: [point.get(name) for point in self.points] for name in grid_names(self.points)}
         for name in ("objective", "lower_bound", "gap", "converged", "n_iter"):
             told[name] = getattr(self, name)
-        return result_data_frame(told)
+        return result_data_frame(told | vouched_column(self.certificates))
+
+
+def vouched_column(certificates: Sequence[Certificate], absent: int = 0) -> dict[str, list[str]]:
+    """Column of a path's or another result that tells who vouches for each certificate; none where nobody does."""
+    names = [one.vouched_by for one in certificates] + [""] * absent
+    return {"vouched_by": names} if any(names) else {}
 
 
 def result_data_frame(table: dict[str, Any], index: str | None = None) -> Any:

@@ -219,10 +219,15 @@ def test_it_can_be_saved_and_stopped(tmp_path):
     again = mdlearn.load(tmp_path / "model.npz")
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert again.certificate == model.certificate
+    assert again.certificate.vouched_by == "mdlearn_baselines.kmomd.HullProblem"
     for kernel in ("linear", "rbf"):
         with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
             stopped = mdlearn.fit("kmomd", X, y, kernel=kernel, time_limit=0.0)
         assert not stopped.certificate.converged and np.isfinite(stopped.decision_function(X)).all()
+        if kernel == "linear":  # gamma is what the certificate is of
+            gamma, sign = stopped.duals.reshape(-1), np.where(y == stopped.classes_[1], 1.0, -1.0)
+            value = 0.9 * np.sum((sign * gamma @ X) ** 2) + 0.1 * gamma @ gamma
+            assert stopped.certificate.objective == pytest.approx(value, rel=1e-9)
 
 
 def test_arguments():

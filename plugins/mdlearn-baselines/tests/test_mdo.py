@@ -106,6 +106,7 @@ def test_elsewhere_the_certificate_is_a_residual_without_a_bound():
     model = mdlearn.fit("mdo", X, y, a=30.0, tol=1e-10)
     assert model.certificate.kind == "residual" and model.certificate.lower_bound == -np.inf
     assert model.certificate.converged and all(state.lower_bound == -np.inf for state in model.history)
+    assert model.certificate.vouched_by == "mdlearn_baselines.sphere.SphereProblem"
     with pytest.warns(mdlearn.ConvergenceWarning, match="first-order residual"):
         early = mdlearn.fit("mdo", X, y, a=30.0, tol=1e-10, max_iter=2)
     v = direction(early)

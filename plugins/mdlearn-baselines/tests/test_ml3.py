@@ -83,6 +83,7 @@ def test_objective_and_decision_values(k, p):
     model = mdlearn.fit("ml3", X, y, sample_weight=counts, p=p, lam=0.01, n_latent=3, tol=1e-9)
     W, f = weights(model), model.decision_function(X)
     assert W.shape == (k, 3, 3) and model.certificate.converged
+    assert model.certificate.vouched_by == "mdlearn_baselines.latent.LatentProblem"
     assert model.certificate.kind == "residual" and model.certificate.lower_bound == -np.inf
     assert all(state.lower_bound == -np.inf for state in model.history)
     value = objective(W, X, y, counts, 0.01, p)

@@ -34,6 +34,7 @@ def test_a_price_beyond_the_band_narrows_the_distribution_of_margins():
         model = mdlearn.fit("mcodm", X, y, mu=mu)
         spread.append(model.margins(X, y).std())
         assert model.certificate.converged and model.score(X, y) == 1.0
+        assert model.certificate.vouched_by == "mdlearn_odm.joint.JointMargins"
     assert spread[0] > spread[1] > spread[2]
 
 

@@ -59,6 +59,13 @@ class HullProblem(ColumnProblem):
         """The same, by the engine's own SVM point."""
         return self._printed(super().certify_as_is(point, tol), tol)
 
+    def untouched(self, tol, bounded):
+        """None: w = 0 of the SVM is none of the printed problem's points."""
+
+    def value_of(self, solution):
+        """The printed objective at gamma."""
+        return self.look(solution.beta[0])[0]
+
     def joined(self, primal, proof, tol):
         """The same, but the multipliers stay: they are gamma."""
         return replace(super().joined(primal, proof, tol), beta=primal.beta)

@@ -155,6 +155,12 @@ class LatentProblem(Problem):
     certify_best = certify
     certify_as_is = certify
 
+    def value_of(self, solution):
+        """The objective by the scores of a solution's coefficients."""
+        W = solution.coef.reshape(self.place.k, self.place.r, -1).transpose(2, 0, 1)
+        shortfalls = self.shortfalls(scores_of(self.values_of(W), self.place.q)[0])
+        return self.ridge(W) + float(self.share @ shortfalls.max(axis=1))
+
     def examine(self, point):
         """Nothing to examine: with lam > 0 there is a minimum."""
 

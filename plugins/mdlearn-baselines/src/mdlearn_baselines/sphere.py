@@ -172,6 +172,11 @@ class SphereProblem(Problem):
     certify_best = certify
     certify_as_is = certify
 
+    def value_of(self, solution):
+        """Sum of the costs in the direction of a solution's coefficients."""
+        held = np.append(solution.coef, [] if self.bias == "none" else solution.intercept)
+        return self.value(self.scores(held / np.linalg.norm(held)))
+
     def _judged(self, v, view, tol):
         lower, residual = self.left_open(v, view)
         if residual is None:

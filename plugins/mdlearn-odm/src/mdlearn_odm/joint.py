@@ -81,10 +81,8 @@ class JointMargins(Problem):
     def _judged(self, W, b, multipliers, tol):
         """Certificate of coefficients, with their dual coefficients and multipliers."""
         features, regularized = self.features, self.bias == "regularized"
-        F = (features.decision(W) if W.any() else np.zeros((features.n_rows, self.k))) + b
+        F, objective = self._valued(W, b)
         multipliers = self.feasible(F, multipliers)
-        objective = self.losses.value(F) + 0.5 * sum(features.squared_norm(w) for w in W.T)
-        objective += 0.5 * float(b @ b) if regularized else 0.0
         alpha, residual = self.losses.alpha(multipliers), math.inf
         if features.ready:
             residual = self.losses.missed(F, multipliers, self.losses.b)
@@ -94,6 +92,18 @@ class JointMargins(Problem):
         if left is None:
             return judge(objective, lower, self.at_zero, False, tol), alpha, multipliers
         return judge_residual(objective, left, self.at_zero, tol), alpha, multipliers
+
+    def _valued(self, W, b):
+        """Decision values and objective of coefficients."""
+        features = self.features
+        F = (features.decision(W) if W.any() else np.zeros((features.n_rows, self.k))) + b
+        objective = self.losses.value(F) + 0.5 * sum(features.squared_norm(w) for w in W.T)
+        return F, objective + (0.5 * float(b @ b) if self.bias == "regularized" else 0.0)
+
+    def value_of(self, solution):
+        """The objective at a solution's coefficients."""
+        W = solution.alpha[:, 0] if solution.coef is None else solution.coef
+        return self._valued(W.T, solution.intercept)[1]
 
     def _solution(self, W, b, alpha, multipliers, certificate, at_limit):
         """Coefficients and multipliers by class; dual coefficients that give the very coefficients."""
