@@ -25,6 +25,7 @@ CERTIFYING_METHODS = (
     "certificate_of",
     "untouched",
     "bound",
+    "proven_bound",
     "residual",
     "_solution",
     "_bounded",

@@ -115,6 +115,7 @@ class Driver(LimitedRun):
         engine.tol = limits.tol
         super().__init__(solver.name, limits)
         self.reason = ""  # why some problem ended early
+        self.unproven = ""  # why none can be certified
 
     def run(self, first: Form, later: LaterProblems | None = None) -> DriverOutcome:
         """Solve every problem and certify; say what the gap asked for was not reached by.
@@ -170,6 +171,8 @@ class Driver(LimitedRun):
         broke, published = self.engine.broke, self.solver.ends_itself(self.options)
         ended = self.stopped or broke or self.reason
         advice = "use another solver" if ended in (NO_POINT, broke) else "allow more"
+        if self.unproven:
+            ended, advice = self.unproven, "declare one of them"
         at_its_end = published and not (self.stopped or self.reason)
         return self.shortfall(self.engine.title, certificate, at_its_end, exact, ended, advice)
 
@@ -290,6 +293,7 @@ class Driver(LimitedRun):
         if not count and not self.stopped:
             self.reason = NO_POINT
         solution = incumbent.certified(as_is=published)
+        self.unproven = self.unproven or problem.unproven
         # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
         cut = self.stopped or (self.reason and self.limits.max_iter)
         if np.isinf(solution.certificate.objective) and not cut:

@@ -124,6 +124,11 @@ class Problem(ABC):
         """Whether coefficients of any point can be told as dual coefficients, not only those of multipliers."""
         return True
 
+    @property
+    def unproven(self) -> str:
+        """Why no certificate can say anything, for a problem that does not declare what a proof needs; else empty."""
+        return ""
+
     def has_dual_coefficients(self, point: Any, tol: float) -> bool:
         """Whether a point has coefficients of its own with dual coefficients, which need not be looked for."""
         return False

@@ -8,7 +8,8 @@ h is convex and smooth. W_j, the row j of W, holds the coefficients of feature j
 row holds the intercepts. The bound needs nothing but h and its gradient: h lies above each of its tangents, and the
 minimum of a tangent, ridge and penalty is known row by row. Where a row without ridge has a tangent steeper than
 beta_j, the minimum is -inf; the tangent is then mixed, as little as possible, with one that is less steep everywhere.
-For an h that is not convex there is no bound: `Composite.residual` says what takes its place.
+That h is convex is for its class to declare: `Composite.convex`. For one that is not there is no bound:
+`Composite.residual` says what takes its place.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ import numpy as np
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
-from mdlearn.forms.base import Problem, array_fault
+from mdlearn.forms.base import Problem, array_fault, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
+from mdlearn.forms.joint.visited import VisitedEvaluations
 from mdlearn.forms.proof import Certificate, Solution, Start, judge, judge_residual
 from mdlearn.numerics.errstate import overflow_errstate
 
@@ -40,7 +42,9 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Composite(Problem):
-    """Base class of composites: write `at` and `lipschitz`, set `at_zero`; `product` allows second-order steps.
+    """Base class of composites: write `at` and `lipschitz`, set `convex` and `at_zero`.
+
+    `product` allows second-order steps. What a plugin declares is checked by use (`VisitedEvaluations`).
 
     A penalty other than the one above needs `penalty`, `prox` and `least`.
 
@@ -57,6 +61,8 @@ class Composite(Problem):
 
     roundings = ROUNDINGS_HERE * UNIT
     """What sums may lose, relative to their terms, and bounds take off; 0 where the certificate does that itself."""
+    convex = False
+    """Whether h is convex. Without this declaration no bound is made: its tangents would be none."""
     nonnegative = False
     """Whether h >= 0 everywhere: then 0 is a tangent from below."""
     first: np.ndarray | None = None
@@ -66,6 +72,7 @@ class Composite(Problem):
         self.features, self.bias, self.ridge, self.beta = features, bias, ridge, beta
         self.shape = ridge.shape[0], n_columns
         self.unit = 1.0
+        self.visited = VisitedEvaluations() if is_foreign(type(self)) else None
 
     @property
     def part(self) -> Composite:
@@ -285,10 +292,23 @@ class Composite(Problem):
         """
         return None
 
+    @property
+    def unproven(self) -> str:
+        """Why there is neither bound nor residual, where nothing is declared that one could be made of."""
+        if self.convex or type(self).residual is not Composite.residual:
+            return ""
+        return f"{type(self).__name__} declares neither convex = True nor a residual"
+
+    def proven_bound(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, str]:
+        """Return `bound` where h is declared convex, that of a plugin held against all that was visited; else none."""
+        if not self.convex:
+            return -math.inf, "none"
+        return self.bound(look, anchor) if self.visited is None else self.visited.bound(self, look, anchor)
+
     def estimate(self, look: CompositeEvaluation, anchor: CompositeEvaluation | None) -> tuple[float, float | None]:
         """Return lower bound and residual at a look, as engines report them."""
         residual = self.residual(look)
-        return (self.bound(look, anchor)[0], None) if residual is None else (-math.inf, residual)
+        return (self.proven_bound(look, anchor)[0], None) if residual is None else (-math.inf, residual)
 
     def start(self) -> CompositePoint:
         """Return W = 0."""
@@ -332,7 +352,9 @@ class Composite(Problem):
             held = self.at(to_type(look.W, dtype).astype(np.float64))
         residuals = self.residual(held), self.residual(look)
         if residuals[0] is None or residuals[1] is None:
-            lower, kind = self.bound(proof, None if anchor is None else self.settle(anchor))
+            if self.visited is not None and self.convex:
+                self.visited.probe(self, held, proof)
+            lower, kind = self.proven_bound(proof, None if anchor is None else self.settle(anchor))
             certificate = self._bounded(held, lower, kind, tol)
             # What rounding costs, as if the point had been optimal.
             at_limit = not self._bounded(held, self.objective(look), kind, tol).converged

@@ -12,6 +12,7 @@ from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.registry import registry
 from mdlearn.solvers.auto import choose_solver
+from mdlearn.testing.composites import check_composite
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
 from mdlearn.testing.reference import (
@@ -230,6 +231,7 @@ def check_three_classes(objective: Any) -> None:
 
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_declaration,
+    check_composite,
     check_unknown_parameter,
     check_bounds,
     check_params,

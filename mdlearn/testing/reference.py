@@ -13,7 +13,7 @@ from mdlearn.api import fit
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.validation import Data
-from mdlearn.errors import ConvergenceWarning
+from mdlearn.errors import ConvergenceWarning, FaultyProblem
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
@@ -184,7 +184,10 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
     """Fit to TOL, for a check; the certified gap is demanded here, whatever the caller does with warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = fit(objective, X, y, tol=TOL, **settings)
+        try:
+            model = fit(objective, X, y, tol=TOL, **settings)
+        except FaultyProblem as error:
+            raise AssertionError(str(error)) from error
     require(
         model.certificate.gap <= REACHED,
         f"{model.objective}: engine {model.solver} stops at the gap {model.certificate.gap:.2g} on {X.shape[0]} rows "

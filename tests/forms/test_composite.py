@@ -16,6 +16,8 @@ from mdlearn.solvers.proximal_gradient.solver import APG
 class LeastSquares(Composite):
     """mean |F - E|^2 / 2 with E the indicators of the classes: value, gradient and L, nothing else."""
 
+    convex = True
+
     def __init__(self, data, features, lam):
         k = data.classes.shape[0]
         super().__init__(features, "none", k, np.zeros(features.width), np.full(features.width, lam))

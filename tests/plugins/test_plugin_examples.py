@@ -123,9 +123,14 @@ def tilted(look):
 
 
 FAULTS = {
-    "it gives a value at 0 that is not there": "at_zero is 9.0",
-    "its bound is too high": "below the certified bound",
-    "its gradient is wrong": "its value changes by",
+    "it gives a value at 0 that is not there": r"^elastic_net: Wrong.at_zero is 9.0, but",
+    "it is not convex": "convex is True, but half-way between two points h is .*, above .*, the mean of its values",
+    "it declares no convexity": "declares neither convex = True nor a residual",
+    "it falls below 0": "nonnegative is True, but at",
+    "its least is too high": r"least returns 0.0, but <G, V> \+ ridge \+ penalty is -.*; it is too high",
+    "its gradient is wrong": r"entry \(0, 0\) of the gradient is .*, the value changes by",
+    "one entry of its gradient is 0": r"entry \(2, 0\) of the gradient is -?0.0, the value changes by",
+    "its sizes are those of its gradient": r"sizes\[\d\] is .*, but another order of the rows changes row",
     "it writes neither": r"neither terms\(\) nor form\(\) is written",
 }
 
@@ -141,11 +146,23 @@ def test_what_is_wrong_with_a_composite_is_told(fault, example):
             if fault == "it gives a value at 0 that is not there":
                 self.at_zero = 9.0
 
+            self.convex = fault != "it declares no convexity"
+
         def at(self, W):
-            return tilted(super().at(W)) if fault == "its gradient is wrong" else super().at(W)
+            look = super().at(W)
+            if fault == "it is not convex":
+                waves = 9.0 * (1.0 - np.cos(W))
+                return replace(look, value=look.value + float(waves.sum()), gradient=look.gradient + 9.0 * np.sin(W))
+            if fault == "it falls below 0":
+                return replace(look, value=look.value - 9.0)
+            if fault == "one entry of its gradient is 0":
+                return replace(look, gradient=look.gradient * np.array([[1.0], [1.0], [0.0]]))
+            if fault == "its sizes are those of its gradient":
+                return replace(look, sizes=np.abs(look.gradient[:, 0]))
+            return tilted(look) if fault == "its gradient is wrong" else look
 
         def least(self, G, sizes):
-            return 0.0 if fault == "its bound is too high" else super().least(G, sizes)
+            return 0.0 if fault == "its least is too high" else super().least(G, sizes)
 
     space["Squares"] = Wrong
     if fault == "it writes neither":

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 from faulty_maps import MAP_FAULTS
 from faulty_objectives import FAULTS as OBJECTIVE_FAULTS
+from faulty_problems import HighBound, LongGradient, net_task
 
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
@@ -18,7 +19,8 @@ from mdlearn.plugins.registry import registry
 from mdlearn.solvers.interior_point.solver import Interior
 from mdlearn.testing import CHECKS, checks, parametrize_with_checks
 
-FAULTS = (*OBJECTIVE_FAULTS, *MAP_FAULTS)
+COMPOSITE_FAULTS = ((checks.check_composite, net_task(LongGradient), "of the gradient is"),)
+FAULTS = (*OBJECTIVE_FAULTS, *MAP_FAULTS, *COMPOSITE_FAULTS)
 POINTS = (
     LDM(C=1e-3),
     LDM(C=2.0, lambda1=0.0, lambda2=0.5),
@@ -101,6 +103,12 @@ def test_a_problem_without_an_engine_is_found(monkeypatch):
     monkeypatch.setattr(Interior, "refusal", lambda self, form: "it takes nothing today")
     with pytest.raises(AssertionError, match="solver='auto' has no engine"):
         checks.check_engines_agree("svm")
+
+
+def test_what_only_a_fit_shows_is_told_too():
+    checks.check_composite(net_task(HighBound))  # a bound of its own is none of the parts
+    with pytest.raises(AssertionError, match=r"faulty_problems\.HighBound\.bound is too high"):
+        checks.check_certificate(net_task(HighBound))
 
 
 # ---------------------------------------------------------------- the decorator

@@ -21,6 +21,7 @@ from mdlearn.forms.certificates.representer import nearest_dual_coefficients, re
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.composite import ROUNDING_OF_SLOPES, Composite, Product
 from mdlearn.forms.joint.point import CompositeEvaluation, row_lengths
+from mdlearn.forms.joint.visited import VisitedEvaluations
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.symmetric_eigenvalues import largest_eigenvalue
 
@@ -57,6 +58,7 @@ class DecisionComposite(Composite):
         Whether each column's values have a function of their own, so that second derivatives do not mix columns.
     """
 
+    convex = True
     moments: np.ndarray | None = None
     steepest: float
     reach = 1.0
@@ -95,6 +97,7 @@ class DecisionComposite(Composite):
         other.features, other.rows, other.shape = LinearFeatures(rows), rows, (keep.shape[0], self.shape[1])
         other.affine = replace(self.affine, rows=rows)
         other.moments = other.first = None
+        other.visited = None if self.visited is None else VisitedEvaluations()
         return other
 
     @abstractmethod

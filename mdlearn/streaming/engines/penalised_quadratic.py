@@ -33,6 +33,8 @@ class PenalisedQuadratic(Composite):
         What the terms of G added up to without their signs.
     """
 
+    convex = True
+
     def __init__(
         self, H: np.ndarray, G: np.ndarray, W: np.ndarray, beta: np.ndarray, sizes: np.ndarray | float = 0.0
     ) -> None:
