@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 import mdlearn
 from mdlearn.extend import check_rows, memory
-from mdlearn.model.file import persistence
+from mdlearn.model.file import loading
 from mdlearn.testing import parametrize_with_checks
 
 ALL = {CSVM: {"n_clusters": 3}, ClusterSVM: {"n_clusters": 3}, LLSVM: {"n_anchors": 10, "n_nearest": 3}}
@@ -207,7 +207,7 @@ def test_files(objective, tmp_path):
         raise ValueError(f"no {kind} {name}")
 
     with pytest.raises(ValueError, match=f"it needs the objective '{objective.name}' of a plugin; no objective"):
-        persistence.load_with_notes(path, missing)
+        loading.load_with_notes(path, missing)
 
 
 @pytest.mark.parametrize(
