@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 
@@ -32,3 +32,151 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     lowered = {one.lower(): one for one in reversed(names)}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+
+
+class FaultyPlugin(TypeError):
+    """Foreign code, a plugin's or a class given to `fit`, returned what its contract does not allow."""
+
+
+PLUGIN_OF_MODULE: dict[str, str] = {}
+"""Module of what a plugin brings -> distribution and version; the loading of plugins fills it."""
+
+
+def is_foreign(one: Any) -> bool:
+    """Whether the class of an object, or a class, lies outside of mdlearn."""
+    return not (one if isinstance(one, type) else type(one)).__module__.startswith("mdlearn.")
+
+
+def _class_of(one: Any) -> type:
+    """Class of an object that an error is about, or the class itself."""
+    return one if isinstance(one, type) else type(one)
+
+
+def _foreign_root(cls: type) -> str:
+    """First part of the name of a class's module, for errors inside foreign code; empty where that is mdlearn's."""
+    root = cls.__module__.partition(".")[0]
+    return "" if root in ("mdlearn", "builtins") else root
+
+
+def foreign_title(one: Any, kind: str) -> str:
+    """Words for foreign code in errors: its kind, the name that users give, and the plugin that brings it."""
+    plugin = ""
+    if is_foreign(one):
+        parts = _class_of(one).__module__.split(".")
+        modules = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+        plugin = next((PLUGIN_OF_MODULE[module] for module in modules if module in PLUGIN_OF_MODULE), "")
+    name = getattr(one, "name", None)
+    return kind + (f" {name!r}" if isinstance(name, str) else "") + (f" of {plugin}" if plugin else "")
+
+
+def faulty(one: Any, kind: str, method: str, what: str) -> FaultyPlugin:
+    """Make the error for a wrong answer of foreign code: `what` says what came and what is needed."""
+    return FaultyPlugin(f"{foreign_title(one, kind)} is faulty: {_class_of(one).__name__}.{method} {what}")
+
+
+def came(value: Any) -> str:
+    """Words for what came instead of what an error says is needed."""
+    if hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
+        return f"an array of {value.dtype} and shape {value.shape}"
+    return str(value) if isinstance(value, (bool, int, float, complex)) else type(value).__name__
+
+
+class ForeignCall:
+    """Context of a call of code that may be foreign: an error inside it gains a line that says whose it is.
+
+    Parameters
+    ----------
+    one : object
+        What has the method; errors of built-in classes stay as they are.
+    kind : str
+        Such as "objective": what the hook brings.
+    method : str
+    """
+
+    __slots__ = ("kind", "method", "one")
+
+    def __init__(self, one: Any, kind: str, method: str) -> None:
+        self.one, self.kind, self.method = one, kind, method
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, raised: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            note_origin(error, self.one, self.kind, self.method)
+
+
+ORIGIN = "(raised in "
+"""Beginning of the line that says which foreign code an error comes from."""
+HOOKED = ("objective", "solver", "kernel", "source", "command")
+"""Kinds of foreign code that a hook brings."""
+
+
+def note_origin(error: BaseException, one: Any, kind: str, method: str) -> None:
+    """Add to an error inside foreign code a line: method, hook and plugin; once, where it was raised."""
+    if isinstance(error, FaultyPlugin) or not isinstance(error, Exception):
+        return
+    classes = _class_of(one).__mro__
+    # An inherited method is mdlearn's, unless it has called something of the plugin's.
+    if not _foreign_root(next(cls for cls in classes if method in vars(cls) or cls is object)):
+        roots, trace = set(map(_foreign_root, classes)) - {""}, error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in roots:
+            trace = trace.tb_next
+        if trace is None:
+            return
+    title = foreign_title(one, kind)
+    hook = f", hook mdlearn_{kind}s" if " of " in title and kind in HOOKED else ""
+    note_once(error, f"{classes[0].__name__}.{method}: {title}{hook}")
+
+
+def note_once(error: BaseException, where: str) -> None:
+    """Add to an error a line that says where it was raised, unless one does already."""
+    if not any(note.startswith(ORIGIN) for note in getattr(error, "__notes__", ())):
+        error.add_note(f"{ORIGIN}{where})")
+
+
+def foreign_steps(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:
+    """Return the generator of a method; where that is foreign, errors inside it are told to be its own."""
+    return _noted_steps(one, kind, method, begin) if is_foreign(one) else begin()
+
+
+def _noted_steps(one: Any, kind: str, method: str, begin: Callable[[], Any]) -> Generator[Any, Any, Any]:
+    """Go through the generator that a foreign method returns, with notes on its errors."""
+    with ForeignCall(one, kind, method):
+        work = begin()
+        if not isinstance(work, Generator):
+            raise faulty(one, kind, method, f"returned {came(work)}, a generator is needed")
+        return (yield from work)
+
+
+class ForeignParameters(dict[str, Any]):
+    """Parameters that foreign code reads: a name that it has not declared is told to be its own fault.
+
+    Attributes
+    ----------
+    reader : str
+        Words for that code in the error.
+    """
+
+    reader = ""
+
+    @classmethod
+    def read_by(cls, one: Any, kind: str, params: Mapping[str, Any]) -> ForeignParameters:
+        """Make those that the methods of an object, such as an objective, are given."""
+        found = cls(params)
+        found.reader = foreign_title(one, kind)
+        return found
+
+    def __missing__(self, name: str) -> Any:
+        declared = ", ".join(self) or "none"
+        raise UndeclaredParameter(
+            f"{self.reader} is faulty: it reads the parameter {name!r}, which it does not declare, or declares later; "
+            f"declared: {declared}"
+        )
+
+
+class UndeclaredParameter(KeyError):
+    """Name of a parameter that foreign code reads and has not declared."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mdlearn.errors import came, note_once
+
 Function = Callable[[np.ndarray], np.ndarray]
 COMPARED_MARGINS = np.linspace(-8.0, 8.0, 321)
 """Margins at which the functions are compared."""
@@ -16,14 +18,23 @@ COMPARED_STEP = 1e-3
 KINK_HALVINGS = 40
 """Times that the interval between two margins is halved in search of a kink."""
 EPS = float(np.finfo(float).eps)
+REAL_KINDS = "biuf"
+"""Kinds of dtypes that functions of a loss may return."""
 
 
 def given_values(function: Function, name: str, t: np.ndarray) -> np.ndarray:
     """Check and return the values of a function given as a loss, one per margin; margins are lent for reading only."""
     lent = t.view()
     lent.flags.writeable = False
-    with np.errstate(all="ignore"):
-        found = np.asarray(function(lent), dtype=np.float64)
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(function(lent))
+    except Exception as error:
+        note_once(error, f"{name} of a given loss")
+        raise
+    if found.dtype.kind not in REAL_KINDS:
+        raise TypeError(f"{name} of a given loss needs to return real numbers; it returned {came(found)}")
+    found = found.astype(np.float64, copy=False)
     if found.shape != t.shape:
         raise ValueError(
             f"{name} of a given loss needs to return one number per margin; it returned the shape {found.shape} for "
@@ -54,11 +65,13 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     # Whatever the shape, the mean slope is near those at the ends; 1e-6 is for slopes that turn in between.
     mean, spare = (f[1] - f[0]) / COMPARED_STEP, 1e-6 * (1.0 + np.abs(df).max(axis=0)) + rounding
     if ((mean < df.min(axis=0) - spare) | (mean > df.max(axis=0) + spare)).any():
-        raise ValueError(
-            "derivative of a given loss is not that of value; it is with respect to the margin, and not negated"
-        )
-    if (df[1] - df[0] < -rounding).any() or (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any():
-        raise ValueError("a given loss needs to be convex; its derivative falls, or second is negative somewhere")
+        before = given_values(value, "value", COMPARED_MARGINS - COMPARED_STEP)
+        rates = (df[1] - df[0]) / COMPARED_STEP, (f[1] - 2.0 * f[0] + before) / COMPARED_STEP**2
+        raise ValueError(_sentence_by_second(second, *rates, 8.0 * EPS / COMPARED_STEP**2 * float(np.abs(f).mean())))
+    falls = df[1] - df[0] < -rounding
+    if falls.any():
+        at = COMPARED_MARGINS[falls][0]
+        raise ValueError(f"a given loss needs to be convex; its derivative falls at the margin {at:g}")
     steepest = _check_no_kinks(derivative)
     rate, middle = (
         (df[1] - df[0]) / COMPARED_STEP,
@@ -66,11 +79,28 @@ def check_functions(value: Function, derivative: Function, second: Function) -> 
     )
     most, least = np.maximum(ddf.max(axis=0), middle), np.minimum(ddf.min(axis=0), middle)
     room = 0.01 * most + 1e-6 * (1.0 + np.abs(ddf).max()) + rounding
-    wrong = (rate > most + room) | (rate < least - room)
+    negative = (ddf < -1e-9 * (1.0 + np.abs(ddf).max())).any(axis=0)
+    wrong = (rate > most + room) | (rate < least - room) | negative
     if wrong.any():
         at = COMPARED_MARGINS[wrong][0]
         raise ValueError(f"second of a given loss is not the derivative of its derivative at the margin {at:g}")
     return max(steepest, float(ddf.max()))
+
+
+def _sentence_by_second(second: Function, of_derivative: np.ndarray, of_value: np.ndarray, rounding: float) -> str:
+    """Sentence on a given loss whose derivative is not that of its value: the one that `second` belongs to is right.
+
+    The rates of change are those of the derivative, and of the slope of the value.
+    """
+    after, before = (given_values(second, "second", COMPARED_MARGINS + share * COMPARED_STEP) for share in (0.5, -0.5))
+    ours = float(np.abs(of_derivative - after).mean())
+    values = float(np.abs(of_value - 0.5 * (before + after)).mean())
+    noise, hint = 1e-7 * (1.0 + float(np.abs(after).max())) + rounding, "with respect to the margin, and not negated"
+    if values > 10.0 * (ours + noise):
+        return f"value of a given loss is not what derivative and second belong to; these are {hint}"
+    if ours > 10.0 * (values + noise):
+        return f"derivative of a given loss is not that of value, as second is; it is {hint}"
+    return f"value or derivative of a given loss is wrong: derivative is not that of value; it is {hint}"
 
 
 def _check_no_kinks(derivative: Function) -> float:
@@ -101,7 +131,16 @@ def _check_no_kinks(derivative: Function) -> float:
 def check_conjugate(conjugate: Function, t: np.ndarray, f: np.ndarray, s: np.ndarray) -> None:
     """Raise ValueError unless a given loss has f*(s) = s t - f(t), values f and slopes s at margins t, where finite."""
     found = given_values(conjugate, "conjugate", s)
-    wrong = np.isfinite(found) & ~(np.abs(found - (s * t - f)) <= 1e-8 * (1.0 + np.abs(s * t) + np.abs(f)))
+    room, known = 1e-8 * (1.0 + np.abs(s * t) + np.abs(f)), np.isfinite(found)
+    wrong = known & ~(np.abs(found - (s * t - f)) <= room)
+    if wrong.any():
+        near = known & (np.abs(t) <= COMPARED_MARGINS[-1])
+        off = (found - (s * t - f))[near]
+        if off.size and (np.abs(off - off[0]) <= room[near] * (1.0 + abs(off[0]))).all():
+            raise ValueError(
+                f"value or conjugate of a given loss is wrong by the constant {off[0]:.6g}: f*(s) = s t - f(t) is "
+                "needed at s = f'(t)"
+            )
     if wrong.any() or not np.isfinite(found).any():
         at = t[wrong if wrong.any() else ...][0]
         raise ValueError(
