@@ -12,6 +12,7 @@ from mdlearn.commands.fitting import Fit
 from mdlearn.commands.listings import Kernels, NewPlugin, Objectives, Plugins, Solvers
 from mdlearn.commands.predicting import Predict
 from mdlearn.commands.studies import Compare, Demo
+from mdlearn.errors import ForeignCall, came, faulty, note_origin
 from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.registry import registered_commands
 
@@ -50,8 +51,12 @@ def _run_command(words: Sequence[str], program: str) -> int:
         package = IN_OTHER_PACKAGES[named]
         parser.error(f"{named} is a command of the package {package}; run: pip install {package}")
     given = parser.parse_args(words)
+    command = commands[given.command]
     try:
-        return commands[given.command].run(given)
+        code = command.run(given)
+        if not isinstance(code, int):
+            raise faulty(command, "command", "run", f"returned {came(code)}, an exit code is needed: 0, or 1")
+        return code
     except UsageError as error:
         parsers[given.command].error(str(error))
     except BrokenPipeError:
@@ -62,7 +67,10 @@ def _run_command(words: Sequence[str], program: str) -> int:
     except MemoryError as error:
         return _print_error(str(error) or "there is not enough memory for these data")
     except (ImportError, TypeError, ValueError) as error:
-        return _print_error(str(error))
+        return _print_error(" ".join([str(error), *getattr(error, "__notes__", ())]))
+    except Exception as error:
+        note_origin(error, command, "command", "run")
+        raise
 
 
 def _command_parsers(
@@ -73,15 +81,15 @@ def _command_parsers(
     parser.add_argument("--version", action="version", version=f"mdlearn {sys.modules['mdlearn'].__version__}")
     choice = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in commands.items():
-        command.add_arguments(
-            choice.add_parser(
-                name,
-                help=command.summary,
-                description=command.description or command.summary.capitalize(),
-                epilog=command.epilog,
-                formatter_class=argparse.RawDescriptionHelpFormatter if command.epilog else argparse.HelpFormatter,
-            )
+        own = choice.add_parser(
+            name,
+            help=command.summary,
+            description=command.description or command.summary.capitalize(),
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter if command.epilog else argparse.HelpFormatter,
         )
+        with ForeignCall(command, "command", "add_arguments"):
+            command.add_arguments(own)
     return parser, choice.choices
 
 

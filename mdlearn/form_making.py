@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from mdlearn.data.class_pairs import ClassPairProblems
@@ -16,7 +17,9 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
+from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
+from mdlearn.errors import ForeignCall, foreign_steps
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.errstate import work_in_errstate
@@ -111,9 +114,12 @@ class FormMaker:
         seeds = self.seed, j, 1
         features = yield from self.handed.features_of(j, lambda: _features_of_form(task, piece, kernel, params, seeds))
         inner = kernel if kernel.explicit is None else Kernel("linear")
-        form = yield from task.problem(piece, features, inner, self.bias, params, self.solve)
+        work = partial(task.problem, piece, features, inner, self.bias, params, self.solve)
+        form = yield from foreign_steps(task, "objective", "problem", work)
+        check_form(task, form, piece)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
-        task.check_form(form, params)
+        with ForeignCall(task, "objective", "check_form"):
+            task.check_form(form, params)
         return form
 
     def size(self, j: int) -> tuple[int, float]:
@@ -124,7 +130,8 @@ class FormMaker:
         """Return what is known of a pair of this weight at w = 0; None where the form or a start say more."""
         if self.handed.starts is not None or not total > 0:
             return None
-        return self.task.at_zero(self.params, total)
+        with ForeignCall(self.task, "objective", "at_zero"):
+            return self.task.at_zero(self.params, total)
 
 
 def _features_of_form(
@@ -135,14 +142,17 @@ def _features_of_form(
     if place is None and not own:
         return default_features(data, kernel)
     if place is None:
-        made = yield from task.features(data, kernel, params, seeded_rng(*seeds))
+        work = partial(task.features, data, kernel, params, seeded_rng(*seeds))
+        made = yield from foreign_steps(task, "objective", "features", work)
+        check_features(task, made, data)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
             check_feature_size(made.rows.largest(), made.dtype)
         return made
     mapped = replace(data, X=(yield from place.rows(data.X)))
     features = default_features(mapped, Kernel("linear"))
     if own:
-        features = yield from task.features(mapped, Kernel("linear"), params, seeded_rng(*seeds))
+        work = partial(task.features, mapped, Kernel("linear"), params, seeded_rng(*seeds))
+        features = yield from foreign_steps(task, "objective", "features", work)
     if type(features) is not LinearFeatures:
         raise ValueError(f"objective {task.name!r} makes columns of its own of these rows; leave out approximation")
     if not features.rows.made_when_asked:

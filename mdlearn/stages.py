@@ -19,9 +19,10 @@ from mdlearn.data.features.kernel_approximation import approximate_kernel, check
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
 from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
+from mdlearn.driver.checked_form import check_solutions
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.errors import FaultyProblem
+from mdlearn.errors import FaultyProblem, ForeignCall
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -33,9 +34,9 @@ from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
+from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import (
     find,
-    plugin_of_solver,
     registered_objective,
     registered_options,
     registered_solver,
@@ -134,8 +135,8 @@ class Call:
             rule = choose_solver(form, alone)
             engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
             if rule.takes:
-                return CheckedEngine(engine, plugin_of_solver(engine)), reason
-        runner = CheckedEngine(engine, plugin_of_solver(engine))
+                return CheckedEngine(engine), reason
+        runner = CheckedEngine(engine)
         check_engine_takes(runner, form)
         return runner, reason
 
@@ -221,7 +222,7 @@ class CheckedCall:
 
     def complete(self, task: Objective) -> dict[str, Any]:
         """Hyper-parameters of the objective, defaults filled in."""
-        return task.complete(task.resolve(self.data.total), self.data)
+        return resolved_parameters(task, self.data.total, self.data)
 
     @memory_error_in_words("the fit")
     def solve(
@@ -233,7 +234,7 @@ class CheckedCall:
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
             runner, reason = call.runner(form, alone=not handed.shared)
-            options = runner.solver.check_options(call.options)
+            options = runner.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_engine_takes, runner))
             relief = RELIEF if call.engine is None else ()
@@ -258,7 +259,9 @@ class CheckedCall:
         outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
-            solutions = [task.arranged(one, form) for one in solutions]
+            with ForeignCall(task, "objective", "arranged"):
+                solutions = [task.arranged(one, form) for one in solutions]
+        check_solutions(task, solutions, form, self.data, len(self.pieces) > 1)
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
 
@@ -310,4 +313,9 @@ class Builder:
 
 def _starts_of_objective(task: Objective, starts: Starts) -> Starts:
     """Starts for the stages of a fit, as the objective's forms need them."""
-    return lambda form, first, n: [task.starts_of(given, form) for given in starts(form, first, n)]
+
+    def arranged(form: Form, first: int, n: int) -> list[Any]:
+        with ForeignCall(task, "objective", "starts_of"):
+            return [task.starts_of(given, form) for given in starts(form, first, n)]
+
+    return arranged

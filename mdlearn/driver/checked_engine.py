@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import ForeignCall, came, faulty, foreign_title, note_origin
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.seeds import SeededRng
@@ -20,8 +21,6 @@ class CheckedEngine:
     Parameters
     ----------
     solver : Solver
-    origin : str or None
-        The distribution that brings it; None for a built-in engine, or where that is not known.
 
     Attributes
     ----------
@@ -31,20 +30,30 @@ class CheckedEngine:
         The error in its arithmetic that ended its work on some problem; empty if there was none.
     """
 
-    def __init__(self, solver: Solver, origin: str | None) -> None:
-        self.solver, self.origin, self.broke, self.tol = solver, origin, "", 0.0
-        self.title = f"solver {solver.name!r}" + (f" of {origin}" if origin else "")
+    def __init__(self, solver: Solver) -> None:
+        self.solver, self.broke, self.tol = solver, "", 0.0
+
+    @property
+    def title(self) -> str:
+        """Name of the engine in errors, with the plugin that brings it."""
+        return foreign_title(self.solver, "solver")
 
     def refusal(self, form: Form) -> str | None:
         """Why it cannot take a form, or None."""
-        try:
+        with self._inside("refusal"):
             refusal = self.solver.refusal(form)
-        except Exception as error:
-            self._note(error)
-            raise
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All options of the engine, with defaults filled in."""
+        with self._inside("check_options"):
+            options = self.solver.check_options(given)
+        if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
+            what = f"returned {came(options)}, a dict of all options is needed"
+            raise faulty(self.solver, "solver", "check_options", what)
+        return options
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
@@ -73,11 +82,8 @@ class CheckedEngine:
 
     def _offered(self, offer: Offer, problem: Problem) -> Offer:
         def make() -> Report:
-            try:
+            with self._inside("iterate"):
                 report = offer.make()
-            except Exception as error:
-                self._note(error)
-                raise
             self._check(report, problem)
             return report
 
@@ -85,11 +91,8 @@ class CheckedEngine:
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
-        try:
+        with self._inside(method):
             work = begin()
-        except Exception as error:
-            self._note(error)
-            raise
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None
@@ -110,22 +113,20 @@ class CheckedEngine:
                 yield waiting.make()
             return done.value
         except (ArithmeticError, np.linalg.LinAlgError) as error:
-            told = f"ended by {type(error).__name__}: {error}"
+            told = " ".join([f"ended by {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
             if method == "prepare":  # iterate relies on what this returns
                 raise ValueError(f"{self.title} {told}; scale the features, or use another solver") from error
             # Numbers beyond float64: the best point so far is the answer, and its certificate says how good it is.
             self.broke = told
             return None
         except Exception as error:
-            self._note(error)
+            note_origin(error, self.solver, "solver", method)
             raise
         finally:
             work.close()
 
-    def _note(self, error: Exception) -> None:
-        """Add to an error the plugin that it comes from."""
-        if self.origin:
-            error.add_note(f"(from {self.title})")
+    def _inside(self, method: str) -> ForeignCall:
+        return ForeignCall(self.solver, "solver", method)
 
     def _check(self, report: Any, problem: Problem) -> None:
         if not isinstance(report, Report):

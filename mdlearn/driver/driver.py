@@ -358,7 +358,7 @@ class Driver(LimitedRun):
             enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
-            engine = CheckedEngine(solver, None)
+            engine = CheckedEngine(solver)
             engine.tol = self.limits.tol
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
@@ -370,7 +370,7 @@ class Driver(LimitedRun):
         """Reports of another engine; where it fails, what the first one found is the answer."""
         try:
             engine.solver.check_memory(form)
-            options = engine.solver.check_options({})
+            options = engine.check_options({})
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, seeded), most)
         except FaultyProblem:  # whatever engine finds it out

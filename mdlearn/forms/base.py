@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.forms.answers import check_answers
 from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
 
 
@@ -46,6 +47,10 @@ class Problem(ABC):
     at_zero: float
     hard: bool = False
     engine: str = ""
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        check_answers(cls)
 
     @abstractmethod
     def start(self) -> Any:
@@ -177,6 +182,10 @@ class Several(ABC):
     A MarginForm can be such a form as well: engines take its columns as they are, and what is certified and told is
     the business of its own problems.
     """
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        check_answers(cls)
 
     @abstractmethod
     def problems(self) -> tuple[Problem, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mdlearn.data.rows.rows import read_only_view
+from mdlearn.errors import came
 from mdlearn.forms.losses import Term
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.numerics.lazy_property import kept
@@ -58,7 +59,10 @@ class Column:
         if self.offset is not None and self.hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
-            object.__setattr__(self, name, read_only_view(getattr(self, name)))
+            value = getattr(self, name)
+            if not isinstance(value, np.ndarray):
+                raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
+            object.__setattr__(self, name, read_only_view(value))
 
     @kept
     def total(self) -> float:

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
-from mdlearn.data.validation import check_number
-from mdlearn.errors import did_you_mean
-from mdlearn.forms.losses import Terms
+from mdlearn.data.validation import Data, check_number
+from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign
+from mdlearn.forms.losses import Term, Terms
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
     "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
 )
 TASKS = ("classification", "regression")
+WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
+"""Ways of several classes that an objective can declare."""
 RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
 """Weights of a margin variance in default grids, in units of C m: only there do they act."""
 BEYOND = "terms whose weights are beyond the range of float64"
@@ -224,6 +226,11 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     clash = FIT_ARGUMENTS.intersection(task.parameters)
     if clash:
         raise TypeError(f"objective {task.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
+    if is_foreign(task) and not (isinstance(task.multiclass, tuple) and set(WAYS).issuperset(task.multiclass)):
+        raise TypeError(
+            f"objective {task.name!r} has multiclass = {task.multiclass!r}; a tuple of some of these is needed: "
+            f"{', '.join(WAYS)}"
+        )
     if task.task not in TASKS:
         raise TypeError(f"objective {task.name!r} has the task {task.task!r}; known tasks: {', '.join(TASKS)}")
     if task.feature_map is not None and not {"ovr", "joint"}.issuperset(task.multiclass):
@@ -247,8 +254,14 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def filled_parameters(task: Any, total: float) -> dict[str, Any]:
     """All declared parameters of an objective: those given, relative ones as numbers, defaults for m = `total`."""
     filled: dict[str, Any] = {}
+    if is_foreign(task):
+        filled = ForeignParameters.read_by(task, "objective", {})
     for key, parameter in task.parameters.items():
-        value = task.given[key] if key in task.given else parameter.fill(filled, total)
+        if key in task.given:
+            value = task.given[key]
+        else:
+            with ForeignCall(task, "objective", "parameters"):
+                value = parameter.fill(filled, total)
         if isinstance(value, Relative):
             value = parameter.check(key, value.of(filled["C"], total))
         filled[key] = value
@@ -274,30 +287,89 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     TypeError, ValueError
         For anything else, and for parameters that lead to weights beyond float64.
     """
-    try:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            terms = task.terms(params, total)
-            fault = _fault_of_terms(terms, total)
-    except ArithmeticError:
-        fault = BEYOND
-    if fault == BEYOND:
-        told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
-        raise ValueError(
-            f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
-            "weights nearer 1"
-        )
+    cause: ArithmeticError | None = None
+    with ForeignCall(task, "objective", "terms"):
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                terms = task.terms(params, total)
+                fault = _fault_of_terms(task, terms, total)
+        except ArithmeticError as error:
+            fault, cause = BEYOND, error
+        if fault == BEYOND:
+            told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
+            raise ValueError(
+                f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
+                "weights nearer 1"
+            ) from cause
     if fault:
-        raise TypeError(f"objective {task.name!r} is faulty: {fault}")
+        raise faulty(task, "objective", "terms", fault)
     return terms
 
 
-def _fault_of_terms(terms: Any, total: float) -> str:
+def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
     """Fault of an objective's declared terms, as half a sentence; empty where there is none."""
     if not isinstance(terms, Terms):
-        return f"its terms returned {type(terms).__name__}, Terms are needed"
+        return f"returned {came(terms)}, Terms are needed"
+    if is_foreign(task):
+        fault = terms_fault(terms.loss) or _fault_of_factors(terms)
+        if fault:
+            return f"returned Terms with {fault}"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]
     rows = np.array([max(total, 1.0)])
     for one in terms.loss:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
     return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
+
+
+def terms_fault(loss: Any) -> str:
+    """Fault of the loss that an objective declares, as half a sentence; empty where there is none."""
+    if isinstance(loss, tuple) and all(isinstance(one, Term) for one in loss):
+        return ""
+    held = "a tuple with " + came(next(one for one in loss if not isinstance(one, Term))) if type(loss) is tuple else ""
+    return f"{held or came(loss)} as loss, a tuple of HingeTerm, LogisticTerm or what GivenLoss.terms returns is needed"
+
+
+def _fault_of_factors(terms: Terms) -> str:
+    """Fault of the factors in declared terms, as half a sentence; infinite ones are a matter of parameters."""
+    for name in ("variance", "mean", "penalty", "unit"):
+        value = getattr(terms, name)
+        if not isinstance(value, (int, float, np.integer, np.floating)) or value < 0:
+            return f"{came(value)} as {name}, a number >= 0 is needed"
+    return "" if terms.ridge in (0, 1) else f"{came(terms.ridge)} as ridge, 0 or 1 is needed"
+
+
+def resolved_parameters(task: Any, total: float, data: Data | None = None) -> dict[str, Any]:
+    """All declared parameters of an objective, those that depend on the rows too where `data` are given.
+
+    FaultyPlugin for a foreign objective that returns other names, or something else than numbers.
+    """
+    with ForeignCall(task, "objective", "resolve"):
+        params = task.resolve(total)
+    params = _checked_resolved(task, params, "resolve")
+    return params if data is None else completed_parameters(task, params, data)
+
+
+def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
+    """Declared parameters of an objective with the defaults that depend on the rows; errors as above."""
+    with ForeignCall(task, "objective", "complete"):
+        params = task.complete(params, data)
+    return _checked_resolved(task, params, "complete")
+
+
+def _checked_resolved(task: Any, params: dict[str, Any], method: str) -> dict[str, Any]:
+    """Check what a foreign objective says its declared parameters are."""
+    if not is_foreign(task):
+        return params
+    fault = "" if isinstance(params, dict) else f"returned {came(params)}, a dict of all parameters is needed"
+    if not fault and params.keys() != task.parameters.keys():
+        names = ", ".join(task.parameters) or "none"
+        fault = f"returned the parameters {', '.join(map(str, params)) or 'none'}, those declared are needed: {names}"
+    for name, parameter in {} if fault else task.parameters.items():
+        value = params[name]
+        number = isinstance(value, (int, float, np.integer, np.floating)) and value == value
+        if isinstance(parameter, Parameter) and not number:
+            fault = f"returned {came(value)} as {name}, a number is needed"
+    if fault:
+        raise faulty(task, "objective", method, fault)
+    return ForeignParameters.read_by(task, "objective", params)

@@ -6,13 +6,14 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import pluggy
 
 from mdlearn.data.features.kernels import DEFAULTS, PARAMETERS, KernelFunction
 from mdlearn.data.row_blocks.source import RowBlocks
-from mdlearn.errors import PluginWarning, did_you_mean
+from mdlearn.errors import PLUGIN_OF_MODULE, ForeignCall, PluginWarning, came, did_you_mean, faulty, is_foreign
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective
 from mdlearn.plugins import hookspecs
 from mdlearn.plugins.command import BUILT_IN
@@ -61,6 +62,7 @@ class Registry:
         for plugin in plugins:
             if not plugin.disabled:
                 load_plugin(self.manager, plugin)
+                _remember_modules(plugin)
         for kind in KINDS:
             self._settle(kind, plugins)
         self.records = [plugin.record({kind: self.registered(kind) for kind in KINDS}) for plugin in plugins]
@@ -110,8 +112,14 @@ class Registry:
 
     def blocks_of(self, X: Any, y: Any, weight: Any) -> RowBlocks | None:
         """Row blocks of an X of a kind that a plugin knows; None where none does."""
-        answers = (source.given(X, y, weight) for source in self.sources.values())
-        return next((found for found in answers if found is not None), None)
+        for source in self.sources.values():
+            with ForeignCall(source, "source", "given"):
+                found = source.given(X, y, weight)
+            if isinstance(found, RowBlocks):
+                return found
+            if found is not None:
+                raise faulty(source, "source", "given", f"returned {came(found)}, RowBlocks or None are needed")
+        return None
 
     def report(self) -> None:
         """Warn of every fault not told yet. When warnings are errors, the next call goes on with the next one."""
@@ -246,7 +254,8 @@ def registered_options(given: Any, engine: Solver | None) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise TypeError(f"solver_options needs to be a mapping of option names to values; got {given!r}")
     if engine is not None:
-        engine.check_options(dict(given))
+        with ForeignCall(engine, "solver", "check_options"):
+            engine.check_options(dict(given))
     known = {name for cls in registry().solvers.values() for name in cls.options}
     unknown = [name for name in given if engine is None and name not in known]
     if unknown:
@@ -267,13 +276,15 @@ def objective_with_params(found: Any, own: Mapping[str, Any]) -> Objective:
     return again
 
 
-def plugin_of_solver(solver: Any) -> str | None:
-    """Distribution and version that the registry has for an engine's class; None for built-in and unregistered ones."""
-    found, cls = registry(), type(solver)
-    if found.solvers.get(solver.name) is not cls:
-        return None
-    names = [f"{record.distribution} {record.version}" for record in found.records if solver.name in record.solvers]
-    return names[0] if names else None
+def _remember_modules(plugin: Plugin) -> None:
+    """Remember in the registry which modules a plugin's classes are from, for errors inside them and their forms."""
+    title = f"{plugin.source.distribution} {plugin.source.version}"
+    for cls in chain.from_iterable(plugin.offered.values()):
+        if is_foreign(cls):
+            PLUGIN_OF_MODULE[cls.__module__] = title
+            root = cls.__module__.partition(".")[0]
+            # Of a package that several distributions share, the root tells nothing.
+            PLUGIN_OF_MODULE[root] = title if PLUGIN_OF_MODULE.get(root, title) == title else ""
 
 
 def _is_kernel_function(given: Any) -> bool:

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
+from mdlearn.objectives.declaration import WAYS
+
 T = TypeVar("T", bound=type)
 
 KERNEL = """\
@@ -69,8 +71,6 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (d,)
     Column names, where X was a data frame with string ones.
 """
-
-WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))

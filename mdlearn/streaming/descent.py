@@ -13,6 +13,8 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import RowBlocks, plus
 from mdlearn.data.row_blocks.summary import Block, Summary, Sums, checked_block
 from mdlearn.data.validation import Data
+from mdlearn.driver.checked_engine import CheckedEngine
+from mdlearn.errors import ForeignCall, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
@@ -65,7 +67,7 @@ class StreamedDescent(BlockEngine):
                 f"solver {engine.name!r} takes rows of blocks as they are, no features made of them; leave out solver"
             )
         self.engine, self.begun, self.done = engine, begun, done
-        self.options = engine.check_options(begun.call.options)
+        self.options = CheckedEngine(engine).check_options(begun.call.options)
         self.names = [field.name for field in fields(engine.block_state)]  # of what lies between two blocks
         self.descents: list[Any] = []
         self.best = np.array([one.column.at_zero for one in form.columns])
@@ -130,8 +132,29 @@ class StreamedDescent(BlockEngine):
         rng = np.random.default_rng([self.begun.call.seed, j, epoch, block.number])
         known = len(self.descents) > j
         n_rows = self.begun.summary.n_rows
-        state = self.descents[j] if known else engine.begin_blocks(form, column, self.options, n_rows, rng)
-        return engine.over_block(state, form, column, rng)
+        state = self.descents[j] if known else None
+        if not known:
+            with ForeignCall(engine, "solver", "begin_blocks"):
+                state = engine.begin_blocks(form, column, self.options, n_rows, rng)
+            self._check_state("begin_blocks", state)
+        with ForeignCall(engine, "solver", "over_block"):
+            state = engine.over_block(state, form, column, rng)
+        if not known:
+            self._check_state("over_block", state)
+        return state
+
+    def _check_state(self, method: str, state: Any) -> None:
+        """Check what an engine says lies between two blocks, once."""
+        engine, size = self.engine, self.form.size
+        if not is_foreign(engine):
+            return
+        if not isinstance(state, engine.block_state):
+            needed = f"a {engine.block_state.__name__}, its block_state, is needed"
+            raise faulty(engine, "solver", method, f"returned {came(state)}, {needed}")
+        current: Any = getattr(state, "current", None)
+        if np.shape(current)[:1] < (size,) or np.ndim(current) != 1 or not np.isfinite(current).all():
+            told = f"returned a state with {came(current)} as current, {size} finite numbers are needed"
+            raise faulty(engine, "solver", method, told)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Where the steps have led, for a file."""

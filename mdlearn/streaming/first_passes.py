@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel
 from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_gamma_of_variance, make_kernel
 from mdlearn.data.row_blocks.sample import DrawSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
+from mdlearn.errors import ForeignCall, came, faulty, foreign_steps
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
-from mdlearn.objectives.declaration import checked_terms
+from mdlearn.objectives.declaration import checked_terms, completed_parameters, resolved_parameters
 from mdlearn.stages import Call
 from mdlearn.streaming.passes import Passes
 from mdlearn.streaming.sums.streamed_form import StreamedForm, streamed_form_refusal
@@ -64,13 +67,16 @@ def make_first_passes(
     if summary.classes.shape[0] > 2 and call.multiclass not in ("ovr", "joint"):
         told = f"not multiclass={call.multiclass!r}; give multiclass='ovr'"
         raise ValueError(f"row blocks of several classes need one score per class, {told}")
-    filled = task.resolve(summary.total)
+    filled = resolved_parameters(task, summary.total)
     check_takes_blocks(task, task.needs_all_rows(filled))
     kernel, place = Kernel("linear"), None
     if task.feature_map is not None:
         data = _sample_in_first_pass(passes, summary, call.seed)
-        filled = task.complete(filled, data)
-        place = passes.finish(task.place(data, filled, np.random.default_rng([call.seed, 0, 1])))
+        filled = completed_parameters(task, filled, data)
+        find = partial(task.place, data, filled, np.random.default_rng([call.seed, 0, 1]))
+        place = passes.finish(foreign_steps(task, "objective", "place", find))
+        if not isinstance(place, FeatureMap):
+            raise faulty(task, "objective", "place", f"returned {came(place)}, a FeatureMap is needed")
     elif call.kernel != "linear":
         kernel = _kernel_from_first_passes(call, given, passes, summary)
         place = kernel.explicit
@@ -90,7 +96,8 @@ def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bia
     check_takes_blocks(task, streamed_form_refusal(terms))
     form = StreamedForm.of(terms, summary, bias)
     for one in form.columns:
-        task.check_column(params, one.column, bias)
+        with ForeignCall(task, "objective", "check_column"):
+            task.check_column(params, one.column, bias)
     return form
 
 

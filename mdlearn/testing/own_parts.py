@@ -81,10 +81,6 @@ def check_features(objective: Any) -> None:
     )
     if place is None or model._coef is None:
         return
-    require(
-        place.columns == X.shape[1],
-        f"{task.name}: {type(place).__name__}.columns is {place.columns} for rows of {X.shape[1]} columns",
-    )
     f = model.decision_function(X)
     F = reference_mapped(model, X) if place.linear else f
     one = partial(reference_mapped, model) if place.linear else model.decision_function

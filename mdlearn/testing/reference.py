@@ -13,13 +13,14 @@ from mdlearn.api import fit
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.validation import Data
-from mdlearn.errors import ConvergenceWarning, FaultyProblem
+from mdlearn.errors import ConvergenceWarning, FaultyPlugin, FaultyProblem, UndeclaredParameter
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Terms
+from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import find, objective_with_params
 from mdlearn.stages import READERS
 
@@ -164,7 +165,7 @@ def reference_mapped(model: Model, X: np.ndarray) -> np.ndarray:
 def reference_form(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
     """Form that an objective writes for the reference's rows, with the linear or the rbf kernel."""
     data = reference_data(task, X, y, None)
-    params = task.complete(task.resolve(data.total), data)
+    params = resolved_parameters(task, data.total, data)
     return task.form(data, reference_features(task, data, kernel), bias, params)
 
 
@@ -176,7 +177,7 @@ def reference_data(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.nda
 def reference_features(task: Objective, data: Data, kernel: str) -> Any:
     """Features that an objective makes of the reference's rows, with the linear or the rbf kernel."""
     chosen = Kernel("rbf", {"gamma": GAMMA}) if kernel == "rbf" else Kernel("linear")
-    params = task.complete(task.resolve(data.total), data)
+    params = resolved_parameters(task, data.total, data)
     return finished(task.features(data, chosen, params, np.random.default_rng(0)))
 
 
@@ -186,7 +187,7 @@ def reference_fit(objective: Any, X: np.ndarray, y: np.ndarray, **settings: Any)
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             model = fit(objective, X, y, tol=TOL, **settings)
-        except FaultyProblem as error:
+        except (FaultyPlugin, FaultyProblem, UndeclaredParameter) as error:
             raise AssertionError(str(error)) from error
     require(
         model.certificate.gap <= REACHED,
@@ -217,7 +218,11 @@ def require_terms(task: Objective, where: str = "") -> None:
         own = type(task).form is not Objective.form or type(task).problem is not Objective.problem
         require(own, f"{task.name}: neither terms() nor form() is written; write one of them")
         return
-    terms = task.terms(task.resolve(40.0), 40.0)
+    try:
+        terms = task.terms(resolved_parameters(task, 40.0), 40.0)
+    except Exception as error:
+        told = str(error) if isinstance(error, UndeclaredParameter) else repr(error)
+        raise AssertionError(f"{task.name}: terms() raises an error of its own{where}: {told}") from error
     require(isinstance(terms, Terms), f"{task.name}: terms() returns {terms!r}{where}; return Terms(...)")
     for name in ("variance", "mean"):
         value = getattr(terms, name)

@@ -19,7 +19,7 @@ X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.where(X[:, 0] + 0.5 * np.random.default_rng(1).standard_normal(40) > 0, 1, 0)
 Y3 = np.argmax(X, axis=1)
 NAMED = "solver 'odd' of odd-engine 0.4"
-NOTE = f"(from {NAMED})"
+NOTE = f"(raised in Odd.{{method}}: {NAMED}, hook mdlearn_solvers)"
 
 
 @pytest.fixture
@@ -105,7 +105,8 @@ def test_what_is_no_generator(method, settings, fit):
 def test_an_error_inside_comes_through_with_a_note(body, settings, fit):
     with pytest.raises(KeyError) as raised:
         fit(body, **settings)
-    assert raised.value.args == ("inside",) and raised.value.__notes__ == [NOTE]
+    method = body.split("(")[0].removeprefix("def ")
+    assert raised.value.args == ("inside",) and raised.value.__notes__ == [NOTE.format(method=method)]
 
 
 def test_errors_of_built_in_engines_and_of_callbacks_have_no_note(fit):
@@ -247,6 +248,6 @@ def test_an_engine_cannot_write_into_what_its_work_is_judged_by(target, rows, fi
     body = iterate("None", f"array = {matrices[rows] if target == 'matrix' else target}; array *= 0.5")
     with pytest.raises(ValueError, match="read-only") as raised:
         fit(body, objective="ldm", rows=given, kernel="rbf" if rows == "kernel" else "linear")
-    assert raised.value.__notes__ == [NOTE]
+    assert raised.value.__notes__ == [NOTE.format(method="iterate")]
     np.testing.assert_array_equal(given.toarray() if rows == "sparse" else given, before)
     assert (given.data if rows == "sparse" else given).flags.writeable

@@ -43,7 +43,7 @@ def reports(engine, part):
 
 
 def test_problems_side_by_side_keep_their_own():
-    engine = CheckedEngine(Waiting(), None)
+    engine = CheckedEngine(Waiting())
     engine.tol = 1e-3
     first, second = reports(engine, 1), reports(engine, 2)
     pairs = [(next(first), next(second)) for _ in range(3)]
@@ -56,7 +56,7 @@ def test_problems_side_by_side_keep_their_own():
     "tol, kinds", [(1e-3, [Offer, type(None), Report]), (0.6, [Offer, type(None), type(None), Offer])]
 )
 def test_an_offer_that_meets_the_tolerance_does_not_wait(tol, kinds):
-    engine = CheckedEngine(Waiting(), None)
+    engine = CheckedEngine(Waiting())
     engine.tol = tol
     assert [type(one) for one in reports(engine, 1)] == kinds
 

@@ -8,7 +8,7 @@ import pytest
 
 import mdlearn
 from mdlearn.forms.margin import MarginForm
-from mdlearn.forms.problem import ColumnProblem, Several, problems_of
+from mdlearn.forms.problem import ColumnProblem, Problem, Several, problems_of
 from mdlearn.forms.proof import judge
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import find
@@ -89,12 +89,19 @@ def test_a_form_of_several_names_its_engine():
 
 
 def test_a_form_of_several_need_not_be_one_of_margins():
+    class Lone(Problem):
+        def start(self):
+            return None
+
+        def certify(self, point, tol):
+            return None
+
     class Bare(Several):
-        features, bias = None, "none"
+        features, bias, own = None, "none", (Lone(), Lone())
 
         def problems(self):
-            return ("one", "other")
+            return self.own
 
-    assert problems_of(Bare()) == ("one", "other")
+    assert problems_of(Bare()) == Bare.own
     for name in mdlearn.list_solvers():
         assert isinstance(find("solver", name)().refusal(Bare()), str), name

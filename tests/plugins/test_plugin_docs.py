@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from odd_forms import X, Y, adding, method
 from plugin_cases import FAULTS, GOOD, Site, offering
 
 import mdlearn
@@ -50,3 +51,25 @@ def test_hooks_states_and_fields():
 def test_what_is_refused(row):
     # The texts themselves are tested in test_plugin_host.
     assert row[1].strip("`") in {fault for _, fault in FAULTS.values()}
+
+
+FITS = [
+    ("odd", 3, {"odd": method("form", "*g", "replace(self.plain(*g), columns=self.plain(*g).columns[:1])")}),
+    ("odd", 2, {"odd": method("terms", "*g", "None")}),
+    ("odd", 2, {"odd": method("terms", "params, total", "params['lam']")}),
+    ("net", 2, {"squares": method("at", "W", "replace(self.evaluated(W), gradient=W[:, 0])")}),
+]
+
+
+@pytest.mark.parametrize("place", range(len(FITS)))
+def test_what_a_fit_tells(place, tmp_path, monkeypatch):
+    rows = table("| in a fit | is told |")
+    assert len(rows) == len(FITS)
+    name, k, bodies = FITS[place]
+    adding(tmp_path, monkeypatch)(**bodies)
+    with pytest.raises((TypeError, KeyError)) as raised:
+        mdlearn.fit(name, X, Y[k])
+    assert str(raised.value) == rows[place][1].strip("`")
+    if place == 2:
+        (note,) = raised.value.__notes__
+        assert f"`{note}`" in TEXT.replace("\n", " ")

@@ -235,15 +235,25 @@ def test_a_name_of_two_plugins(site):
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ("A @ B.T + 1j", r"^kernel 'odd' returned values of dtype complex128; it needs to return real numbers$"),
-        ("A.sum(axis=1)", r"^kernel 'odd' returned shape \(40,\) for 40 and 40 rows; it needs to be \(40, 40\)$"),
-        ("A @ B.T / 0.0", r"^kernel 'odd' returned NaN or infinity; it needs to return finite numbers$"),
-        ("(A + 1.0) @ B.T", r"^kernel 'odd' is not symmetric; it needs k\(a, b\) = k\(b, a\)$"),
+        (
+            "A @ B.T + 1j",
+            r"^FAULTY returned values of dtype complex128; it needs to return real numbers$",
+        ),
+        (
+            "A.sum(axis=1)",
+            r"^FAULTY returned shape \(40,\) for 40 and 40 rows; it needs to be \(40, 40\)$",
+        ),
+        (
+            "A @ B.T / 0.0",
+            r"^FAULTY returned NaN or infinity; it needs to return finite numbers$",
+        ),
+        ("(A + 1.0) @ B.T", r"^kernel 'odd' of odd-kernel 1.0 is not symmetric; it needs k\(a, b\) = k\(b, a\)$"),
         ("-(A @ B.T)", "positive semidefinite"),
     ],
 )
 def test_values_are_checked(site, values, told):
     site.add("odd-kernel", bringing().replace("A @ B.T", values))
     X, y = sample()
+    told = told.replace("FAULTY", r"kernel 'odd' of odd-kernel 1\.0 is faulty: Odd\.values")
     with pytest.raises((TypeError, ValueError), match=told), np.errstate(all="ignore"):
         mdlearn.fit("svm", X, y, kernel="odd", solver="cd", bias="none")

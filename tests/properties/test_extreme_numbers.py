@@ -48,7 +48,7 @@ def test_terms_that_are_none():
         def terms(self, params, total):
             super().terms(params, total)
 
-    sentence = "^objective 'forgetful' is faulty: its terms returned NoneType, Terms are needed$"
+    sentence = "^objective 'forgetful' is faulty: Forgetful.terms returned NoneType, Terms are needed$"
     with pytest.raises(TypeError, match=sentence):
         mdlearn.fit(Forgetful, X, Y)
     with pytest.raises(TypeError, match=sentence):

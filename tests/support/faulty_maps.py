@@ -111,6 +111,6 @@ MAP_FAULTS = (
     (check_features, NoFeatures, "feature_map is Squares, but features.. makes none"),
     (check_features, with_map(LooksAround), "of one row and of many rows differ"),
     (check_features, with_map(ForgetsScale), "encoded.. needs to hold all"),
-    (check_features, with_map(OtherColumns), "OtherColumns.columns is 4 for rows of 3 columns"),
+    (check_features, with_map(OtherColumns), "OtherColumns with columns = 4 and width = 6, 3 and 6 are needed"),
     (check_features, with_map(OtherScores), "the features and decision_function differ"),
 )

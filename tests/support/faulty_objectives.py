@@ -200,7 +200,7 @@ FAULTS = (
     (checks.check_determinism, Restless, "other bits"),
     (checks.check_string_labels, NumbersOnly, "data.codes"),
     (checks.check_precomputed, LooksAtTheKernel, "precomputed"),
-    (checks.check_model, ColumnPerClass, r"intercept_ needs the shape \(1,\)"),
-    (checks.check_three_classes, OneColumn, "one column per class"),
+    (checks.check_model, ColumnPerClass, "2 columns for 2 classes, 1 is needed"),
+    (checks.check_three_classes, OneColumn, "1 column for 3 classes, 3 are needed"),
     (checks.check_three_classes, ColumnsInDisorder, "column j of form"),
 )

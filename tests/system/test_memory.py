@@ -259,7 +259,7 @@ def test_another_source_of_rows_needs_blocks_only():
     found = []
     for source in (Pieces(X), DenseRows(X)):
         form = MarginForm(LinearFeatures(source), (column,), "regularized")
-        found.append(Driver(CheckedEngine(engine, None), {}, limits, 0).run(form).solutions[0])
+        found.append(Driver(CheckedEngine(engine), {}, limits, 0).run(form).solutions[0])
     assert found[0].certificate.converged and 0 < Pieces.largest < 30_000
     np.testing.assert_array_equal(found[0].coef, found[1].coef)
 

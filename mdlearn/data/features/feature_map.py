@@ -16,6 +16,7 @@ from mdlearn.data.rows.arrays import LARGEST_ENTRY, check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, Selection, read_only_view
 from mdlearn.data.rows.scratch import Piece, Room
+from mdlearn.errors import ForeignCall, came, faulty
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -198,7 +199,9 @@ class FeatureMap(ABC):
 
     def checked(self, A: Rows) -> Rows:
         """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
-        made, what = self.features(A), f"what {type(self).__name__}.features returned"
+        what = f"what {type(self).__name__}.features returned"
+        with ForeignCall(self, "a feature map", "features"):
+            made = self.features(A)
         if not isinstance(made, Rows):
             made = made if hasattr(made, "tocsr") else np.asarray(made)
             # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
@@ -344,5 +347,8 @@ class MappedFeatures(LinearFeatures):
 
     def attributes(self) -> dict[str, np.ndarray]:
         """Those of the map."""
-        found: dict[str, np.ndarray] = self.map.attributes()
+        with ForeignCall(self.map, "a feature map", "attributes"):
+            found: dict[str, np.ndarray] = self.map.attributes()
+        if not isinstance(found, dict) or not all(isinstance(one, np.ndarray) for one in found.values()):
+            raise faulty(self.map, "a feature map", "attributes", f"returned {came(found)}, a dict of arrays is needed")
         return found

@@ -12,7 +12,7 @@ import numpy as np
 from mdlearn._solvers.gaussian import exponentials, gaussians
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.data.validation import check_number
-from mdlearn.errors import did_you_mean
+from mdlearn.errors import ForeignCall, ForeignParameters, did_you_mean, foreign_title
 from mdlearn.numerics.errstate import overflow_errstate
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -177,6 +177,11 @@ class Kernel:
         """Name of this kernel in error messages."""
         return f"kernel {self.name!r}"
 
+    @property
+    def answering(self) -> str:
+        """Name of this kernel where an error is about what it returned."""
+        return self.title
+
     def mapping(self) -> Any:
         """Map that rows go through before the kernel compares them (a LandmarkMap); None: there is none."""
         return None
@@ -198,7 +203,7 @@ class CallableKernel(Kernel):
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Kernel values that the user's function returns for all rows of A and of B, checked."""
         assert self.function is not None
-        return _checked_kernel_values(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self.title)
+        return _checked_kernel_values(self.function(A.matrix(), B.matrix()), A.shape[0], B.shape[0], self)
 
     @property
     def title(self) -> str:
@@ -207,7 +212,22 @@ class CallableKernel(Kernel):
 
 
 class BroughtKernel(Kernel):
-    """Kernel of a plugin: `function` is that of its `KernelFunction`."""
+    """Kernel of a plugin: `function` is that of its `KernelFunction`, with parameters."""
+
+    @property
+    def title(self) -> str:
+        """Name of this kernel in error messages, and of the plugin that brings it."""
+        return foreign_title(self._brought, "kernel")
+
+    @property
+    def answering(self) -> str:
+        """Name of this kernel and its method, where an error is about what it returned."""
+        return f"{self.title} is faulty: {type(self._brought).__name__}.values"
+
+    @property
+    def _brought(self) -> Any:
+        """Object that has the method `values`."""
+        return self.function.func.__self__  # type: ignore[union-attr]
 
     def block(self, A: Rows, B: Rows) -> np.ndarray:
         """Values from dense blocks of rows whose size does not depend on how many there are."""
@@ -218,8 +238,9 @@ class BroughtKernel(Kernel):
             left = A.block(rows)
             for columns in steps(B.shape[0], step):
                 right = B.block(columns)
-                values = self.function(left, right)
-                K[rows, columns] = _checked_kernel_values(values, left.shape[0], right.shape[0], self.title)
+                with ForeignCall(self._brought, "kernel", "values"):
+                    values = self.function(left, right)
+                K[rows, columns] = _checked_kernel_values(values, left.shape[0], right.shape[0], self)
         return K
 
 
@@ -240,16 +261,16 @@ def _recompute_close_distances(K: np.ndarray, A: Rows, B: Rows, gamma: float, fa
             K[i[piece], j[piece]] = np.einsum("ij,ij->i", difference, difference)
 
 
-def _checked_kernel_values(values: Any, n: int, m: int, title: str) -> np.ndarray:
+def _checked_kernel_values(values: Any, n: int, m: int, kernel: Kernel) -> np.ndarray:
     """Return the values of a kernel function as a float64 block; TypeError or ValueError for anything else."""
     K = np.asarray(values)
     if K.dtype.kind not in "biuf":
-        raise TypeError(f"{title} returned values of dtype {K.dtype}; it needs to return real numbers")
+        raise TypeError(f"{kernel.answering} returned values of dtype {K.dtype}; it needs to return real numbers")
     K = K.astype(np.float64, copy=False)
     if K.shape != (n, m):
-        raise ValueError(f"{title} returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})")
+        raise ValueError(f"{kernel.answering} returned shape {K.shape} for {n} and {m} rows; it needs to be ({n}, {m})")
     if not np.isfinite(K).all():
-        raise ValueError(f"{title} returned NaN or infinity; it needs to return finite numbers")
+        raise ValueError(f"{kernel.answering} returned NaN or infinity; it needs to return finite numbers")
     return np.ascontiguousarray(K)
 
 
@@ -294,9 +315,13 @@ def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray)
 
 def make_plugin_kernel(cls: type[KernelFunction], given: dict[str, Any], total: float) -> Kernel:
     """Make the kernel of a plugin: check given parameters, fill in defaults; `total` is m, the sum of the weights."""
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = ForeignParameters.read_by(cls, "kernel", {})
     for name, parameter in cls.parameters.items():
-        params[name] = parameter.check(name, given[name]) if name in given else parameter.fill(params, total)
+        if name in given:
+            params[name] = parameter.check(name, given[name])
+            continue
+        with ForeignCall(cls, "kernel", "parameters"):
+            params[name] = parameter.fill(params, total)
     return BroughtKernel(cls.name, params, partial(cls().values, params))
 
 

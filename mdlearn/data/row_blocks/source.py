@@ -9,10 +9,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mdlearn.data.row_blocks.summary import Block, Census, Summary, Sums, checked_block, n_rows_of_block
 from mdlearn.data.validation import check_number
+from mdlearn.errors import came, faulty, foreign_steps
 
 ROUNDING_OF_WEIGHTS = 1e-9
 """Relative difference of two sums of weights that is rounding."""
@@ -198,6 +200,13 @@ class RowBlocks:
             yield
         return tree.total()
 
+    def _reduced(self, make: Make, kind: type) -> Generator[None, None, Any]:
+        """Return what `reduced` does, checked: a sum of this kind, or None."""
+        found = yield from foreign_steps(self, "source", "reduced", partial(self.reduced, make))
+        if not isinstance(found, (kind, type(None))):
+            raise faulty(self, "source", "reduced", f"returned {came(found)}, the sum of what make returned is needed")
+        return found
+
     def scan(self, class_weight: Any) -> Generator[None, None, Summary]:
         """Check all blocks and count.
 
@@ -216,7 +225,7 @@ class RowBlocks:
         TypeError, ValueError
             For blocks that are none, or that have nothing to learn from.
         """
-        census: Census | None = yield from self.reduced(census_of_source_block)
+        census: Census | None = yield from self._reduced(census_of_source_block, Census)
         if census is None:
             raise ValueError("the blocks have no rows; give at least one row per class")
         return census.summary(class_weight)
@@ -241,7 +250,7 @@ class RowBlocks:
         ValueError
             When the blocks are not those of the first pass.
         """
-        found: Portion = (yield from self.reduced(SourceWork(work, summary))) or Portion(0, 0.0, None)
+        found: Portion = (yield from self._reduced(SourceWork(work, summary), Portion)) or Portion(0, 0.0, None)
         if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= ROUNDING_OF_WEIGHTS * summary.total:
             raise ValueError(
                 f"the blocks had {summary.n_rows} rows of weight {summary.total:g} in the first pass, and {found.rows} "

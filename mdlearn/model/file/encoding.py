@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows
+from mdlearn.errors import ForeignCall, came, faulty
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.file.archive import LABEL_KINDS
 from mdlearn.model.file.schema import CERTIFICATE, FORMAT, HISTORY, VERSION, VOUCHED_BY
@@ -61,7 +63,11 @@ def encode_model(model: FittedRecord, notes: dict[str, Any]) -> tuple[dict[str, 
     for name, value in model.params.items():
         params[name] = _encoded_value(arrays, f"param_{name}", value)
     if model._map is not None:
-        place = {name: _encoded_value(arrays, f"map_{name}", value) for name, value in model._map.encoded().items()}
+        with ForeignCall(model._map, "a feature map", "encoded"):
+            values = model._map.encoded()
+        if not isinstance(values, Mapping):
+            raise faulty(model._map, "a feature map", "encoded", f"returned {came(values)}, a mapping is needed")
+        place = {name: _encoded_value(arrays, f"map_{name}", value) for name, value in values.items()}
     for name, value in model.extras.items():
         if model._map is not None and name in model._map.attributes():
             continue

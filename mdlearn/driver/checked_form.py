@@ -1,0 +1,192 @@
+"""Checked forms: what an objective outside mdlearn returns is looked at once per fit, before any long work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.feature_map import FeatureMap
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.validation import Data
+from mdlearn.errors import came, faulty, is_foreign
+from mdlearn.forms.answers import Fault, floats_fault, number_fault, solution_fault
+from mdlearn.forms.column import Column
+from mdlearn.forms.composite import Composite
+from mdlearn.forms.margin import BIASES, MarginForm
+from mdlearn.forms.problem import Form, Problem, Several
+from mdlearn.forms.proof import Solution
+from mdlearn.objectives.base import Objective
+from mdlearn.objectives.declaration import terms_fault
+
+FEATURES = "LinearFeatures or KernelFeatures"
+"""What a form and the checks of it call features."""
+
+
+def check_features(task: Objective, features: Any, data: Data) -> None:
+    """Check in a fit the features that a foreign objective made; FaultyPlugin for others than those of all rows."""
+    if not is_foreign(task):
+        return
+    fault = _features_fault(features)
+    if not fault and features.n_rows != data.X.shape[0]:
+        fault = f"returned features of {features.n_rows} rows, those of all {data.X.shape[0]} rows are needed"
+    place = None if fault else features.mapping()
+    if place is not None and not isinstance(place, FeatureMap):
+        fault = f"returned features with a map of type {type(place).__name__}, a FeatureMap or None is needed"
+    elif isinstance(place, FeatureMap) and (
+        place.columns != data.X.shape[1] or (place.linear and place.width != features.width)
+    ):
+        fault = (
+            f"returned a {type(place).__name__} with columns = {place.columns} and width = {place.width}, "
+            f"{data.X.shape[1]} and {features.width} are needed"
+        )
+    if fault:
+        raise faulty(task, "objective", "features", fault)
+
+
+def check_form(task: Objective, form: Form, data: Data) -> None:
+    """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
+    own = type(task)
+    if is_foreign(task) and (own.form is not Objective.form or own.problem is not Objective.problem):
+        fault = _form_fault(form) or (own.arranged is Objective.arranged and _number_fault(form, data))
+        if fault:
+            method = "form" if own.problem is Objective.problem else "problem"
+            raise faulty(task, "objective", method, fault)
+
+
+def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data: Data, one_each: bool) -> None:
+    """Check the solutions of a foreign objective's fit: types, number of decision values, and lengths.
+
+    `one_each`: every solution is that of a pair of classes, with rows of its own.
+    """
+    if not is_foreign(task):
+        return
+    own, place = type(task), form.features.mapping()
+    method = "arranged" if own.arranged is not Objective.arranged else "form"
+    if own.problem is not Objective.problem and method == "form":
+        method = "problem"
+    fault = next(filter(None, map(solution_fault, solutions)), None)
+    if not fault and not one_each:
+        k, n = decision_values(data), sum(max(np.size(one.intercept), 1) for one in solutions)
+        if n != k:
+            fault = f"led to {n} decision value{'s' * (n > 1)} {_for_classes(data)}, {k} {_are(k)} needed"
+        fault = fault or _lengths_fault(solutions, place.width if place else data.X.shape[1], data.X.shape[0])
+    if fault:
+        raise faulty(task, "objective", method, fault)
+
+
+def decision_values(data: Data) -> int:
+    """Return how many decision values a form's solutions need to have: one per class, for two or for numbers one."""
+    k = data.classes.shape[0]
+    return k if k > 2 else 1
+
+
+def _for_classes(data: Data) -> str:
+    """Words in the check of a form: what the number of its columns is for."""
+    return f"for {data.classes.shape[0]} classes" if data.targets is None else "for numbers"
+
+
+def _are(count: int) -> str:
+    """Verb in the check of a form, for so many."""
+    return "is" if count == 1 else "are"
+
+
+def _lengths_fault(solutions: Sequence[Solution], width: int, n_rows: int) -> Fault:
+    """Fault of the lengths of a form's solutions over all rows."""
+    lengths = {"coef": width, "alpha": n_rows, "beta": n_rows}
+    for one in solutions:
+        for name, length in lengths.items():
+            value = getattr(one, name)
+            if value is not None and value.shape[-1] != length:
+                needed = f"a length of {length} is needed"
+                return f"led to {came(value)} as {name}, {needed}"
+        if one.coef is None and one.alpha is None:
+            return "led to neither coef nor alpha, one of them is needed"
+    return None
+
+
+def _features_fault(features: Any) -> Fault:
+    """Fault of features in a form."""
+    if isinstance(features, (LinearFeatures, KernelFeatures)):
+        return None
+    return f"returned {came(features)} as features, {FEATURES} are needed"
+
+
+def _form_fault(form: Any) -> Fault:
+    """Fault of a form by itself."""
+    if not isinstance(form, (MarginForm, Problem, Several)):
+        return f"returned {came(form)}, a MarginForm, Composite, Problem or form of Several is needed"
+    fault = _features_fault(getattr(form, "features", None))
+    if fault:
+        return fault
+    bias = getattr(form, "bias", None)
+    if bias not in BIASES:
+        return f"returned a form with the bias {bias!r}, one of {', '.join(BIASES)} is needed"
+    if isinstance(form, MarginForm):
+        return _columns_fault(form)
+    if isinstance(form, Problem):
+        values = {"at_zero": number_fault(getattr(form, "at_zero", None), what=" as at_zero")}
+        unit = getattr(form, "unit", None)
+        values["unit"] = number_fault(unit, np.finfo(float).tiny, np.finfo(float).max, " as unit")
+        fault = next(filter(None, values.values()), None)
+    return fault or (_composite_fault(form) if isinstance(form, Composite) else None)
+
+
+def _composite_fault(form: Composite) -> Fault:
+    """Fault of what a form, a Composite, was made of."""
+    p = form.features.width + (form.bias != "none")
+    if not isinstance(form.features, LinearFeatures):
+        return f"returned a Composite over {type(form.features).__name__}, LinearFeatures are needed"
+    if not (isinstance(form.shape, tuple) and len(form.shape) == 2 and form.shape[0] == p):
+        return f"returned a Composite of shape {form.shape}, ({p}, number of columns) is needed"
+    for name in ("ridge", "beta"):
+        value = getattr(form, name)
+        fault = floats_fault(value, (p,), f" as {name}")
+        if not fault and (value < 0).any():
+            fault = f"returned a negative number as {name}, numbers >= 0 are needed"
+        if fault:
+            return fault
+    return None
+
+
+def _columns_fault(form: MarginForm) -> Fault:
+    """Fault of the columns of a margin form."""
+    if not isinstance(form.columns, tuple) or not all(isinstance(one, Column) for one in form.columns):
+        return f"returned {came(form.columns)} as columns, a tuple of Column is needed"
+    shape, seen = (form.features.n_rows,), set[int]()
+    for j, column in enumerate(form.columns):
+        arrays = {"counts": column.counts}
+        if "y" in vars(column):  # signs of one class against the rest are made when they are asked for
+            arrays["y"] = column.y
+        if column.offset is not None:
+            arrays["offset"] = column.offset
+        for name, value in arrays.items():
+            if id(value) not in seen:
+                fault = floats_fault(value, shape, f" as {name} of column {j}")
+                if not fault and value.dtype != np.float64:
+                    fault = f"returned {came(value)} as {name} of column {j}, float64 is needed"
+                if fault:
+                    return fault
+            seen.add(id(value))
+        if (column.counts < 0).any() or not column.counts.any():
+            return f"returned counts of column {j} that are negative or all 0, counts >= 0 are needed, some of them > 0"
+        if "y" in arrays and (np.abs(column.y[column.counts > 0]) != 1.0).any():
+            return f"returned y of column {j} with other values than signs, -1.0 or 1.0 is needed"
+        fault = terms_fault(column.terms)
+        if fault:
+            return f"returned column {j} with terms that are wrong: {fault}"
+    return None
+
+
+def _number_fault(form: Any, data: Data) -> Fault:
+    """Fault of a form whose columns are not one per class, as far as it tells before it is solved."""
+    n, k = -1, decision_values(data)
+    if isinstance(form, Composite):
+        n = form.shape[1]
+    elif isinstance(form, MarginForm):
+        n = len(form.columns)
+    if n in (-1, k):
+        return None
+    return f"returned {n} column{'s' * (n != 1)} {_for_classes(data)}, {k} {_are(k)} needed"

@@ -1,0 +1,209 @@
+"""Answers of plugins are looked at once per fit: whose it is, which method, what came and what is needed."""
+
+from __future__ import annotations
+
+import pytest
+from odd_forms import PLACE, X, Y, adding, method
+
+import mdlearn
+from mdlearn.errors import FaultyPlugin
+from mdlearn.forms import answers
+
+
+@pytest.fixture
+def add(tmp_path, monkeypatch):
+    return adding(tmp_path, monkeypatch)
+
+
+ONE_COLUMN = method("form", "*given", "replace(self.plain(*given), columns=self.plain(*given).columns[:1])")
+TWO_COLUMNS = method("form", "*given", "replace(self.plain(*given), columns=self.plain(*given).columns * 2)")
+REPEATED = "(lambda form: replace(form, columns=(form.columns * 3)[:3]))(self.plain(*given))"
+
+
+def test_without_a_fault_it_fits(add):
+    add()
+    for name in ("odd", "net", "whole"):
+        for k, y in Y.items():
+            model = mdlearn.fit(name, X, y)
+            assert model.certificate.converged and model.coef_.shape == (1 if k == 2 else k, 3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"multiclass": "ovr"}, {"multiclass": "joint", "solver": "apg"}])
+def test_one_column_for_three_classes(add, settings):
+    add(odd=ONE_COLUMN)
+    told = f"objective 'odd' {PLACE} is faulty: Odd.form returned 1 column for 3 classes, 3 are needed"
+    with pytest.raises(FaultyPlugin) as raised:
+        mdlearn.fit("odd", X, Y[3], **settings)
+    assert str(raised.value) == told
+    assert mdlearn.fit("odd", X, Y[2]).certificate.converged
+
+
+@pytest.mark.parametrize("settings", [{}, {"multiclass": "ovo"}, {"multiclass": "fuzzy-min"}])
+def test_three_columns_for_two_classes(add, settings):
+    """Pairs of three classes are two classes each."""
+    add(odd=method("form", "*given", REPEATED))
+    k = 3 if settings else 2
+    with pytest.raises(FaultyPlugin) as raised:
+        mdlearn.fit("odd", X, Y[k], **settings)
+    told = f"objective 'odd' {PLACE} is faulty: Odd.form returned 3 columns for 2 classes, 1 is needed"
+    assert str(raised.value) == told
+
+
+def test_columns_of_a_regression(add):
+    add(odd="task = 'regression'\n" + TWO_COLUMNS)
+    with pytest.raises(FaultyPlugin, match=r"Odd\.form returned 2 columns for numbers, 1 is needed$"):
+        mdlearn.fit("odd", X, X[:, 0])
+
+
+COLUMN = "changed(self.plain(*given), {})"
+FORMS = {
+    "form": {
+        "None": "returned NoneType, a MarginForm, Composite, Problem or form of Several is needed",
+        "replace(self.plain(*given), features=None)": "returned NoneType as features, LinearFeatures or",
+        "replace(self.plain(*given), bias='odd')": "returned a form with the bias 'odd', one of none, regularized,",
+        COLUMN.format("y=np.ones(7)"): r"shape \(7,\) as y of column 0, floats of shape \(40,\) are needed",
+        COLUMN.format("y=np.ones(40, int)"): r"an array of int64 and shape \(40,\) as y of column 0, floats of",
+        COLUMN.format("y=0.5 * np.ones(40)"): "y of column 0 with other values than signs, -1.0 or 1.0 is needed",
+        COLUMN.format("y=np.nan * np.ones(40)"): "returned NaN or infinity as y of column 0, finite numbers are needed",
+        COLUMN.format("counts=np.zeros(40)"): "counts of column 0 that are negative or all 0, counts >= 0 are needed",
+        COLUMN.format("terms=('hinge',)"): "column 0 with terms that are wrong: a tuple with str as loss, a tuple of",
+    },
+    "terms": {
+        "None": "returned NoneType, Terms are needed",
+        "Terms(loss=HingeTerm(1.0))": "returned Terms with HingeTerm as loss, a tuple of HingeTerm, LogisticTerm or",
+        "Terms(variance=None)": "returned Terms with NoneType as variance, a number >= 0 is needed",
+        "Terms(mean=-1.0)": "returned Terms with -1.0 as mean, a number >= 0 is needed",
+        "Terms(ridge=2.0)": "returned Terms with 2.0 as ridge, 0 or 1 is needed",
+    },
+    "problem": {
+        "None": "returned NoneType, a generator is needed",
+        "(one for one in ())": "returned NoneType, a MarginForm, Composite, Problem or form of Several is needed",
+    },
+    "features": {
+        "None": "returned NoneType, a generator is needed",
+        "(one for one in ())": "returned NoneType as features, LinearFeatures or KernelFeatures are needed",
+    },
+    "complete": {
+        "None": "returned NoneType, a dict of all parameters is needed",
+        "{}": "returned the parameters none, those declared are needed: C",
+        "{'C': float('nan')}": "returned nan as C, a number is needed",
+    },
+    "arranged": {
+        "None": "returned NoneType, a Solution is needed",
+        "replace(given[0], coef=np.zeros(5))": r"shape \(5,\) as coef, a length of 3 is needed",
+        "replace(given[0], coef=given[0].coef * np.nan)": "returned NaN or infinity as coef, finite numbers are needed",
+        "replace(given[0], beta=np.zeros((1, 7)))": r"shape \(1, 7\) as beta, a length of 40 is needed",
+        "replace(given[0], intercept=None)": "returned NoneType as intercept, a number is needed",
+        "replace(given[0], certificate=None)": "returned NoneType as certificate, a Certificate is needed",
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "answer"), [(name, answer) for name in FORMS for answer in FORMS[name]])
+def test_wrong_answers_of_an_objective(add, name, answer):
+    add(odd=method(name, "*given", answer))
+    for y in Y.values():
+        with pytest.raises(
+            FaultyPlugin, match=rf"^objective 'odd' {PLACE} is faulty: Odd\.{name} .*{FORMS[name][answer]}"
+        ):
+            mdlearn.fit("odd", X, y)
+
+
+FLAT = "replace(self.evaluated(W), gradient=self.evaluated(W).gradient[:, 0])"
+SUMMED = "replace(self.evaluated(W), gradient=self.evaluated(W).gradient.sum(axis=1))"
+SQUARES = {
+    ("at", "W", "None"): "returned NoneType, a CompositeEvaluation is needed",
+    ("at", "W", FLAT): r"shape \(3,\) as gradient, floats of shape \(3, [13]\) are needed",
+    ("at", "W", SUMMED): r"shape \(3,\) as gradient, floats of shape \(3, [13]\) are needed",
+    ("at", "W", "replace(self.evaluated(W), value=np.nan)"): "returned nan as value, a number is needed",
+    ("at", "W", "replace(self.evaluated(W), sizes=1.0)"): r"returned 1.0 as sizes, floats of shape \(3,\) are needed",
+    ("lipschitz", "*g", "-1.0"): "returned -1.0, a number >= 0 is needed",
+    ("lipschitz", "*g", "np.ones(2)"): r"an array of float64 and shape \(2,\), a number >= 0 is needed",
+    ("penalty", "W", "None"): "returned NoneType, a number is needed",
+    ("prox", "V, step", "V[:, 0]"): r"shape \(3,\), floats of shape \(3, [13]\) are needed",
+    ("prox", "V, step", "V * np.nan"): "returned NaN or infinity, finite numbers are needed",
+    ("least", "G, sizes", "np.nan"): "returned nan, a number is needed",
+    ("product", "look", "3"): "returned 3, a function or None is needed",
+    ("product", "look", "lambda V: V[0]"): "from its function, floats of shape",
+    ("bound", "look, anchor", "1.0"): "returned 1.0, a number and the kind of proof are needed",
+    ("residual", "look", "-1.0"): "returned -1.0, a number >= 0 is needed",
+    ("multipliers", "look", "None"): r"returned NoneType, floats of shape \(k, T, m\) are needed",
+    ("combination", "look", "np.ones(3)"): r"shape \(3,\), floats of shape \([13], 1, 40\) are needed",
+    ("settle", "W", "self.evaluated(W).value"): "a CompositeEvaluation is needed",
+    ("certify", "point, tol", "None"): "returned NoneType, a Solution is needed",
+    ("prepare", "*g", "None"): "returned NoneType, a generator is needed",
+}
+
+
+@pytest.mark.parametrize("case", SQUARES, ids=lambda case: f"{case[0]}: {case[2]}")
+def test_wrong_answers_of_a_composite(add, case):
+    add(squares=method(*case))
+    for y in Y.values():
+        with pytest.raises(FaultyPlugin, match=rf"^a form {PLACE} is faulty: Squares\.{case[0]} .*{SQUARES[case]}"):
+            mdlearn.fit("net", X, y, time_limit=5)
+
+
+MADE = {
+    "ridge = 1.0": r"returned 1.0 as ridge, floats of shape \(3,\) are needed",
+    "ridge = -np.ones(3)": "returned a negative number as ridge, numbers >= 0 are needed",
+    "at_zero = None": "returned NoneType as at_zero, a number is needed",
+    "unit = 0.0": "returned 0.0 as unit, a number >= ",
+    "shape = (4, 1)": r"returned a Composite of shape \(4, 1\), \(3, number of columns\) is needed",
+    "shape = (3, 5)": "returned 5 columns for [23] classes, [13] (is|are) needed",
+    "bias = 'odd'": "returned a form with the bias 'odd', one of",
+}
+
+
+@pytest.mark.parametrize("line", MADE)
+def test_what_a_composite_is_made_of(add, line):
+    add(squares=f"def finish(self):\n    self.{line}")
+    for y in Y.values():
+        with pytest.raises(FaultyPlugin, match=rf"^objective 'net' {PLACE} is faulty: Net\.form {MADE[line]}"):
+            mdlearn.fit("net", X, y)
+
+
+PARTS = {
+    (
+        "parts",
+        "problems",
+        "*g",
+        "None",
+    ): r"Parts\.problems returned NoneType, a tuple of at least one Problem is",
+    ("parts", "problems", "*g", "('x',)"): r"Parts\.problems returned tuple, a tuple of at least one Problem is needed",
+    ("part", "certify", "point, tol", "None"): r"Part\.certify returned NoneType, a Solution is needed",
+    ("part", "values", "objective, lower", "lower"): r"Part\.values returned .*, two numbers are needed",
+    ("part", "fault", "point", "3"): r"Part\.fault returned 3, a text or None is needed",
+}
+
+
+@pytest.mark.parametrize("case", PARTS, ids=lambda case: f"{case[1]}: {case[3]}")
+def test_wrong_answers_of_problems(add, case):
+    add(**{case[0]: method(*case[1:])})
+    for y in Y.values():
+        with pytest.raises(FaultyPlugin, match=rf"^a form {PLACE} is faulty: {PARTS[case]}"):
+            mdlearn.fit("whole", X, y)
+
+
+def test_one_problem_for_three_classes(add):
+    add(parts=method("problems", "*g", "(Part(self, self.columns[0]),)"))
+    told = r"^objective 'whole' .*: Whole\.form led to 1 decision value for 3 classes, 3 are needed$"
+    with pytest.raises(FaultyPlugin, match=told):
+        mdlearn.fit("whole", X, Y[3])
+
+
+def test_features_of_other_rows(add):
+    add(odd="def features(self, data, *given):\n    yield\n    return LinearFeatures(data.X.take(np.arange(7)))")
+    with pytest.raises(FaultyPlugin, match=r"Odd\.features returned features of 7 rows, those of all 40 rows are "):
+        mdlearn.fit("odd", X, Y[2])
+
+
+def test_answers_are_looked_at_once(add, monkeypatch):
+    """Later answers of one form are taken as they are."""
+    add()
+    looked = []
+    look = answers.ANSWERS["at"]
+    monkeypatch.setitem(answers.ANSWERS, "at", lambda *given: looked.append(1) or look(*given))
+    model = mdlearn.fit("net", X, Y[3])
+    assert model.n_iter > 3 and len(looked) == 1
+    mdlearn.fit("net", X, Y[3])
+    assert len(looked) == 2
