@@ -36,7 +36,8 @@ def check_features(task: Objective, features: Any, data: Data) -> None:
     if place is not None and not isinstance(place, FeatureMap):
         fault = f"returned features with a map of type {type(place).__name__}, a FeatureMap or None is needed"
     elif isinstance(place, FeatureMap) and (
-        place.columns != data.X.shape[1] or (place.linear and place.width != features.width)
+        place.columns != data.X.shape[1]
+        or (place.linear and isinstance(features, LinearFeatures) and place.width != features.width)
     ):
         fault = (
             f"returned a {type(place).__name__} with columns = {place.columns} and width = {place.width}, "

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import pytest
 from odd_forms import PLACE, X, Y, adding, method
 
 import mdlearn
 from mdlearn.errors import FaultyPlugin
 from mdlearn.forms import answers
+from mdlearn.plugins.registry import registry
 
 
 @pytest.fixture
 def add(tmp_path, monkeypatch):
     return adding(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [name for name, cls in registry().objectives.items() if cls.task == "classification"])
+def test_nothing_is_wrong_with_what_built_in_objectives_return(name):
+    """A class outside mdlearn that inherits all, and writes `form` and `features` anew, is looked at."""
+    cls = registry().objectives[name]
+    rest = {"features": lambda self, *given: cls.features(self, *given), "__module__": __name__}
+    own = type("Own", (cls,), {"name": "own", "form": lambda self, *given: cls.form(self, *given), **rest})
+    for y in Y.values():
+        for kernel in ("linear", "rbf") if cls.kernels else ("linear",):
+            settings = {"kernel": kernel, "max_iter": 20, "tol": 1e-3}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", mdlearn.ConvergenceWarning)
+                ours, theirs = (mdlearn.fit(task, X, y, **settings) for task in (own, cls))
+            np.testing.assert_array_equal(ours.decision_function(X), theirs.decision_function(X))
 
 
 ONE_COLUMN = method("form", "*given", "replace(self.plain(*given), columns=self.plain(*given).columns[:1])")
