@@ -72,6 +72,15 @@ def test_an_error_inside_a_form(add, name):
     assert noted(raised.value, f"Squares.{name}: a form {PLACE}")
 
 
+def test_arithmetic_that_fails_inside_a_form_is_told_in_the_warning(add):
+    """The engine is not to blame, and the best point so far, w = 0, is the answer."""
+    add(squares=method("prox", "V, step", "1 / 0"))
+    with pytest.warns(mdlearn.ConvergenceWarning) as caught:
+        model = mdlearn.fit("net", X, Y[3])
+    assert f"ZeroDivisionError: division by zero (raised in Squares.prox: a form {PLACE})" in str(caught[0].message)
+    assert not model.coef_.any() and not model.certificate.converged
+
+
 def test_errors_for_users_and_of_callbacks_are_no_fault_of_a_plugin(add):
     add()
     with pytest.raises(ValueError, match="bias 'odd' is not possible") as raised:
