@@ -11,6 +11,7 @@ import numpy as np
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
+from mdlearn.errors import ForeignCall, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.lazy_property import kept
@@ -91,7 +92,13 @@ class FittedRecord:
         """
         if self._coef is None:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
-        return self._coef if self._map is None else self._map.shown(self._coef)
+        if self._map is None:
+            return self._coef
+        with ForeignCall(self._map, "a feature map", "shown"):
+            shown = self._map.shown(self._coef)
+        if not isinstance(shown, np.ndarray):
+            raise faulty(self._map, "a feature map", "shown", f"returned {came(shown)}, an array is needed")
+        return shown
 
     @property
     def folded_coef_(self) -> np.ndarray:
@@ -121,12 +128,25 @@ class FittedRecord:
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
         if self._coef is not None:
-            return A.dot(self._coef.T) if self._scorer is None else self._scorer(A)
+            if self._scorer is None:
+                return A.dot(self._coef.T)
+            return self._checked_scores(A) if is_foreign(self._map) else self._scorer(A)
         if self._rows is None:
             return A.dot(self.dual_coef_.T)
         # Basis rows and support rows: nothing else has a coefficient.
         alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
         return kernel_decisions(A, self._rows, alpha, self.kernel, self._map)
+
+    def _checked_scores(self, A: Rows) -> np.ndarray:
+        """Decision values as a map outside mdlearn finds them."""
+        assert self._scorer is not None and self._coef is not None
+        with ForeignCall(self._map, "a feature map", "scores"):
+            scores = self._scorer(A)
+        shape = A.shape[0], self._coef.shape[0]
+        if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or scores.shape != shape:
+            what = f"returned {came(scores)}, floats of shape {shape} are needed"
+            raise faulty(self._map, "a feature map", "scores", what)
+        return scores
 
     @kept
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:

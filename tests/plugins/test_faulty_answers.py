@@ -226,3 +226,48 @@ def test_answers_are_looked_at_once(add, monkeypatch):
     assert model.n_iter > 3 and len(looked) == 1
     mdlearn.fit("net", X, Y[3])
     assert len(looked) == 2
+
+
+MAPPED = """
+    multiclass, kernels = ("ovr",), False
+
+    class feature_map(FeatureMap):
+        columns, width = 3, 3
+
+        def features(self, A):
+            return A.block(slice(None))
+
+        def encoded(self):
+            return {{}}
+
+        @classmethod
+        def decoded(cls, values):
+            return cls()
+
+        def {method}:
+            return {answer}
+
+    def features(self, data, *given):
+        place = self.feature_map()
+        return MappedFeatures((yield from place.rows(data.X)), map=place)
+"""
+ANSWERS_OF_MAPS = {
+    ("attributes(self)", "None"): r"attributes returned NoneType, a dict of arrays is needed",
+    ("attributes(self)", "{'a': 3}"): r"attributes returned dict, a dict of arrays is needed",
+    ("shown(self, coef)", "None"): r"shown returned NoneType, an array is needed",
+    (
+        "scores(self, A, coef)",
+        "np.zeros(3)",
+    ): r"scores returned an array of float64 and shape \(3,\), floats of shape ",
+    ("encoded(self)", "None"): r"encoded returned NoneType, a mapping is needed",
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS_OF_MAPS, ids=": ".join)
+def test_wrong_answers_of_a_feature_map(add, tmp_path, case):
+    add(odd=MAPPED.format(method=case[0], answer=case[1]))
+    with pytest.raises(FaultyPlugin, match=rf"^a feature map {PLACE} is faulty: feature_map\.{ANSWERS_OF_MAPS[case]}"):
+        model = mdlearn.fit("odd", X, Y[2])
+        assert model.coef_.shape == (1, 3)
+        model.predict(X)
+        model.save(tmp_path / "model.npz")
