@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -355,6 +355,15 @@ def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[
     with ForeignCall(task, "objective", "complete"):
         params = task.complete(params, data)
     return _checked_resolved(task, params, "complete")
+
+
+def default_grid(task: Any, total: float) -> Any:
+    """Return the grid that an objective declares for rows of weight `total`; FaultyPlugin for what is none."""
+    with ForeignCall(task, "objective", "grid"):
+        grid = task.grid(total)
+    if not isinstance(grid, (Mapping, Sequence)) or isinstance(grid, str):
+        raise faulty(task, "objective", "grid", f"returned {came(grid)}, a mapping or a sequence of them is needed")
+    return grid
 
 
 def _checked_resolved(task: Any, params: dict[str, Any], method: str) -> dict[str, Any]:

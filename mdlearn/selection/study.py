@@ -13,6 +13,7 @@ from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import Certificate
+from mdlearn.objectives.declaration import default_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_grid
 from mdlearn.selection.paths.grid import Asked, checked_grid_points
@@ -111,7 +112,7 @@ class Study:
 
     def ask(self, grid: Any, params: Mapping[str, Any]) -> None:
         """Set the points of a grid; None: those of the objective's own grid. `params` are what all points have."""
-        grid = self.call.task(params)[0].grid(self.data.total) if grid is None else grid
+        grid = default_grid(self.call.task(params)[0], self.data.total) if grid is None else grid
         self.points, self.asked = checked_grid_points(self.call, grid, params)
 
     @property

@@ -9,6 +9,7 @@ import pytest
 from odd_forms import PLACE, X, Y, adding, method
 
 import mdlearn
+import mdlearn.selection
 from mdlearn.errors import FaultyPlugin
 from mdlearn.forms import answers
 from mdlearn.plugins.registry import registry
@@ -271,3 +272,12 @@ def test_wrong_answers_of_a_feature_map(add, tmp_path, case):
         assert model.coef_.shape == (1, 3)
         model.predict(X)
         model.save(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("call", [mdlearn.fit_path, mdlearn.selection.select], ids=["path", "select"])
+def test_a_grid_of_its_own_that_is_none(add, call):
+    """The user, who gave no grid, is not to blame."""
+    add(odd=method("grid", "total", "3"))
+    told = rf"^objective 'odd' {PLACE} is faulty: Odd\.grid returned 3, a mapping or a sequence of them is needed"
+    with pytest.raises(FaultyPlugin, match=told):
+        call("odd", X, Y[2])
