@@ -40,7 +40,7 @@ PLUGIN = """
 
 
     class Squares(Composite):
-        nonnegative = True
+        convex = nonnegative = True
 
         def __init__(self, data, features):
             k, d = data.classes.shape[0], features.width
