@@ -74,10 +74,10 @@ def test_an_error_inside_a_form(add, name):
 
 def test_arithmetic_that_fails_inside_a_form_is_told_in_the_warning(add):
     """The engine is not to blame, and the best point so far, w = 0, is the answer."""
-    add(squares=method("prox", "V, step", "1 / 0"))
+    add(squares=method("lipschitz", "", "1 / 0"))
     with pytest.warns(mdlearn.ConvergenceWarning) as caught:
         model = mdlearn.fit("net", X, Y[3])
-    assert f"ZeroDivisionError: division by zero (raised in Squares.prox: a form {PLACE})" in str(caught[0].message)
+    assert f"ZeroDivisionError: division by zero (raised in Squares.lipschitz: a form {PLACE})" in str(caught[0].message)
     assert not model.coef_.any() and not model.certificate.converged
 
 
