@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import read_only_view
 from mdlearn.errors import came
-from mdlearn.forms.losses import Term
+from mdlearn.forms.losses import Term, check_terms
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.numerics.lazy_property import kept
 
@@ -52,6 +52,7 @@ class Column:
     start: Start | None = None
 
     def __post_init__(self) -> None:
+        check_terms(self.terms)
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
             raise ValueError(
                 f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"

@@ -200,6 +200,7 @@ class LogisticTerm:
 
 
 Term = HingeTerm | LogisticTerm | GivenTerm
+TERM_CLASSES = frozenset({HingeTerm, LogisticTerm, GivenTerm})
 CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
 
@@ -207,6 +208,22 @@ CURVED = frozenset({"logistic", "given", "native"})
 def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
     """Table of the `numbers` of loss terms, shape (T, 6); given ones, which bring functions instead, are left out."""
     return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
+
+
+def check_terms(terms: Iterable[Term]) -> None:
+    """Check that loss terms are of the three classes themselves: compiled engines read numbers, not methods.
+
+    Raises
+    ------
+    TypeError
+        For anything else: what a derived class changes, some engines and certificates would not know.
+    """
+    for one in terms:
+        if type(one) not in TERM_CLASSES:
+            raise TypeError(
+                "a loss needs to be a tuple of HingeTerm, LogisticTerm or what GivenLoss.terms returns, and of no "
+                f"derived class; got {type(one).__name__}"
+            )
 
 
 @dataclass(frozen=True)
@@ -235,6 +252,9 @@ class Terms:
     ridge: float = 1.0
     unit: float = 1.0
     penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_terms(self.loss)
 
     def at_zero(self, total: float) -> AtZero:
         """Return what is known at w = 0 of a problem of classification, without its rows.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mdlearn.forms.losses import HingeTerm, LogisticTerm, table_of_terms
-from mdlearn.forms.margin import Column
+import mdlearn
+from mdlearn.forms.losses import HingeTerm, LogisticTerm, Terms, table_of_terms
+from mdlearn.forms.margin import Column, MarginForm
 
 LD = np.longdouble
 TERMS = {
@@ -156,3 +157,25 @@ def test_a_free_bias_that_takes_the_objective_down_without_end(case):
     if not column.hard:
         far = [column.distribution_value(b * SIGNS) - column.at_zero for b in (-1e9, 1e9)]
         assert (min(far) < -0.01) == falls
+
+
+@pytest.mark.parametrize("base", [HingeTerm, LogisticTerm])
+def test_derived_terms_are_refused(base):
+    """Compiled engines do not read what a derived class overrides: without a word they would solve another problem."""
+
+    class Own(base):
+        def caps(self, counts):
+            return 2.0 * super().caps(counts)
+
+    with pytest.raises(TypeError, match="of no derived class; got Own"):
+        Terms(loss=(Own(1.0),))
+
+    class Smuggled(mdlearn.Objective):
+        name = "smuggled"
+
+        def form(self, data, features, bias, params):
+            column = Column(data.first_signs(), data.counts, 0.0, 0.0, (Own(1.0),))
+            return MarginForm(features, (column,), bias)
+
+    with pytest.raises(TypeError, match="of no derived class; got Own"):
+        mdlearn.fit(Smuggled, [[1.0], [2.0]], [0, 1])
