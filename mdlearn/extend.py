@@ -16,6 +16,7 @@ from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.row_blocks.source import Portion, Tree, paired, plus
 from mdlearn.data.row_blocks.summary import Census
+from mdlearn.data.row_values import row_values
 from mdlearn.data.rows.arrays import check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.distinct import distinct
@@ -36,6 +37,7 @@ from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.native import NativeFunction
 from mdlearn.forms.problem import ColumnProblem, Problem, Several
 from mdlearn.forms.proof import Solution, judge, judge_residual
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
@@ -85,6 +87,7 @@ __all__ = [
     "ProgressBar",
     "ReadingOptions",
     "Report",
+    "RowTerms",
     "Rows",
     "Setting",
     "Several",
@@ -124,6 +127,7 @@ __all__ = [
     "replace_file",
     "report_of",
     "representer",
+    "row_values",
     "seed",
     "squared_distances",
     "steps",

@@ -15,6 +15,8 @@ class Problem:
         ridge: float,
         constant: float,
         natives: Sequence[tuple[Callback, float, int]] = (),
+        weights: np.ndarray | None = None,
+        shifts: np.ndarray | None = None,
     ) -> None: ...
 
 class Walk:

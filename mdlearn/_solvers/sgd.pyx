@@ -37,11 +37,14 @@ cdef class Problem:
     -side * height / (1 + exp(-sharpness * excess)); spread, pull, ridge : factors of margin difference, mean and w;
     constant : value of a feature that every row has, behind the last column (0: none);
     natives : (Callback, weight, side) of every term with a derivative of its own: weight times the part of it that
-    falls (side 1) or rises (side -1).
+    falls (side 1) or rises (side -1);
+    weights, shifts : (T + len(natives), m) factors of the terms in single rows, and what their thresholds are higher by
+    there; None: 1 and 0 in all.
     """
 
     cdef const double[::1] y, offset
-    cdef const double[:, ::1] terms
+    cdef const double[:, ::1] terms, weights, shifts
+    cdef bint by_row
     cdef double spread, pull, ridge, constant
     cdef Native* natives
     cdef Py_ssize_t n_natives
@@ -52,7 +55,8 @@ cdef class Problem:
 
     def __init__(
         self, const double[::1] y, const double[::1] offset, const double[:, ::1] terms, double spread, double pull,
-        double ridge, double constant, natives=(),
+        double ridge, double constant, natives=(), const double[:, ::1] weights=None,
+        const double[:, ::1] shifts=None,
     ):
         if offset.shape[0] != y.shape[0]:
             raise ValueError("y and offset differ in length")
@@ -60,7 +64,13 @@ cdef class Problem:
             raise ValueError("terms need six rows: side, threshold, jump, rise, height, sharpness")
         if self.natives != NULL:
             raise ValueError("a problem is made once")
-        self.y, self.offset, self.terms = y, offset, terms
+        self.by_row = weights is not None
+        cdef Py_ssize_t T = terms.shape[1] + len(natives), m = y.shape[0]
+        if self.by_row and (
+            shifts is None or weights.shape[0] != T or weights.shape[1] != m or shifts.shape[0] != T or shifts.shape[1] != m
+        ):
+            raise ValueError("weights and shifts by row need one number for every term and row")
+        self.y, self.offset, self.terms, self.weights, self.shifts = y, offset, terms, weights, shifts
         self.spread, self.pull, self.ridge, self.constant = spread, pull, ridge, constant
         self.callbacks = [callback for callback, _, _ in natives]
         self.natives = <Native*>calloc(len(self.callbacks) + 1, sizeof(Native))
@@ -113,18 +123,22 @@ cdef int renormalise(Walk walk) except -1 nogil:
 cdef double descend(Problem p, Walk walk, Py_ssize_t i, double z_i, double z_j) except? -1.0 nogil:
     # Take the step's effect on the scalars; return what u gains along row i.
     cdef Py_ssize_t term
-    cdef double excess, eta, growth, given, slope = p.spread * (z_i - z_j) - p.pull
+    cdef double excess, eta, growth, given, slope = p.spread * (z_i - z_j) - p.pull, share = 1.0, at = z_i
     for term in range(p.terms.shape[1]):
-        excess = p.terms[0, term] * (p.terms[1, term] - z_i)
+        if p.by_row:
+            share, at = p.weights[term, i], z_i - p.shifts[term, i]
+        excess = p.terms[0, term] * (p.terms[1, term] - at)
         if excess > 0.0:
-            slope -= p.terms[0, term] * (p.terms[2, term] + p.terms[3, term] * excess)
+            slope -= share * p.terms[0, term] * (p.terms[2, term] + p.terms[3, term] * excess)
         if p.terms[4, term] != 0.0:
             # exp overflows to infinity, and the quotient is then 0 as it should be.
-            slope -= p.terms[0, term] * p.terms[4, term] / (1.0 + exp(-p.terms[5, term] * excess))
+            slope -= share * p.terms[0, term] * p.terms[4, term] / (1.0 + exp(-p.terms[5, term] * excess))
     for term in range(p.n_natives):
-        given = p.natives[term].derivative(z_i, p.natives[term].data)
+        if p.by_row:
+            share, at = p.weights[p.terms.shape[1] + term, i], z_i - p.shifts[p.terms.shape[1] + term, i]
+        given = p.natives[term].derivative(at, p.natives[term].data)
         if p.natives[term].side * given < 0.0:
-            slope += p.natives[term].weight * given
+            slope += share * p.natives[term].weight * given
     walk.t += 1
     growth = sqrt(1.0 + p.ridge * walk.eta0 * walk.t)
     eta = walk.eta0 / (growth * sqrt(growth))

@@ -15,6 +15,7 @@ from mdlearn.data.rows.rows import read_only_view
 from mdlearn.errors import came
 from mdlearn.forms.losses import Term, check_terms
 from mdlearn.forms.proof import Start, gap_between
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.lazy_property import kept
 
 
@@ -40,6 +41,8 @@ class Column:
         What margins are less than y_i f(x_i); None: nothing.
     start : Start or None
         Where an engine may begin. The problem is the same without it.
+    by_row : RowTerms or None
+        Weights and thresholds of the terms in single rows. Here the weights are at most 1, and the terms have the rest.
     """
 
     y: np.ndarray
@@ -50,6 +53,7 @@ class Column:
     unit: float = 1.0
     offset: np.ndarray | None = None
     start: Start | None = None
+    by_row: RowTerms | None = None
 
     def __post_init__(self) -> None:
         check_terms(self.terms)
@@ -59,6 +63,9 @@ class Column:
             )
         if self.offset is not None and self.hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
+        if self.by_row is not None:
+            by_row, terms = self.by_row.of(self.terms, self.y.shape[0])
+            vars(self).update(by_row=by_row, terms=terms)
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
             value = getattr(self, name)
             if not isinstance(value, np.ndarray):
@@ -109,10 +116,18 @@ class Column:
         return math.fsum((self.counts * self.y).tolist()) == 0.0
 
     @kept
+    def shares(self) -> tuple[tuple[Term, np.ndarray], ...]:
+        """Terms, each with the factors of its weight in all rows: the counts, times its weights by row."""
+        weights = None if self.by_row is None else self.by_row.weights
+        return tuple(
+            (t, self.counts if weights is None else weights[i] * self.counts) for i, t in enumerate(self.terms)
+        )
+
+    @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
         return read_only_view(
-            np.array([t.caps(self.counts) for t in self.terms]).reshape(len(self.terms), self.y.shape[0])
+            np.array([t.caps(own) for t, own in self.shares]).reshape(len(self.terms), self.y.shape[0])
         )
 
     @kept
@@ -129,7 +144,7 @@ class Column:
     @kept
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
-        softness = [t.softness(self.counts) for t in self.terms]
+        softness = [t.softness(own) for t, own in self.shares]
         return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
     @kept
@@ -144,10 +159,23 @@ class Column:
 
     @kept
     def kinks(self) -> np.ndarray:
-        """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) with an offset."""
-        return read_only_view(
-            self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
-        )
+        """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) where they differ from row to row."""
+        kinks = self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
+        return read_only_view(kinks if self.shifts is None else kinks + self.shifts)
+
+    @kept
+    def shifts(self) -> np.ndarray | None:
+        """Numbers that are added to the thresholds in single rows, shape (T, m); None: nothing."""
+        return None if self.by_row is None else self.by_row.shifts
+
+    def margins_of_terms(self, z: np.ndarray) -> Iterable[np.ndarray]:
+        """Margins z as every term has them, less what its threshold is higher by in a row."""
+        return (z,) * len(self.terms) if self.shifts is None else z - self.shifts
+
+    @kept
+    def level(self) -> bool:
+        """Whether every threshold is the same in all rows."""
+        return self.offset is None and self.shifts is None
 
     @kept
     def hard(self) -> bool:
@@ -193,25 +221,29 @@ class Column:
         value = -self.mean * mean
         if self.variance > 0:  # 0 times an overflow is no number
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
-        for t in self.terms:
-            value += t.value(z, self.counts)
+        for (t, own), there in zip(self.shares, self.margins_of_terms(z)):
+            value += t.value(there, own)
         return value
 
     def slopes(self, scores: np.ndarray) -> np.ndarray:
         """Multipliers of all terms at scores y f, shape (T, m)."""
         z = self.margins(scores)
-        return np.array([t.slopes(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+        found = [t.slopes(there, own) for (t, own), there in zip(self.shares, self.margins_of_terms(z))]
+        return np.array(found).reshape(-1, z.shape[0])
 
     def curvatures(self, scores: np.ndarray) -> np.ndarray:
         """Second derivatives of all terms at scores y f, shape (T, m)."""
         z = self.margins(scores)
-        return np.array([t.curvatures(z, self.counts) for t in self.terms]).reshape(-1, z.shape[0])
+        found = [t.curvatures(there, own) for (t, own), there in zip(self.shares, self.margins_of_terms(z))]
+        return np.array(found).reshape(-1, z.shape[0])
 
     def bound(self, beta: np.ndarray, sigma: np.ndarray) -> float:
         """Lower bound of the objective from multipliers within their caps, but for the ridge's share."""
         value = 0.0
-        for t, b in zip(self.terms, beta):
-            value += t.bound(b, self.counts)
+        for (t, own), b in zip(self.shares, beta):
+            value += t.bound(b, own)
+        if self.shifts is not None:
+            value += float(self.sides @ (self.shifts * beta).sum(axis=1))
         if self.kappa > 0:
             used = slice(None) if self.whole else self.counts > 0
             # Squares of numbers near 1e-292 would be lost.
@@ -226,8 +258,8 @@ class Column:
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
         zero = np.zeros_like(self.y)
-        if self.offset is None:  # neither mean nor variance
-            return float(sum(t.value(zero, self.counts) for t in self.terms))
+        if self.level:  # neither mean nor variance
+            return float(sum(t.value(zero, own) for t, own in self.shares))
         return self.distribution_value(zero)
 
     @kept
@@ -255,6 +287,20 @@ class Column:
             columns.append(column)
         return columns
 
+    def take(self, rows: np.ndarray, factor: float = 1.0) -> Column:
+        """Return the column of some rows, with `factor` times their counts and without a start."""
+        offset, by_row = self.offset, self.by_row
+        return Column(
+            self.y[rows],
+            self.counts[rows] if factor == 1.0 else factor * self.counts[rows],
+            self.variance,
+            self.mean,
+            self.terms,
+            self.unit,
+            None if offset is None else offset[rows],
+            by_row=None if by_row is None else by_row.take(rows),
+        )
+
     def with_start(self, start: Start) -> Column:
         """Return the column with a place to begin, and with all that is known of it so far."""
         column = object.__new__(type(self))
@@ -271,8 +317,8 @@ class Column:
 
 
 SIGNLESS = (
-    "total whole kappa pull pulled caps softness sides thresholds kinks hard at_zero bound_at_zero no_multipliers "
-    "steepest_slopes bends".split()
+    "total whole kappa pull pulled shares caps softness sides thresholds shifts kinks level hard at_zero bound_at_zero "
+    "no_multipliers steepest_slopes bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

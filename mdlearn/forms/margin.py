@@ -60,6 +60,9 @@ class MarginForm:
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
                 "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
             )
+        if self.by_row and (self.joint or self.penalty > 0):
+            what = "classes as one problem" if self.joint else "a penalty"
+            raise ValueError(f"weights and thresholds of loss terms by row are not possible together with {what}")
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:
             raise ValueError(
                 "a form needs ridge 0 or 1, a finite unit > 0 and a finite penalty >= 0; got "
@@ -70,6 +73,11 @@ class MarginForm:
     def offsets(self) -> bool:
         """Whether margins have an offset (regression)."""
         return any(column.offset is not None for column in self.columns)
+
+    @kept
+    def by_row(self) -> bool:
+        """Whether weights or thresholds of loss terms differ from row to row."""
+        return any(column.by_row is not None for column in self.columns)
 
     @kept
     def no_coefficients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -155,11 +163,11 @@ def best_bias_shift(column: Column, z: np.ndarray) -> float:
     if column.kappa > 0 or column.hard or not terms or any(t.kind != "hinge" for t in terms):
         return 0.0
     knots, jumps, slope = [], [], -column.mean * column.label_mean
-    for term, kink in zip(terms, column.kinks):
+    for (term, own), kink in zip(column.shares, column.kinks):
         # z_i(shift) = z_i + y_i shift: the hinge is active below (or above) its knot, depending on side * y.
         knots.append(column.y * (kink - z))
-        jumps.append(term.weight * column.counts)
-        slope -= term.weight * float(column.counts[column.y * term.side > 0].sum())
+        jumps.append(term.weight * own)
+        slope -= term.weight * float(own[column.y * term.side > 0].sum())
     at, jump = np.concatenate(knots), np.concatenate(jumps)
     order = np.argsort(at, kind="stable")
     at, slopes = at[order], slope + np.cumsum(jump[order])

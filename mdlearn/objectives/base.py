@@ -18,6 +18,7 @@ from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import AtZero, Solution, Start
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.objectives.declaration import (
     FIT_ARGUMENTS,
     Parameter,
@@ -78,6 +79,12 @@ class Objective:
     feature_parameters: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, **given: Any) -> None:
+        own = type(self)
+        if own.row_terms is not Objective.row_terms and own.form is not Objective.form:
+            raise TypeError(
+                f"objective {own.name!r} has row_terms and a form of its own, which does not read them; give its "
+                "columns by_row=RowTerms(...) there"
+            )
         self.given = checked_parameters(self, given)
 
     def resolve(self, total: float) -> dict[str, Any]:
@@ -246,6 +253,23 @@ class Objective:
         """
         raise NotImplementedError
 
+    def row_terms(self, data: Data, params: dict[str, Any]) -> RowTerms | None:
+        """Return weights and thresholds of the loss terms in single rows; here: None, they are the same in all.
+
+        Parameters
+        ----------
+        data : Data
+            Checked rows, class indices, counts and targets; `mdlearn.extend.row_values` takes numbers that the caller
+            gave for every row of X.
+        params : dict
+            Resolved parameters.
+
+        Returns
+        -------
+        RowTerms or None
+        """
+        return None
+
     def at_zero(self, params: dict[str, Any], total: float) -> AtZero | None:
         """Return what is known at w = 0 of rows of weight `total`; None where that takes the form.
 
@@ -261,7 +285,7 @@ class Objective:
         AtZero or None
         """
         own = type(self)
-        declared = own.form is Objective.form and own.problem is Objective.problem
+        declared = all(getattr(own, name) is getattr(Objective, name) for name in ("form", "problem", "row_terms"))
         return checked_terms(self, params, total).at_zero(total) if declared else None
 
     def check_column(self, params: dict[str, Any], column: Column, bias: str) -> None:
@@ -291,10 +315,19 @@ class Objective:
         Returns
         -------
         MarginForm or Problem
+
+        Raises
+        ------
+        TypeError
+            When `row_terms` returns something else than RowTerms or None.
         """
         terms = checked_terms(self, params, data.total)
         k, first = data.classes.shape[0], data.first_signs()
-        columns = [Column(first, data.counts, terms.variance, terms.mean, terms.loss, offset=data.targets)]
+        by_row, own = self.row_terms(data, params), (terms.variance, terms.mean, terms.loss)
+        if by_row is not None and not isinstance(by_row, RowTerms):
+            told = f"its row_terms returned {type(by_row).__name__}, RowTerms or None is needed"
+            raise TypeError(f"objective {self.name!r} is faulty: {told}")
+        columns = [Column(first, data.counts, *own, offset=data.targets, by_row=by_row)]
         if k > 2:
             columns += columns[0].against_rest(data.codes, range(1, k))
         for column in columns:
@@ -338,9 +371,9 @@ class Objective:
         -------
         str
         """
-        own, names = type(self), ("features", "problem", "form")
+        own, names = type(self), ("features", "problem", "form", "row_terms")
         plain = all(getattr(own, name) is getattr(Objective, name) for name in names)
-        return "" if plain else "it makes its features or its form of all rows"
+        return "" if plain else "it makes its features, its form or its row_terms of all rows"
 
     def check_form(self, form: Form, params: dict[str, Any]) -> None:
         """Raise ValueError when a form, complete and about to be solved, has no optimum.

@@ -124,7 +124,10 @@ def has_closed_loo(form: Any) -> bool:
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
         return False
     return all(
-        is_quadratic(column) and column.offset is None and column.kappa + float(quadratic_steepness(column).sum()) > 0
+        is_quadratic(column)
+        and column.level
+        and column.by_row is None
+        and column.kappa + float(quadratic_steepness(column).sum()) > 0
         for column in form.columns
     )
 
@@ -329,6 +332,8 @@ def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -
         terms = Terms(ridge=0.0)
     loss = [t for t in terms.loss if t.weight > 0]
     plain = all(t.kind in ("hinge", "constraint") and t.side == 1 and t.threshold == 1 for t in loss)
+    if type(task).row_terms is not Objective.row_terms:
+        plain = False
     if terms.ridge != 1 or terms.unit != 1 or terms.penalty > 0 or len(loss) > 1 or not plain:
         raise ValueError(
             f"cv='pseudo-loo' is the bound for ldm and svm: the hinge loss with margin mean and variance; objective "

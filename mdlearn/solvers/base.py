@@ -12,6 +12,9 @@ import numpy as np
 from mdlearn.errors import did_you_mean
 from mdlearn.forms.margin import Column, MarginForm
 
+NOT_BY_ROW = "it reads one weight and one threshold per loss term, and these differ from row to row"
+"""Refusal of engines that know no weights or thresholds of loss terms by row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -96,6 +99,9 @@ class Solver:
         Whether it needs the squared norm in the objective.
     offsets : bool
         Whether it takes margins with an offset (regression).
+    by_row : bool
+        Whether it takes loss terms whose weights and thresholds differ from row to row (`Column.by_row`): it reads
+        `caps`, `softness`, `kinks`, `slopes` and the like of a column, and not the numbers of its terms.
     draws : bool
         Whether `iterate` draws random numbers. Not so: it gets None for its generator, whose making would cost as much
         as much of a small fit. Derived classes draw unless they say it anew.
@@ -115,6 +121,7 @@ class Solver:
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "constraint"})
     needs_ridge: ClassVar[bool] = True
     offsets: ClassVar[bool] = False
+    by_row: ClassVar[bool] = False
     draws: ClassVar[bool] = True
     takes_blocks: ClassVar[bool] = False
     block_state: ClassVar[type]
@@ -127,7 +134,8 @@ class Solver:
     def refusal(self, form: Any) -> str | None:
         """Return why this engine cannot take the form, or None when it can.
 
-        Here: what follows from `kinds`, `needs_ridge` and `offsets`. Engines with further needs ask this one first.
+        Here: what follows from `kinds`, `needs_ridge`, `offsets` and `by_row`. Engines with further needs ask this one
+        first.
 
         Parameters
         ----------
@@ -148,6 +156,8 @@ class Solver:
             return "it needs the squared norm in the objective"
         if form.offsets and not self.offsets:
             return "it knows no targets of regression"
+        if form.by_row and not self.by_row:
+            return NOT_BY_ROW
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 

@@ -38,6 +38,7 @@ class LinearProgram(Solver):
     draws: ClassVar[bool] = False
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Return what the form has that a linear program has not."""

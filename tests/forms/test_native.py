@@ -25,6 +25,7 @@ from mdlearn.forms.given import GivenLoss
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.native import NativeFunction
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.solvers.stochastic import task as sgd_task
 
@@ -110,9 +111,9 @@ def test_a_capsule_of_a_cython_module():
     np.testing.assert_allclose(NativeFunction(LowLevelCallable.from_cython(module, "sine"))(t), np.sin(t), rtol=1e-14)
 
 
-def walked(A, y, terms):
+def walked(A, y, terms, by_row=None):
     rows = CsrRows(A) if sparse.issparse(A) else DenseRows(A)
-    column = Column(y, np.ones(len(y)), 0.6, 0.2, terms)
+    column = Column(y, np.ones(len(y)), 0.6, 0.2, terms, by_row=by_row)
     task = sgd_task.StochasticTask(MarginForm(LinearFeatures(rows), (column,), "regularized"), column)
     i, j = np.random.default_rng(3).integers(0, len(y), (2, 400))
     track = task.start(0.05, 100)
@@ -120,12 +121,16 @@ def walked(A, y, terms):
     return track.current(), task.safe_step()
 
 
+@pytest.mark.parametrize("differs", [False, True], ids=["alike", "by row"])
 @pytest.mark.parametrize("kind", [np.asarray, np.float32, sparse.csr_matrix], ids=["dense", "float32", "CSR"])
-def test_steps_are_those_of_the_same_loss_declared(square, kind):
+def test_steps_are_those_of_the_same_loss_declared(square, kind, differs):
     X, y = overlapping(50, 4, seed=2)
     y, declared = np.where(y > 0, 1.0, -1.0), (HingeTerm(0.7, 1, 1.0, 2), HingeTerm(0.7, -1, 1.0, 2))
     hinge = (HingeTerm(0.3),)
-    given, expected = walked(kind(X), y, square.terms(0.7) + hinge), walked(kind(X), y, declared + hinge)
+    own = np.random.default_rng(4).uniform(0.1, 2.0, (4, 50))[[0, 0, 1, 2, 2, 3]]  # both sides of the square alike
+    by_row = RowTerms(own[:3], own[3:] - 1.0) if differs else None
+    given = walked(kind(X), y, square.terms(0.7) + hinge, by_row)
+    expected = walked(kind(X), y, declared + hinge, by_row)
     assert square.native is not None and np.abs(expected[0]).max() > 0.1
     np.testing.assert_allclose(given[0], expected[0], rtol=1e-10, atol=1e-13)
     assert given[1] == pytest.approx(expected[1])

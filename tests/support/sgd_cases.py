@@ -28,19 +28,22 @@ def points(m=60, d=4, seed=0, noise=0.7):
     return X, np.where(X[:, 0] - 0.4 * X[:, 1] + noise * rng.standard_normal(m) > 0.2, 1, -1)
 
 
-def task_of(X, y, terms, variance=0.0, mean=0.0, bias="none", counts=None):
+def task_of(X, y, terms, variance=0.0, mean=0.0, bias="none", counts=None, by_row=None):
     rows = CsrRows(X) if sparse.issparse(X) else DenseRows(X)
     counts = np.ones(len(y)) if counts is None else np.asarray(counts, dtype=float)
-    column = Column(np.asarray(y, dtype=float), counts, variance, mean, terms)
+    column = Column(np.asarray(y, dtype=float), counts, variance, mean, terms, by_row=by_row)
     return sgd_task.StochasticTask(MarginForm(LinearFeatures(rows), (column,), bias), column)
 
 
-def g(w, X, y, counts, terms, variance, mean):
+def g(w, X, y, counts, terms, variance, mean, by_row=None):
     """The objective by its formula, in extended precision; a bias is a column of ones in X."""
     X, w, c = (np.asarray(a, dtype=np.longdouble) for a in (X, w, counts))
     z, m = y * (X @ w), c.sum()
     average = c @ z / m
-    loss = sum(t.weight * (c @ np.maximum(0, t.side * (t.threshold - z)) ** t.power) for t in terms)
+    own = [(1.0, 0.0)] * len(terms) if by_row is None else zip(by_row.weights, by_row.shifts)
+    loss = sum(
+        t.weight * ((c * q) @ np.maximum(0, t.side * (t.threshold + s - z)) ** t.power) for t, (q, s) in zip(terms, own)
+    )
     return w @ w / 2 + variance * (c @ (z - average) ** 2) / m - mean * average + loss
 
 
@@ -49,9 +52,10 @@ def with_ones(X, bias):
     return np.hstack([X, np.full((len(X), 1), 1.0 if bias == "regularized" else 0.0)])
 
 
-def step_scale(terms, counts):
-    """m C, or 1 without a loss."""
-    return np.sum(counts) * max((t.weight for t in terms), default=0.0) or 1.0
+def step_scale(terms, counts, by_row=None):
+    """m C with the largest weight of a term in any row, or 1 without a loss."""
+    most = [1.0] * len(terms) if by_row is None else by_row.weights.max(axis=1)
+    return np.sum(counts) * max((t.weight * own for t, own in zip(terms, most)), default=0.0) or 1.0
 
 
 def transcription(X, y, terms, variance, mean, counts, eta0, t0, i, j):

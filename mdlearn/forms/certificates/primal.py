@@ -89,7 +89,7 @@ def _primal_without_rounding_losses(
 def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
     """Factor by which a primal point's margins reach thresholds, missed by a relative `slack` at most; else 1."""
     factor = 1.0
-    if column.offset is not None:
+    if not column.level:
         return factor  # longer coefficients do not make residuals smaller
     for term in column.terms:
         if term.kind == "logistic":

@@ -214,7 +214,7 @@ def _growth_against_rounding(column: Column, z: np.ndarray, off: np.ndarray) -> 
     growth, used = 1.0, column.counts > 0
     for term in column.terms:
         need = term.side * term.threshold
-        if column.offset is None and term.kind in ("hinge", "constraint") and term.weight > 0 and need > 0:
+        if column.level and term.kind in ("hinge", "constraint") and term.weight > 0 and need > 0:
             reached = term.side * z - SINGLE * off
             short = used & (reached < need)
             if not term.hard:
@@ -253,19 +253,19 @@ def _rounding_bound(
     z, off_squared = column.margins(scores), 0.5 * column.kappa * float(column.counts @ (off * off))
     slopes = pulls - column.mean / column.total * column.counts - column.spread(z)
     # What slopes and second derivatives say at most: where that is enough, no loss is evaluated at other scores.
-    curved = [t for t in column.terms if t.kind == "squared"]
-    flat = all(t in curved or not (t.hard or np.isinf(cap).any()) for t, cap in zip(column.terms, column.caps))
+    flat = all(t.kind == "squared" or not (t.hard or np.isinf(cap).any()) for t, cap in zip(column.terms, column.caps))
+    places = tuple(zip(column.shares, column.margins_of_terms(z)))
     if flat:
         steep = np.abs(slopes)
-        for t, cap in zip(column.terms, column.caps):
-            steep += t.slopes(z, column.counts) + t.weight * column.counts * off if t in curved else cap
+        for ((t, own), there), cap in zip(places, column.caps):
+            steep += t.slopes(there, own) + t.weight * own * off if t.kind == "squared" else cap
         most = float(steep @ off) + off_squared
         if most <= NO_GROWTH * abs(objective):
             return most
     growths = [slopes * off, -slopes * off]
-    for t in column.terms:
+    for (t, own), there in places:
         if not t.hard and t.weight > 0:
-            here = t.each(z)
+            here = t.each(there)
             for growth, move in zip(growths, (off, -off)):
-                growth += t.weight * column.counts * (t.each(z + move) - here)
+                growth += t.weight * own * (t.each(there + move) - here)
     return float(np.maximum(*growths).sum()) + off_squared

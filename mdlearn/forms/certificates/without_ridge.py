@@ -54,7 +54,7 @@ def without_ridge(
             break
         size = now
         if metric is None:
-            freedom = np.array([t.freedom(b, column.counts) for t, b in zip(column.terms, beta)]).reshape(beta.shape)
+            freedom = np.array([t.freedom(b, own) for (t, own), b in zip(column.shares, beta)]).reshape(beta.shape)
             metric = CorrectionMetric(rows, column, freedom.sum(axis=0))
         f = column.y * rows.dot(metric.solve(residual))
         moved = beta - column.sides[:, None] * freedom * f

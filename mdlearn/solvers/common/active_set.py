@@ -68,7 +68,7 @@ class ActiveSet:
         stiffness = min(STIFFNESS * state.typical_multiplier, LARGEST_STIFFNESS)
         rows = np.flatnonzero(free.any(axis=0))
         chosen, y, soft = free[:, rows], column.y[rows], column.softness[:, rows]
-        kinks = column.kinks if column.offset is None else column.kinks[:, rows]
+        kinks = column.kinks if column.level else column.kinks[:, rows]
         decision, adjoint = system.restrict(rows)
         d = np.where(chosen, 1.0 / (1.0 / stiffness + soft), 0.0)
         weights = np.zeros_like(column.y)

@@ -86,10 +86,10 @@ class DualBound:
 
         def value(step: float) -> float:
             total = slope * step - 0.5 * curvature * step * step
-            for t, b, g in zip(self.column.terms, best.beta, guess.beta):
+            for (t, own), b, g in zip(self.column.shares, best.beta, guess.beta):
                 if t.kind in CURVED:
                     mixed = b + step * (g - b)
-                    total += t.bound(mixed, self.column.counts) - t.side * t.threshold * float(mixed.sum())
+                    total += t.bound(mixed, own) - t.side * t.threshold * float(mixed.sum())
             return total
 
         length, most = 0.0, value(0.0)
@@ -108,9 +108,9 @@ class DualBound:
         squared = np.divide(np.maximum(excess, 0.0), c.softness, out=np.zeros_like(excess), where=soft)
         # A squared term has no cap; rows without counts have softness and cap 0.
         beta = np.where(soft, squared, np.where(np.isinf(c.caps), 0.0, c.caps) * share)
-        for t, own in zip(c.terms, beta):
+        for (t, own), there, b in zip(c.shares, c.margins_of_terms(c.margins(z)), beta):
             if t.kind in CURVED:
-                own[:] = t.slopes(c.margins(z), c.counts)
+                b[:] = t.slopes(there, own)
         return beta
 
     def _complete(self, beta: np.ndarray, sigma: np.ndarray) -> BoundMultipliers:

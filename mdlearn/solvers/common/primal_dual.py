@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from mdlearn.forms.certificates.margin import feasible_dual
@@ -71,7 +69,7 @@ class PrimalDual:
     @kept
     def typical_kink(self) -> float:
         """Size of margins: 1 for signs, as thresholds are; that of the targets where they are larger."""
-        return 1.0 if self.column.offset is None else max(1.0, float(np.abs(self.column.kinks).mean()))
+        return 1.0 if self.column.level else max(1.0, float(np.abs(self.column.kinks).mean()))
 
 
 class PrimalDualOnRows(PrimalDual):
@@ -93,10 +91,8 @@ class PrimalDualOnRows(PrimalDual):
     def of(cls, state: PrimalDual, rows: np.ndarray, fixed: np.ndarray) -> PrimalDualOnRows:
         """Chosen rows of a state over explicit ones, in ascending order."""
         column = state.column
-        offset = None if column.offset is None else column.offset[rows]
         assert isinstance(state.system, RowSystem)
-        chosen = replace(column, y=column.y[rows], counts=column.counts[rows], offset=offset)
-        found = cls(state.form, chosen, SubsetSystem(state.system, rows, column.y.shape[0]), fixed)
+        found = cls(state.form, column.take(rows), SubsetSystem(state.system, rows, column.y.shape[0]), fixed)
         found.typical_multiplier, found.typical_kink = state.typical_multiplier, state.typical_kink
         return found
 

@@ -15,9 +15,16 @@ class SquaredTerms:
 
     def __init__(self, column: Column) -> None:
         self.column = column
-        self.terms = np.ascontiguousarray(table_of_terms(column.terms).T[[1, 0, 3]])
-        self.offset = np.empty(0) if column.offset is None else column.offset
-        self.steepest = float(self.terms[2].max(initial=0.0)) * float(column.counts.max())
+        terms = np.ascontiguousarray(table_of_terms(column.terms).T[[1, 0, 3]])
+        offset = np.empty(0) if column.offset is None else column.offset
+        self.steepest = float(terms[2].max(initial=0.0)) * float(column.counts.max())
+        self.passes = [(column.counts, offset, terms)]
+        if column.by_row is not None:  # a pass for each term, with weights and thresholds of its own
+            kinks = np.broadcast_to(column.kinks - column.thresholds[:, None], column.caps.shape)
+            self.passes = [
+                (own, np.ascontiguousarray(more), np.ascontiguousarray(terms[:, [i]]))
+                for i, ((_, own), more) in enumerate(zip(column.shares, kinks))
+            ]
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Multipliers at margins z."""
@@ -32,7 +39,10 @@ class SquaredTerms:
         z, dz = np.ascontiguousarray(z), np.ascontiguousarray(dz)
 
         def along(t: float) -> tuple[float, float]:
-            rise, curvature = hinges.along(z, dz, self.column.counts, self.offset, self.terms, t)
-            return t * bend + rise, bend + curvature
+            total, curvature = t * bend, bend
+            for counts, offset, terms in self.passes:
+                rise, bent = hinges.along(z, dz, counts, offset, terms, t)
+                total, curvature = total + rise, curvature + bent
+            return total, curvature
 
         return line_minimum(slope, along, SLOPE_ROUNDING)

@@ -116,7 +116,7 @@ class CentredDual:
         records = room[first : first + int(np.prod(shape))].reshape(shape)
         scale = column.kappa if column.kappa > 0 else 1.0
         inverse = np.divide(1.0, scale * column.counts, out=np.ones(used.shape[0]), where=used)
-        sides, kinks = column.sides[:, None], column.thresholds[:, None]
+        sides, kinks = column.sides[:, None], column.kinks
         parts = (column.y, self.squares, self.shift, inverse, column.caps, column.softness, sides, kinks)
         for rows in steps(used.shape[0], RECORDS):  # in pieces, between which Ctrl-C is seen
             for place, part in enumerate(parts):

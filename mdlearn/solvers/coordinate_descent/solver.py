@@ -76,6 +76,7 @@ class CoordinateDescent(Solver):
     )
     options: ClassVar[dict[str, Any]] = {"shrinking": True}
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
 
     def refusal(self, form: MarginForm) -> str | None:
         """A free bias couples all coordinates by an equality; sparse sweeps take that, but no constraint or ridge.

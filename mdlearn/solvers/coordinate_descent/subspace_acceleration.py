@@ -42,7 +42,7 @@ class SubspaceExtrapolation:
             )
         self.curved = np.flatnonzero(column.softness)
         self.soft = np.sqrt(column.softness.ravel()[self.curved])
-        self.gain = np.repeat(column.sides * column.thresholds, self.m)
+        self.gain = np.broadcast_to(column.sides[:, None] * column.kinks, column.caps.shape).ravel()
         if self.varies:
             self._make_tilt(v)
         size, n = self.d + 1 + (self.m if self.varies else 0) + self.soft.shape[0], self.gain.shape[0]

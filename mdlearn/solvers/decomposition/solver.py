@@ -43,6 +43,8 @@ class KernelDecomposition(Solver):
         "one hinge or squared hinge a row, a variance beside hinges, kernel 'rbf' or 'poly': no matrix of all rows"
     )
 
+    by_row: ClassVar[bool] = True
+
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products, with one term a row; return why, or None."""
         general = super().refusal(form)

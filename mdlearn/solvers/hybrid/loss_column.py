@@ -170,11 +170,13 @@ class LossColumn:
 
     def loss(self, z: np.ndarray) -> float:
         """Sum of the loss at margins z."""
-        return self.column.terms[0].value(z, self.column.counts)
+        term, share = self.column.shares[0]
+        return term.value(z, share)
 
     def gain(self, u: np.ndarray) -> float:
         """Sum of bound_i(u_i), the part of the dual value that comes from the loss."""
-        return self.column.terms[0].bound(u, self.column.counts)
+        term, share = self.column.shares[0]
+        return term.bound(u, share)
 
     @kept
     def nothing(self) -> np.ndarray:
@@ -208,7 +210,7 @@ class LossColumn:
         column, chosen = self.column, np.arange(0, self.n_rows, step)
         weight = float(column.counts[chosen].sum())
         share = column.total / weight if weight > 0 else 1.0
-        some = replace(column, y=column.y[chosen], counts=share * column.counts[chosen], start=None)
+        some = column.take(chosen, share)
         rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
         stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
         found = LossColumn(some, rows, self.squares[chosen], stored)

@@ -45,6 +45,7 @@ class Hybrid(Solver):
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic"})
     draws: ClassVar[bool] = False
+    by_row: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but explicit rows as arrays, with one term that falls with the margin; return why, or None."""
@@ -62,6 +63,8 @@ class Hybrid(Solver):
         for one in form.columns:
             if len(one.terms) != 1 or one.terms[0].side < 0 or one.terms[0].weight == 0:
                 return "it needs one loss a row, of margins that are too small"
+            if one.shifts is not None:
+                return "it reads one threshold for all rows, and these differ from row to row"
             if smooth and one.kappa > 0:
                 return "it takes no variance term beside a logistic loss"
             if wide and one.kappa > 0:

@@ -48,6 +48,7 @@ class Interior(Factoring):
     options: ClassVar[dict[str, Any]] = {}
     default_max_iter: ClassVar[int] = 200
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
     needs_ridge: ClassVar[bool] = False
 
     def refusal(self, form: MarginForm) -> str | None:

@@ -55,6 +55,7 @@ class Newton(Factoring):
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     needs_ridge: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Without a ridge, w is not kept as a combination of rows."""

@@ -47,6 +47,7 @@ class NewtonCG(Solver):
     draws: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products; return why, or None."""

@@ -18,7 +18,7 @@ from mdlearn.forms.joint.margin_composite import ColumnComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
-from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.base import NOT_BY_ROW, Solver, Steps
 from mdlearn.solvers.proximal_gradient.fista import Fista
 from mdlearn.solvers.proximal_gradient.published import published_steps, published_stochastic_steps
 
@@ -47,6 +47,8 @@ class APG(Solver):
             return "its steps move a weight vector, which only kernel='linear' has"
         if form.offsets:
             return "it knows no targets of regression"
+        if form.by_row:
+            return NOT_BY_ROW
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
 

@@ -37,6 +37,7 @@ class SGD(Solver):
     kinds: ClassVar[frozenset[str]] = frozenset({"hinge", "squared", "logistic", "native"})
     exact: ClassVar[bool] = False
     offsets: ClassVar[bool] = True
+    by_row: ClassVar[bool] = True
     takes_blocks: ClassVar[bool] = True
     block_state: ClassVar[type] = Descent
 

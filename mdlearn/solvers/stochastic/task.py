@@ -72,6 +72,7 @@ class StochasticTask:
             1.0 / self.scale,
             self.constant,
             natives,
+            *_by_row_of_steps(column),
         )
         # Compiled steps read the arrays themselves.
         if isinstance(self.rows, CsrRows):
@@ -110,7 +111,8 @@ class StochasticTask:
             z[k : k + step] = self.column.y[some] * (self.rows.take(some).dot(w) + b)
         c, counts = self.column, np.full(rows.shape[0], self.column.total / rows.shape[0])
         offset = None if c.offset is None else c.offset[rows]
-        sample = Column(c.y[rows], counts, c.variance, c.mean, c.terms, offset=offset)
+        by_row = None if c.by_row is None else c.by_row.take(rows)
+        sample = Column(c.y[rows], counts, c.variance, c.mean, c.terms, offset=offset, by_row=by_row)
         return (0.5 * (float(w @ w) + b * b) + sample.distribution_value(z)) / self.scale
 
     def safe_step(self) -> float:
@@ -119,6 +121,20 @@ class StochasticTask:
         bend = self.bend + float(self.terms[:, 2:4].sum()) + 0.25 * float(self.terms[:, 4] @ self.terms[:, 5])
         steepest = largest * (bend + 2.0 * self.spread) + 1.0 / self.scale
         return 1.0 / steepest if steepest > 0 else 1.0
+
+
+def _by_row_of_steps(column: Column) -> tuple[np.ndarray, np.ndarray] | tuple[()]:
+    """Weights and shifts by row as the compiled steps of stochastic engines read them; nothing where there are none.
+
+    Declared terms come first, then those with functions of their own.
+    """
+    if column.by_row is None:
+        return ()
+    order = sorted(range(len(column.terms)), key=lambda t: isinstance(column.terms[t], GivenTerm))
+    shape = column.caps.shape
+    weights = np.ones(shape) if column.by_row.weights is None else column.by_row.weights[order]
+    shifts = np.zeros(shape) if column.by_row.shifts is None else column.by_row.shifts[order]
+    return np.ascontiguousarray(weights), np.ascontiguousarray(shifts)
 
 
 class RowPairStream:

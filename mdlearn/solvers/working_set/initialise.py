@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 
 import numpy as np
 
@@ -68,10 +67,7 @@ def initialise_from_sample(form: MarginForm, column: Column, constant: float, rn
 
 def starting_column_on_rows(column: Column, rows: np.ndarray) -> Column:
     """Column of some rows with the weight of all, whose solution initialises working sets."""
-    counts = column.counts[rows]
-    counts = counts * (column.total / float(counts.sum()))
-    offset = None if column.offset is None else column.offset[rows]
-    return replace(column, y=column.y[rows], counts=counts, offset=offset, start=None)
+    return column.take(rows, column.total / float(column.counts[rows].sum()))
 
 
 def initial_gradient_from_sample(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,24 +12,28 @@ from sgd_cases import HINGE, KINDS, LOSSES, NEVER, g, near, points, step_scale, 
 
 import mdlearn
 from mdlearn._solvers.sgd import Problem, Walk, walk_csr, walk_dense
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.solvers.stochastic import task as sgd_task
 
 # ---------------------------------------------------------------- a step
 
 
+@pytest.mark.parametrize("differs", [False, True], ids=["alike", "by row"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_expected_step_is_the_full_gradient(loss, bias, weighted):
+def test_the_expected_step_is_the_full_gradient(loss, bias, weighted, differs):
     """Enumeration of all pairs; the objective is piecewise quadratic, so central differences are exact."""
     X, y = points(m=7, d=3, seed=4)
     counts = np.array([1.0, 0.5, 3.0, 0.25, 1.0, 2.0, 0.1]) if weighted else np.ones(7)
     terms, variance, mean, eta0 = LOSSES[loss], 0.8, 0.6, 0.3
     w = np.array([0.7, -0.4, 0.2, 0.3 if bias == "regularized" else 0.0])
-    A, scale, h = with_ones(X, bias), step_scale(terms, counts), 1e-4
-    z = y * (A @ w)
-    assert all(np.abs(z - t.threshold).min() > 10 * h for t in terms), "too near a kink for this test"
-    task = task_of(X, y, terms, variance, mean, bias, counts)
+    rng, shape = np.random.default_rng(8), (len(terms), 7)
+    by_row = RowTerms(rng.uniform(0, 3, shape), rng.normal(0, 0.5, shape)) if differs else None
+    A, scale, h = with_ones(X, bias), step_scale(terms, counts, by_row), 1e-4
+    kinks = [t.threshold + (by_row.shifts[k] if differs else 0.0) for k, t in enumerate(terms)]
+    assert all(np.abs(y * (A @ w) - kink).min() > 10 * h for kink in kinks), "too near a kink for this test"
+    task = task_of(X, y, terms, variance, mean, bias, counts, by_row)
     expected = np.zeros(4)
     for i, j in itertools.product(range(7), repeat=2):
         track = task.start(eta0, NEVER)
@@ -36,8 +41,8 @@ def test_the_expected_step_is_the_full_gradient(loss, bias, weighted):
         task.run(track, np.array([i]), np.array([j]))
         direction = (w - track.current()[:4]) / (eta0 * (1 + eta0 / scale) ** -0.75)
         expected += counts[i] * counts[j] / counts.sum() ** 2 * direction
-    along = [(g(w + e, A, y, counts, terms, variance, mean) - g(w - e, A, y, counts, terms, variance, mean)) / (2 * h)
-             for e in h * np.eye(4)]  # fmt: skip
+    stated = partial(g, X=A, y=y, counts=counts, terms=terms, variance=variance, mean=mean, by_row=by_row)
+    along = [(stated(w + e) - stated(w - e)) / (2 * h) for e in h * np.eye(4)]
     gradient = np.array(along, dtype=float) / scale
     if bias == "none":
         assert expected[3] == 0.0

@@ -1,0 +1,88 @@
+"""Weights and thresholds by row: what makes the loss terms of a problem differ from row to row.
+
+Sample weights say how often a row counts, in variance and mean as well. These weights are of the loss alone: costs of
+single rows, that of a missing target 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdlearn.data.rows.arrays import LARGEST_ENTRY
+from mdlearn.data.rows.rows import read_only_view
+from mdlearn.forms.losses import Term
+
+
+@dataclass(frozen=True, eq=False)
+class RowTerms:
+    """Weights and thresholds of loss terms by row, beside those that the terms themselves have.
+
+    In row i, term t is ``weights[t, i]`` times as heavy and its threshold ``shifts[t, i]`` higher: it is
+    ``weights[t, i] * loss_t(z_i - shifts[t, i])``. Sample weights multiply it as they do everywhere.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m,) or (T, m), or None
+        Finite factors >= 0 of the weights of all T terms, or of each; None: 1.
+    shifts : ndarray of shape (m,) or (T, m), or None
+        Finite numbers that are added to the thresholds of all T terms, or of each; None: 0. A loss given by functions
+        begins that much later.
+    """
+
+    weights: np.ndarray | None = None
+    shifts: np.ndarray | None = None
+
+    def of(self, terms: tuple[Term, ...], m: int) -> tuple[RowTerms | None, tuple[Term, ...]]:
+        """Return them in the shape (T, m), with weights of at most 1, and the terms, which take the largest weight.
+
+        None stands for weights and shifts that are the same in all rows.
+
+        Parameters
+        ----------
+        terms : tuple of HingeTerm, LogisticTerm and GivenTerm
+        m : int
+            Number of rows.
+
+        Raises
+        ------
+        ValueError
+            For other shapes, negative weights, NaN or infinity, and where a term is a constraint.
+        """
+        weights, shifts = (_by_term(name, getattr(self, name), len(terms), m) for name in ("weights", "shifts"))
+        if not terms or (weights is None and shifts is None):
+            return None, terms
+        if any(t.hard for t in terms):
+            raise ValueError("weights and thresholds of single rows need a loss of finite weight; lower C")
+        if weights is not None:
+            if float(weights.min()) < 0:
+                raise ValueError(f"weights of loss terms by row need to be >= 0; got {float(weights.min())!r}")
+            most = weights.max(axis=1)
+            if not max(t.weight * float(own) for t, own in zip(terms, most)) <= LARGEST_ENTRY:
+                raise ValueError(f"weights of loss terms by row are beyond {LARGEST_ENTRY:g}; give weights nearer 1")
+            terms = tuple(replace(t, weight=t.weight * float(own)) for t, own in zip(terms, most))
+            weights = read_only_view(
+                np.divide(weights, most[:, None], out=np.ones_like(weights), where=most[:, None] > 0)
+            )
+        return RowTerms(weights, shifts), terms
+
+    def take(self, rows: np.ndarray) -> RowTerms:
+        """Return those of some rows; shapes are (T, m)."""
+        return RowTerms(*(one if one is None else one[:, rows] for one in (self.weights, self.shifts)))
+
+
+def _by_term(name: str, values: object, n_terms: int, m: int) -> np.ndarray | None:
+    """Weights or shifts by row of every loss term, shape (T, m); ValueError for any other shape or numbers."""
+    if values is None:
+        return None
+    found = np.asarray(values)
+    if found.shape not in ((m,), (n_terms, m)) or found.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} of loss terms by row need to be numbers of shape ({m},) or ({n_terms}, {m}); got an array of "
+            f"{found.dtype} and shape {found.shape}"
+        )
+    found = np.array(np.broadcast_to(found, (n_terms, m)), dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} of loss terms by row need to be finite; they hold NaN or infinity")
+    return read_only_view(found)
