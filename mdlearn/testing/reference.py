@@ -43,6 +43,7 @@ class ReferenceObjective:
         task, linear = reference_task(objective), model.kernel.name == "linear"
         self.model, self.counts, self.total = model, counts, float(counts.sum())
         self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
+        self.row_weights, self.shifts = _reference_row_terms(task, model, X, y, counts, len(self.terms.loss))
         self.signs, self.offset = SIGNS[task.task](model, y)
         self.F = X if linear else reference_rbf_matrix(X, X)
         if model._map is not None:
@@ -67,11 +68,11 @@ class ReferenceObjective:
         value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
         value *= self.terms.ridge
         value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
-        for term in self.terms.loss:
-            excess = term.side * (term.threshold - z)
+        for term, own, shift in zip(self.terms.loss, self.row_weights, self.shifts):
+            excess = term.side * (term.threshold + shift - z)
             if term.kind == "constraint" and excess[self.counts > 0].max() > ROUNDING:
                 return math.inf
-            value += float(self.counts @ _reference_losses(term, z))
+            value += float((self.counts * own) @ _reference_losses(term, z - shift))
         return value * self.terms.unit
 
     def model_objective(self, j: int) -> float:
@@ -88,6 +89,20 @@ def _reference_signs_of_classes(model: Model, y: np.ndarray) -> tuple[list[np.nd
 def _reference_signs_of_numbers(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
     """Signs of the reference's problem for a regression, all 1, and its targets."""
     return [np.ones(y.shape[0])], y
+
+
+def _reference_row_terms(
+    task: Objective, model: Model, X: np.ndarray, y: np.ndarray, counts: np.ndarray, n_terms: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reference weights and shifts of every term in every row of X, (T, n); 1 and 0 where none are declared."""
+    data, shape = reference_data(task, X, y, counts), (n_terms, X.shape[0])
+    found = task.row_terms(data, {name: model.params[name] for name in task.parameters})
+    weights, shifts = np.ones(shape), np.zeros(shape)
+    if found is not None and found.weights is not None:
+        weights[:, data.rows] = found.weights
+    if found is not None and found.shifts is not None:
+        shifts[:, data.rows] = found.shifts
+    return weights, shifts
 
 
 SIGNS = {"classification": _reference_signs_of_classes, "regression": _reference_signs_of_numbers}

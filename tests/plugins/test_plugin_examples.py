@@ -48,7 +48,17 @@ def example(tmp_path, monkeypatch):
 
 
 def test_all_are_here():
-    assert set(EXAMPLES) == {*LOSSES, "smooth.c", "regression", "composite", "features", "solver", "blocks", "kernel"}
+    assert set(EXAMPLES) == {
+        *LOSSES,
+        "smooth.c",
+        "regression",
+        "costs",
+        "composite",
+        "features",
+        "solver",
+        "blocks",
+        "kernel",
+    }
 
 
 @pytest.mark.slow
@@ -92,6 +102,27 @@ def test_numbers_instead_of_classes(example):
     assert model.certificate.objective <= start.fun
     assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.slow
+def test_costs_of_single_rows(example, tmp_path):
+    objective = example("costs")["CostSVM"]
+    for check in CHECKS:
+        check(objective)
+    X, y = overlapping(60, 3)
+    rng = np.random.default_rng(2)
+    costs, shifts = rng.uniform(0, 3, 60), rng.normal(0, 0.4, 60)
+    model = mdlearn.fit(objective, X, y, C=0.7, bias="none", costs=costs, shifts=shifts, tol=1e-12)
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+
+    def value(w):
+        return 0.5 * w @ w + 0.7 * costs @ np.maximum(0, 1 + shifts - signs * (X @ w))
+
+    assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
+    start = minimize(value, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+    assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(mdlearn.load(tmp_path / "model.npz").params["costs"], costs)
 
 
 @pytest.mark.parametrize("k", [2, 3])

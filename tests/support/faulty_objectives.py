@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.objectives.base import Parameter, Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.svm import SVM
@@ -137,6 +138,20 @@ class FirstRowCountsTwice(Faulty):
         return written(self, data, features, bias, counts=counts)
 
 
+class CostsByPosition(Faulty):
+    """What a mistake costs depends on where the row stands."""
+
+    def row_terms(self, data, params):
+        return RowTerms(1.0 + np.arange(data.counts.shape[0]) / data.counts.shape[0])
+
+
+class CostsWithCounts(Faulty):
+    """Sample weights are taken twice."""
+
+    def row_terms(self, data, params):
+        return RowTerms(data.counts)
+
+
 class Restless(Faulty):
     """Every problem is another one."""
 
@@ -196,6 +211,8 @@ FAULTS = (
     (checks.check_weights, IgnoresWeights, "use `total` for m"),
     (checks.check_weights, MeanOverRows, "use `total` for m"),
     (checks.check_row_order, FirstRowCountsTwice, "positions"),
+    (checks.check_row_order, CostsByPosition, "positions"),
+    (checks.check_weights, CostsWithCounts, "use `total` for m"),
     (checks.check_engines_agree, Restless, "disagree"),
     (checks.check_determinism, Restless, "other bits"),
     (checks.check_string_labels, NumbersOnly, "data.codes"),

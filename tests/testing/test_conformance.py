@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from faulty_maps import MAP_FAULTS
 from faulty_objectives import FAULTS as OBJECTIVE_FAULTS
@@ -12,6 +13,7 @@ from faulty_problems import HighBound, LongGradient, net_task
 
 import mdlearn
 from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.row_terms import RowTerms
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.ldm import LDM
 from mdlearn.objectives.svm import SVM
@@ -63,7 +65,19 @@ def test_points_of_the_family(objective, check):
     check(objective)
 
 
-@parametrize_with_checks(SquaredBand)
+class Amounts(SquaredBand):
+    """Costs and thresholds that follow from the rows."""
+
+    name = "amounts"
+    formula = "1/2 |w|^2 + Var(z) + C sum exp(x_1/2) [max(0, 0.5 + x_2 - z)^2 + max(0, z - 1.5 - x_2)^2]"
+    needs_rows = True
+
+    def row_terms(self, data, params):
+        X = data.X.block(slice(None))
+        return RowTerms(np.exp(0.5 * X[:, 0]), X[:, 1])
+
+
+@parametrize_with_checks([SquaredBand, Amounts])
 def test_not_registered(objective, check):
     check(objective)
 
