@@ -77,7 +77,8 @@ def test_arithmetic_that_fails_inside_a_form_is_told_in_the_warning(add):
     add(squares=method("lipschitz", "", "1 / 0"))
     with pytest.warns(mdlearn.ConvergenceWarning) as caught:
         model = mdlearn.fit("net", X, Y[3])
-    assert f"ZeroDivisionError: division by zero (raised in Squares.lipschitz: a form {PLACE})" in str(caught[0].message)
+    place = f"raised in Squares.lipschitz: a form {PLACE}"
+    assert f"ZeroDivisionError: division by zero ({place})" in str(caught[0].message)
     assert not model.coef_.any() and not model.certificate.converged
 
 
