@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class LogisticTerm:
 
 
 Term = HingeTerm | LogisticTerm | GivenTerm
-TERM_CLASSES = frozenset({HingeTerm, LogisticTerm, GivenTerm})
+TERM_CLASSES = (HingeTerm, LogisticTerm, GivenTerm)
 CURVED = frozenset({"logistic", "given", "native"})
 """Kinds with a continuous slope whose conjugate is no parabola."""
 
@@ -210,16 +210,16 @@ def table_of_terms(terms: Iterable[Term]) -> np.ndarray:
     return np.array([t.numbers for t in terms if not isinstance(t, GivenTerm)]).reshape(-1, 6)
 
 
-def check_terms(terms: Iterable[Term]) -> None:
-    """Check that loss terms are of the three classes themselves: compiled engines read numbers, not methods.
+def check_terms(terms: Any) -> None:
+    """Check that loss terms are of no class derived from the three: compiled engines read numbers, not methods.
 
     Raises
     ------
     TypeError
-        For anything else: what a derived class changes, some engines and certificates would not know.
+        For a derived class: what it changes, some engines and certificates would not know.
     """
-    for one in terms:
-        if type(one) not in TERM_CLASSES:
+    for one in terms if isinstance(terms, tuple) else ():
+        if isinstance(one, TERM_CLASSES) and type(one) not in TERM_CLASSES:
             raise TypeError(
                 "a loss needs to be a tuple of HingeTerm, LogisticTerm or what GivenLoss.terms returns, and of no "
                 f"derived class; got {type(one).__name__}"

@@ -98,7 +98,7 @@ def test_rbf_large(name):
     judge_rbf(name)
 
 
-def assert_refused_at_once(X, y, **more):
+def assert_refused_at_once(X, y, **given):
     """InsufficientMemory, with nothing of the size of a Gram matrix ever asked for."""
     calls = []
 
@@ -108,7 +108,7 @@ def assert_refused_at_once(X, y, **more):
     tracemalloc.start()
     try:
         with pytest.raises(mdlearn.InsufficientMemory) as caught:
-            mdlearn.fit("ldm", X, y, callback=watch, **{**GIVEN, **more})
+            mdlearn.fit("uldm", X, y, callback=watch, **given)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -125,7 +125,7 @@ def test_too_many_rows_for_a_kernel(name):
     X, y = prepared(name)
     if 3 * 8 * len(X) ** 2 <= available_memory() / 2:
         pytest.skip("this machine has memory for three Gram matrices of that size")
-    assert_refused_at_once(X, y, kernel="rbf", gamma=1.0, bias="free")
+    assert_refused_at_once(X, y, kernel="rbf", gamma=1.0)
 
 
 def test_a_kernel_matrix_larger_than_the_memory_is_refused():
@@ -136,7 +136,7 @@ def test_a_kernel_matrix_larger_than_the_memory_is_refused():
     tracemalloc.start()
     try:
         with pytest.raises(mdlearn.InsufficientMemory) as caught:
-            mdlearn.fit("ldm", X, y, kernel="rbf", bias="free", gamma=1.0)
+            mdlearn.fit("ldm", X, y, kernel="rbf", gamma=1.0, bias="free", lambda1=1e-5, lambda2=1.0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
