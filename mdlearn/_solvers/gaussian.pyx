@@ -1,8 +1,8 @@
 """The Gaussian kernel: exponentials of whole arrays in place, and products with matrices that are never written down.
 
-exp x = 2^n exp r with n the nearest integer to x / log 2, and the Taylor polynomial of r. The compiler makes vector
-instructions of the loops; where it can, a second version for wider vectors is chosen when the module is loaded. Both do
-the same operations: the bits are the same.
+exp x = 2^n exp r with n the nearest integer to x / log 2, and the Taylor polynomial of r, whose even and odd terms are
+summed apart: one long chain would wait for every sum. The compiler makes vector instructions of the loops; where it can,
+a version for wider vectors is chosen when the module is loaded. All do the same operations: the bits are the same.
 """
 
 from mdlearn._solvers.rows cimport real_t
@@ -17,7 +17,8 @@ cdef extern from *:
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \\
         && !defined(__SANITIZE_ADDRESS__)
     /* Without FMA: sums are rounded as everywhere else. Nobody reads the flags of exceptions: selections may be masks. */
-    #define MDLEARN_CLONES __attribute__((target_clones("avx2", "default"), optimize("no-trapping-math")))
+    #define MDLEARN_CLONES \\
+        __attribute__((target_clones("avx512f", "avx2", "default"), optimize("no-trapping-math", "fp-contract=off")))
     #else
     #define MDLEARN_CLONES
     #endif
@@ -32,25 +33,27 @@ cdef extern from *:
     /* Adding 1.5 2^52 (1.5 2^23) leaves the nearest integer in the last bits. */
     MDLEARN_INLINE double mdlearn_exp_one_double(double x)
     {
-        double v = x < -708.0 ? -708.0 : x, t, whole, r, p;
+        double v = x < -708.0 ? -708.0 : x, t, whole, r, s, p, q;
         union { double number; uint64_t bits; } power, value;
         v = v > 709.0 ? 709.0 : v;
         t = v * 1.4426950408889634 + 6755399441055744.0;
         whole = t - 6755399441055744.0;
         r = (v - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
-        p = 1.0 / 6227020800.0;
-        p = p * r + 1.0 / 479001600.0;
-        p = p * r + 1.0 / 39916800.0;
-        p = p * r + 1.0 / 3628800.0;
-        p = p * r + 1.0 / 362880.0;
-        p = p * r + 1.0 / 40320.0;
-        p = p * r + 1.0 / 5040.0;
-        p = p * r + 1.0 / 720.0;
-        p = p * r + 1.0 / 120.0;
-        p = p * r + 1.0 / 24.0;
-        p = p * r + 1.0 / 6.0;
-        p = p * r + 0.5;
-        p = p * (r * r) + r;
+        s = r * r;
+        p = 1.0 / 479001600.0;
+        q = 1.0 / 6227020800.0;
+        p = p * s + 1.0 / 3628800.0;
+        q = q * s + 1.0 / 39916800.0;
+        p = p * s + 1.0 / 40320.0;
+        q = q * s + 1.0 / 362880.0;
+        p = p * s + 1.0 / 720.0;
+        q = q * s + 1.0 / 5040.0;
+        p = p * s + 1.0 / 24.0;
+        q = q * s + 1.0 / 120.0;
+        p = p * s + 0.5;
+        q = q * s + 1.0 / 6.0;
+        p = p + q * r;
+        p = p * s + r;
         p = p + 1.0;
         power.number = t;
         value.number = p;
@@ -60,19 +63,21 @@ cdef extern from *:
 
     MDLEARN_INLINE float mdlearn_exp_one_float(float x)
     {
-        float v = x < -87.0f ? -87.0f : x, t, whole, r, p;
+        float v = x < -87.0f ? -87.0f : x, t, whole, r, s, p, q;
         union { float number; uint32_t bits; } power, value;
         v = v > 88.0f ? 88.0f : v;
         t = v * 1.44269504f + 12582912.0f;
         whole = t - 12582912.0f;
         r = (v - whole * 0.693359375f) - whole * -2.12194440e-4f;
-        p = 1.0f / 5040.0f;
-        p = p * r + 1.0f / 720.0f;
-        p = p * r + 1.0f / 120.0f;
-        p = p * r + 1.0f / 24.0f;
-        p = p * r + 1.0f / 6.0f;
-        p = p * r + 0.5f;
-        p = p * (r * r) + r;
+        s = r * r;
+        p = 1.0f / 720.0f;
+        q = 1.0f / 5040.0f;
+        p = p * s + 1.0f / 24.0f;
+        q = q * s + 1.0f / 120.0f;
+        p = p * s + 0.5f;
+        q = q * s + 1.0f / 6.0f;
+        p = p + q * r;
+        p = p * s + r;
         p = p + 1.0f;
         power.number = t;
         value.number = p;
