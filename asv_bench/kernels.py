@@ -2,11 +2,17 @@
 
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] [--output FILE]
     python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --alone lssvm lsldm [--solver NAME]
+    python asv_bench/kernels.py [FOLDER] [--sets A B] [--rows N] [--C 1 10] --predict 5000 [--classes] [--sparse]
 
 Without a folder the rows are drawn: a checkerboard with 5 % of its labels turned. With one, data sets are those of
 `asv_bench/contest.py`, the last class against the rest. gamma is 1 / (d Var X), the bias free. SVC runs at its default
 tolerance; mdlearn answers at `tol=1e-3` and, where that is farther from the optimum than SVC, at 1e-4, 1e-5 and 1e-6.
 Objectives that are asked for alone have no peer: what is printed is what a gap of 1e-6 takes.
+
+With `--predict` so many further rows are predicted by models of N rows, in turn in one process: the median quotient of
+seconds, and the largest deviation of decision values from scikit-learn's kernel times mdlearn's coefficients. With
+`--classes` all classes are told apart, one against one on both sides; with `--sparse` rows are CSR. Seconds are wall
+seconds where OMP_NUM_THREADS is above 1.
 
 Each fit has a process of its own, in which a small one has gone before, and one thread. Seconds are CPU seconds of the
 call, memory is the peak of the process. An excess is relative to the best bound that mdlearn certified. Needs
@@ -39,11 +45,12 @@ DRAWN = "checkerboard"
 LADDER = (1e-3, 1e-4, 1e-5, 1e-6)
 CACHE_MEGABYTES = 1000
 BLOCK_ROWS, WARMING_ROWS = 500, 200
+PREDICTED_TOL, TURNS = 1e-4, 7
 TURNED = 0.05
 
 
-def data(name: str, folder: str | None, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Dense rows and labels -1 and 1."""
+def data(name: str, folder: str | None, rows: int, classes: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Dense rows and labels -1 and 1, or those of all classes."""
     if folder is None:
         rng = np.random.default_rng(0)
         X = rng.uniform(0.0, 4.0, (rows, 2))
@@ -53,7 +60,7 @@ def data(name: str, folder: str | None, rows: int) -> tuple[np.ndarray, np.ndarr
     if problem is None:
         raise SystemExit(f"{name} is no data set for classifiers")
     X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
-    return X, problem.signs[-1]
+    return X, problem.y if classes else problem.signs[-1]
 
 
 def objective(X: np.ndarray, y: np.ndarray, C: float, gamma: float, support: np.ndarray, alpha: Any, b: float) -> float:
@@ -87,10 +94,45 @@ def one(who: str, X: np.ndarray, y: np.ndarray, C: float, tol: float, solver: st
     return {**found, "support": len(model.support_), "gap": told.gap, "engine": model.solver}
 
 
+def predicted(A: np.ndarray, labels: np.ndarray, C: float, n: int, sparse: bool) -> dict[str, Any]:
+    """Predict the last n rows by mdlearn and SVC in turn: seconds, their quotients' median, and the deviation."""
+    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.svm import SVC
+
+    gamma, clock = 1.0 / (A.shape[1] * float(A[:-n].var())), time.process_time
+    rows = sp.csr_matrix(A) if sparse else A
+    X, y, new = rows[:-n], labels[:-n], rows[-n:]
+    if os.environ["OMP_NUM_THREADS"] != "1":
+        clock = time.perf_counter
+    svc = SVC(C=C, gamma=gamma, cache_size=CACHE_MEGABYTES).fit(X, y)
+    pairs = "ovo" if len(svc.classes_) > 2 else "auto"
+    mine = mdlearn.fit("svm", X, y, C=C, kernel="rbf", gamma=gamma, bias="free", tol=PREDICTED_TOL, multiclass=pairs)
+    turns = []
+    for _ in range(TURNS + 1):
+        marks = [clock()]
+        for one in (mine, svc):
+            one.predict(new)
+            marks.append(clock())
+        turns.append((marks[1] - marks[0], marks[2] - marks[1]))
+    seconds = np.array(turns[1:])  # nobody is cold
+    some, found = new[:BLOCK_ROWS], mine.support_
+    scores = rbf_kernel(some, X[found], gamma) @ mine.dual_coef_[:, found].T + mine.intercept_
+    off = np.abs(mine._scores(mine._check(some)) + mine.intercept_ - scores).max() / np.abs(scores).max()
+    told = {"mdlearn": float(np.median(seconds[:, 0])), "SVC": float(np.median(seconds[:, 1])), "deviation": float(off)}
+    ratio = float(np.median(seconds[:, 1] / seconds[:, 0]))
+    return {**told, "ratio": ratio, "columns": X.shape[1], "support": len(found), "support of SVC": len(svc.support_)}
+
+
 def asked(given: argparse.Namespace, name: str, who: str, C: float, tol: float) -> dict[str, Any]:
     """The same in a new process."""
     call = [sys.executable, __file__, *([given.folder] if given.folder else []), "--sets", name]
     call += ["--rows", str(given.rows), "--C", repr(C), "--solver", given.solver, "--one", who, repr(tol)]
+    call += [
+        "--predict",
+        str(given.predict),
+        *(["--classes"] if given.classes else []),
+        *(["--sparse"] if given.sparse else []),
+    ]
     done = subprocess.run(call, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -128,6 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--C", nargs="*", type=float, default=[1.0, 10.0])
     parser.add_argument("--alone", nargs="*", metavar="OBJECTIVE", default=[])
     parser.add_argument("--solver", default="auto", help="engine of mdlearn's fits")
+    parser.add_argument("--predict", type=int, default=0, metavar="ROWS", help="rows to predict")
+    parser.add_argument("--classes", action="store_true", help="predict all classes")
+    parser.add_argument("--sparse", action="store_true", help="predict CSR rows")
     parser.add_argument("--output")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -135,12 +180,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         [path.stem for path in sorted(Path(given.folder).glob("*.npz"))] if given.folder else [DRAWN]
     )
     if given.one:
-        X, y = data(names[0], given.folder, given.rows)
+        X, y = data(names[0], given.folder, given.rows + given.predict, given.classes)
+        if given.predict:
+            print(json.dumps(predicted(X, y, given.C[0], given.predict, given.sparse)))
+            return 0
         print(json.dumps(one(given.one[0], X, y, given.C[0], float(given.one[1]), given.solver)))
         return 0
     cases = []
     for name in names:
         for C in given.C:
+            if given.predict:
+                found = asked(given, name, "predict", C, PREDICTED_TOL)
+                cases.append({"set": name, "C": C, "rows": given.predict, **found})
+                told = "{columns:4d} columns, {support:5d} support rows ({support of SVC} of SVC)   "
+                told += (
+                    "mdlearn {mdlearn:.4f} s   SVC {SVC:.4f} s   {ratio:.1f} times faster   deviation {deviation:.0e}"
+                )
+                print(f"{name:20s} C={C:<6g} {told.format(**found)}", flush=True)
+                continue
             for who in given.alone:
                 found = asked(given, name, who, C, LADDER[-1])
                 cases.append({"set": name, "C": C, "objective": who, **found})

@@ -17,7 +17,7 @@ from mdlearn.model.class_decisions import PAIRWISE, class_decision_values, class
 from mdlearn.model.file.persistence import save
 from mdlearn.model.onnx.export import export
 from mdlearn.model.record import FittedRecord
-from mdlearn.numerics.blas_threads import blas_threads, threads_for
+from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.memory import memory_error_in_words
 
@@ -92,7 +92,7 @@ class Model(FittedRecord):
             For another number of columns than at fit, or other column names.
         """
         A = self._check(X)
-        threads = threads_for(float(math.prod(A.shape)) * self._n_terms)
+        threads = self._choose_threads(float(math.prod(A.shape)) * self._n_terms)
         with memory_error_in_words("the prediction"), overflow_errstate(), blas_threads(threads):
             scores = self._scores(A) + self.intercept_
             finite = np.isfinite(scores).all(axis=1)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.kernels import Kernel, KernelSums
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.errors import ForeignCall, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
+from mdlearn.numerics.blas_threads import threads_for
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.pieces_in_threads import threads_for_pieces
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,17 +127,16 @@ class FittedRecord:
             return self.support_.shape[0]
         return int(self._coef.shape[0] if self._map is None else self._coef.size)
 
+    def _choose_threads(self, work: float) -> int | None:
+        """Number of threads for decision values that take this many multiplications; None: as BLAS is set."""
+        by_pieces = self._coef is None and self._map is None and self.kernel.plain
+        return threads_for_pieces(work) if by_pieces else threads_for(work)
+
     def _scores(self, A: Rows) -> np.ndarray:
         """Decision values without intercept, (n, 1) or (n, k), summed in float64."""
-        if self._coef is not None:
-            if self._scorer is None:
-                return A.dot(self._coef.T)
-            return self._checked_scores(A) if is_foreign(self._map) else self._scorer(A)
-        if self._rows is None:
-            return A.dot(self.dual_coef_.T)
-        # Basis rows and support rows: nothing else has a coefficient.
-        alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
-        return kernel_decisions(A, self._rows, alpha, self.kernel, self._map)
+        if self._scorer is not None:
+            return self._checked_scores(A) if self._coef is not None and is_foreign(self._map) else self._scorer(A)
+        return A.dot((self.dual_coef_ if self._coef is None else self._coef).T)
 
     def _checked_scores(self, A: Rows) -> np.ndarray:
         """Decision values as a map outside mdlearn finds them."""
@@ -150,16 +151,28 @@ class FittedRecord:
 
     @kept
     def _scorer(self) -> Callable[[Rows], np.ndarray] | None:
-        """Function from rows to decision values by the coefficients of mapped features; None: there are none."""
-        return None if self._map is None or self._coef is None else self._map.scorer(self._coef)
+        """Function from rows to decision values, prepared once; None: these are products with the coefficients."""
+        if self._coef is not None:
+            return None if self._map is None else self._map.scorer(self._coef)
+        if self._rows is None:
+            return None
+        # Basis rows and support rows: nothing else has a coefficient.
+        alpha = self.dual_coef_[:, self.support_].T.astype(np.float64)
+        return kernel_scorer(self._rows, alpha, self.kernel, self._map)
 
 
-def kernel_decisions(A: Rows, rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None) -> np.ndarray:
-    """Decision values of a model, sum_i alpha_ij k(x_i, a) over `rows`, of rows a: (n, p) for alpha of shape (s, p)."""
+def kernel_scorer(
+    rows: Rows, alpha: np.ndarray, kernel: Kernel, mapping: FeatureMap | None
+) -> Callable[[Rows], np.ndarray]:
+    """Decision values of a model as a function of rows a: sum_i alpha_ij k(x_i, a) over s `rows`, alpha (s, p)."""
     if mapping is None:
-        return kernel.combined(A, rows, alpha)
-    F = np.empty((A.shape[0], alpha.shape[1]))
+        return KernelSums(kernel, rows, alpha)
     kernel, support = mapping.over(kernel).centred_copy(rows)
-    for some in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
-        F[some] = kernel.block(A.take(some), support) @ alpha
-    return F
+
+    def scores(A: Rows) -> np.ndarray:
+        F = np.empty((A.shape[0], alpha.shape[1]))
+        for some in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, alpha.shape[0]))):
+            F[some] = kernel.block(A.take(some), support) @ alpha
+        return F
+
+    return scores

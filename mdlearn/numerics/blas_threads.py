@@ -175,6 +175,13 @@ class BlasGuard:
                 numbers = [library.get_num_threads() for library in self.libraries]
         return max(1, min(max(numbers, default=1), cores))
 
+    def allowed(self) -> int:
+        """The number that BLAS may use now: that which was found, at most what any request in force asks for."""
+        found = self.found()
+        with self.lock:
+            requests = self.scopes[PROCESS].requests.values() if PROCESS in self.scopes else ()
+            return min(found, *requests) if requests else found
+
     def _list_libraries(self) -> None:
         """List the loaded libraries and find their kinds, where modules were imported since the last time.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from judging import signs
 from model_cases import BIASES, data
 from reference import gram, scale_gamma
 
 import mdlearn
+from mdlearn.data.features.kernels import Kernel
 
 # ---------------------------------------------------------------- prediction
 
@@ -148,3 +150,37 @@ def test_prediction_does_not_depend_on_the_other_rows(kernel):
     f = model.decision_function(many)
     for row in (0, 1, 4095, 4096, 19_999):
         assert f[row] == pytest.approx(model.decision_function(many[row : row + 1])[0], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_support_rows_are_prepared_once(sparse, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = 3.0 + rng.standard_normal((300, 40)), rng.integers(0, 2, 300)
+    if sparse:
+        X[rng.random(X.shape) > 0.04] = 0.0
+    form = scipy.sparse.csr_matrix if sparse else np.asarray
+    model = mdlearn.fit("svm", form(X), y, kernel="rbf")
+    one, asked = model.decision_function(form(X)), []
+    squares, centred_copy = Kernel.squares, Kernel.centred_copy
+    monkeypatch.setattr(Kernel, "squares", lambda *given: (asked.append(given[1].shape), squares(*given))[1])
+    monkeypatch.setattr(Kernel, "centred_copy", lambda *given: (asked.append("copy"), centred_copy(*given))[1])
+    few = model.decision_function(form(X[:7]))
+    assert asked == [(7, 40)] and few == pytest.approx(one[:7], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("filled", [0.02, 0.5, 1.0])
+@pytest.mark.parametrize("fitted", [np.asarray, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("asked", [np.asarray, scipy.sparse.csr_matrix])
+def test_kernel_sums_of_dense_and_sparse_rows(fitted, asked, filled, monkeypatch):
+    """Products are those of rows written out, wherever these are not mostly zeros."""
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((700, 60)) < filled, 2.0 + rng.standard_normal((700, 60)), 0.0)
+    y, new = rng.integers(0, 3, 700), X[::3] + (X[::3] != 0)
+    model = mdlearn.fit("lssvm", fitted(X), y, kernel="rbf", gamma=0.02)
+    kinds, tile = set(), Kernel.tile
+    monkeypatch.setattr(Kernel, "tile", lambda *given: (kinds.add((given[1].sparse, given[2].sparse)), tile(*given))[1])
+    found = model.decision_function(asked(new))
+    K = np.exp(-0.02 * np.square(new[:, None] - X[None]).sum(axis=2))
+    np.testing.assert_allclose(found, K @ model.dual_coef_.T + model.intercept_, rtol=0, atol=1e-10)
+    mostly_zeros = fitted is scipy.sparse.csr_matrix and filled < 0.05
+    assert kinds == {(asked is scipy.sparse.csr_matrix, True) if mostly_zeros else (False, False)}

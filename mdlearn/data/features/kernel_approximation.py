@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mdlearn.data.features.feature_map import FeatureMap, array_of
-from mdlearn.data.features.kernels import EXPLICIT, Kernel
+from mdlearn.data.features.kernels import EXPLICIT, Kernel, KernelSums
 from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
@@ -91,7 +91,7 @@ class KernelMap(FeatureMap):
         """Predict with coefficients (p, q): f = sum_l c_l k(x, z_l), or by features where that sum loses digits."""
         if self._cancels():
             return partial(self._by_features, coef=coef.astype(np.float64, copy=False))
-        return partial(self.kernel.combined, B=DenseRows(self.points), alpha=self.combination(coef))
+        return KernelSums(self.kernel, DenseRows(self.points), self.combination(coef))
 
     def _cancels(self) -> bool:
         """Whether a point lies so close to the span of others that its coefficients M c cancel each other.

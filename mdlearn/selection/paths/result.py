@@ -14,7 +14,7 @@ from mdlearn.forms.proof import Certificate
 from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.class_decisions import class_decision_values, labels_of_decisions
 from mdlearn.model.model import Model
-from mdlearn.model.record import kernel_decisions
+from mdlearn.model.record import kernel_scorer
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of
@@ -150,7 +150,7 @@ class Path(Sequence[Model]):
         if first.kernel.name == "precomputed":
             return A.dot(alpha.T)
         rows = self._builder.data.rows
-        return kernel_decisions(A, self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)
+        return kernel_scorer(self._builder.data.X, alpha[:, rows].T.astype(float), first.kernel, first.mapping)(A)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels (for regression, numbers) of every point.
