@@ -126,7 +126,7 @@ class Driver(LimitedRun):
         count = len(problems) if later is None else len(later)
         at_once = self._at_once(first, count)
         if (0, self.solver.name) not in self.prepared.found and not self.late():
-            self.solver.check_memory(first, at_once)
+            self.solver.require_memory(first, self.options, at_once)
         self.progress.problems = count
         try:
             if later is None:
@@ -161,7 +161,7 @@ class Driver(LimitedRun):
             return 1
         at_once = min(GUARD.found(), count)
         try:
-            self.solver.check_memory(form, at_once)
+            self.solver.require_memory(form, self.options, at_once)
         except MemoryError:  # one after the other they may fit
             return 1
         return at_once
@@ -262,7 +262,7 @@ class Driver(LimitedRun):
         (problem,) = self._problems(form, j)
         shared = None
         if not self.stopped:
-            self.solver.check_memory(form)
+            self.solver.require_memory(form, self.options, 1)
             shared = yield from self._preparation(form, j)
         return (yield from self._problem(form, problem, j, shared))
 
@@ -369,8 +369,9 @@ class Driver(LimitedRun):
     ) -> Reports:
         """Reports of another engine; where it fails, what the first one found is the answer."""
         try:
-            engine.solver.check_memory(form)
-            options = engine.check_options({})
+            shared_names = self.options.keys() & engine.solver.options.keys()
+            options = engine.check_options({name: self.options[name] for name in shared_names})
+            engine.solver.require_memory(form, options, 1)
             shared = yield from engine.prepare_next(form, options, None, 1)
             yield from islice(engine.reports(form, problem, shared, options, seeded), most)
         except FaultyProblem:  # whatever engine finds it out

@@ -11,6 +11,8 @@ from mdlearn.errors import InsufficientMemory
 
 FEWER = "use fewer rows, kernel='linear', or an approximation of the kernel (approximation='nystroem')"
 """What to do where a matrix over all pairs of rows is too large."""
+SMALLER_CACHE = f"{FEWER}, or a smaller solver_options={{'cache': bytes}}"
+"""What to do where an engine without a matrix does not fit."""
 ROOT = Path("/")
 CGROUP_FILES = {
     # Limit, use, and the entry of memory.stat for cached files, which the system gives back.
@@ -20,6 +22,8 @@ CGROUP_FILES = {
 """By controller as /proc/self/cgroup names it: version 2 has one hierarchy without a name."""
 
 
+CACHE_BYTES, LEAST_CACHE_BYTES = 1e9, 1e6
+"""Bytes of kernel values and factors that an engine without a matrix keeps of a problem: by default, and at least."""
 NEGLIGIBLE_BYTES = 1e7
 """Bytes that nobody is asked for: reading what is left takes as long as a fit of that size."""
 

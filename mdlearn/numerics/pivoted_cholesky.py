@@ -17,6 +17,9 @@ FACTORED_SHARE = 1e-7
 """Share of the diagonal's sum that counts as factored."""
 INDEPENDENT_SHARE = 1e-6
 """Share of the largest entry of a block's diagonal that a further pivot of the block needs."""
+SINGLE_PIVOT = 1e-5
+"""Share of the diagonal's largest entry that a pivot of columns in single precision needs: below, their rounding is
+what is left, and later columns of the factor multiply it."""
 UPDATED_ROWS = 4096
 """Rows that are brought up to date between two heartbeats."""
 MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
@@ -24,9 +27,9 @@ MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
 Columns = Callable[[np.ndarray], Generator[None, None, np.ndarray]]
 
 
-def partial_factor_columns(m: int) -> int:
-    """Return how many columns a partial factor of a kernel matrix of order m has."""
-    return min(m, MOST_PIVOTS, max(1, int(FACTOR_ENTRIES / m)))
+def partial_factor_columns(m: int, most: float) -> int:
+    """Return how many columns a partial factor of a kernel matrix of order m has, with at most so many entries."""
+    return min(m, MOST_PIVOTS, max(1, int(min(FACTOR_ENTRIES, most) / m)))
 
 
 def partial_kernel_factor(
@@ -60,15 +63,17 @@ def randomly_pivoted_cholesky(
         n = min(PIVOT_BLOCK, L.shape[1] - k, int(np.count_nonzero(left)))
         drawn = rng.choice(m, n, replace=False, p=left / left.sum())
         C = yield from columns(drawn)
-        C = C.astype(np.float64) - L[:, :k] @ L[drawn, :k].T
-        yield
-        corner, order, own, _ = lapack.dpstrf(C[drawn], tol=INDEPENDENT_SHARE * float(left[drawn].max()), lower=0)
+        corner = C[drawn].astype(np.float64) - L[drawn, :k] @ L[drawn, :k].T
+        least = SINGLE_PIVOT * float(diagonal.max()) if C.dtype == np.float32 else 0.0
+        least = max(INDEPENDENT_SHARE * float(left[drawn].max()), least)
+        corner, order, own, _ = lapack.dpstrf(corner, tol=least, lower=0)
         order = order[:own] - 1
         if own == 0:
             break
         for start in range(0, m, UPDATED_ROWS):
             rows = slice(start, start + UPDATED_ROWS)
-            part = solve_triangular(corner[:own, :own], C[rows, order].T, trans=1, check_finite=False)
+            part = C[rows, order].T - L[drawn[order], :k] @ L[rows, :k].T
+            part = solve_triangular(corner[:own, :own], part, trans=1, check_finite=False)
             L[rows, k : k + own] = part.T
             left[rows] = np.maximum(left[rows] - np.square(part).sum(axis=0), 0.0)
             yield

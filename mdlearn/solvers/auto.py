@@ -308,8 +308,9 @@ RULES = (
 
 RELIEF = (Newton(), CoordinateDescent(), Interior(), APG(), LinearProgram())
 """Engines that go on, in this order, where the one that was chosen ends without the gap asked for."""
-FOLLOWERS = {"cd": Interior()}
-"""Engine that goes on where another asks for it, also one that the user named: sweeps can crawl or go round in circles.
+FOLLOWERS = {"cd": Interior(), "decomposition": NewtonCG()}
+"""Engine that goes on where another asks for it, also one that the user named: sweeps can crawl or go round in circles,
+and working sets can be too small.
 """
 
 

@@ -184,6 +184,18 @@ class Solver:
             Number of columns that are in work at the same time.
         """
 
+    def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
+        """Do the same with options that say how much memory may be taken; here: as without.
+
+        Parameters
+        ----------
+        form, at_once
+            As for `check_memory`.
+        options : dict
+            Complete, as `check_options` returned them.
+        """
+        self.check_memory(form, at_once)
+
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in.
 

@@ -5,6 +5,7 @@ Decision values are float64 sums of products of float32 kernel values, so they d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -16,8 +17,8 @@ from mdlearn.solvers.working_set.block_ascent import SignedDual
 
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 2048, 6144
 """Rows of a working set, at least and at most; a first one has the least."""
-LARGEST_WORKING_ROWS = 12288
-"""Rows of a working set up to which they become more where rounds lead on no further: 600 MB of values."""
+NEWTON_BYTES = 12.0
+"""Bytes that Newton steps take for a pair of rows beside its kernel value: a copy of that, and a factor."""
 WORKING_PER_FREE = 1.5
 """Rows of a working set to free ones, at least."""
 FAR_VIOLATION = 1.0
@@ -34,6 +35,11 @@ USEFUL_RISE = 0.1
 """Share of the gap by which a round with progress raises the lower bound at least."""
 
 
+def most_working_rows(n_bytes: float, value_bytes: float) -> int:
+    """Return how many rows a working set of a decomposition may have, whose block and Newton steps fit in memory."""
+    return int(math.sqrt(n_bytes / (value_bytes + NEWTON_BYTES)))
+
+
 class DecompositionRounds(SignedDual):
     """Rounds of a decomposition: multipliers u of one column, and the decision values that they stand for.
 
@@ -46,6 +52,8 @@ class DecompositionRounds(SignedDual):
         Of the same rows.
     constant : float
         What the bias adds to every kernel value.
+    limit : int
+        Rows of a working set up to which they become more where rounds lead on no further.
 
     Attributes
     ----------
@@ -56,13 +64,21 @@ class DecompositionRounds(SignedDual):
     """
 
     def __init__(
-        self, form: MarginForm, column: Column, columns: KernelTiles, constant: float, rng: np.random.Generator
+        self,
+        form: MarginForm,
+        column: Column,
+        columns: KernelTiles,
+        constant: float,
+        rng: np.random.Generator,
+        limit: int,
     ) -> None:
         super().__init__(form, column)
         self.rng = rng
         self.columns, self.constant = columns, constant
         self.f = np.zeros(column.y.shape[0])
-        self.size, self.most, self.worst_only = LEAST_WORKING_ROWS, MOST_WORKING_ROWS, False
+        self.limit, self.worst_only = limit, False
+        self.size = self.least = min(LEAST_WORKING_ROWS, limit)
+        self.most = min(MOST_WORKING_ROWS, limit)
         self.predicted: np.ndarray | None = None  # gradient that others foretell, for a first round
         self.objective, self.lower_bound, self.b = np.inf, -np.inf, 0.0
         at_zero = np.zeros_like(self.f)
@@ -176,14 +192,14 @@ class DecompositionRounds(SignedDual):
         self.worst_only = not worst_only and rise < USEFUL_RISE * (self.objective - self.lower_bound)
         share = np.count_nonzero(moved) / rows.shape[0]
         by = 0.5 if share < FEW_MOVED else 2.0 if share > MANY_MOVED else 1.0
-        self.size = int(np.clip(by * self.size, LEAST_WORKING_ROWS, self.most))
+        self.size = int(np.clip(by * self.size, self.least, self.most))
         return bool(moved.any()) or not worst_only
 
     def grow(self) -> bool:
         """Let working sets become twice as large; False where that is no way on."""
-        if self.most >= min(self.u.shape[0], LARGEST_WORKING_ROWS):
+        if self.most >= min(self.u.shape[0], self.limit):
             return False
-        self.most = 2 * self.most
+        self.most = min(2 * self.most, self.limit)
         self.size = self.most
         return True
 

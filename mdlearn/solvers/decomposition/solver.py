@@ -12,13 +12,18 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.margin import feasible_variance_multipliers
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
-from mdlearn.solvers.decomposition.rounds import LARGEST_WORKING_ROWS, DecompositionRounds
+from mdlearn.solvers.decomposition.rounds import (
+    NEWTON_BYTES,
+    DecompositionRounds,
+    most_working_rows,
+)
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.working_set.block_ascent import suits_block_ascent
 
@@ -34,6 +39,12 @@ FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
 On 49,990 rows of ijcnn1, kappa m = 781: 29 s with these 441 columns, 41 s with 265, 30 s and half as much memory again
 with 800."""
 
+FACTOR_SHARE, FACTOR_ENTRY_BYTES = 0.75, 12.0
+"""Share of the cache that the factor may take; bytes of an entry of it, in double and single precision."""
+LEAST_FACTOR_SHARE = 1.0 / 3.0
+"""Share of the columns that it has by default, below which a smaller cache does not serve: 15,000 rows on a
+checkerboard, C = 10, wanted 612 columns; 139 led to a gap of 1e-3, 100 to none."""
+
 
 class KernelDecomposition(Solver):
     """Working sets of a kernel problem, with columns computed as multipliers change (``solver="decomposition"``)."""
@@ -44,6 +55,7 @@ class KernelDecomposition(Solver):
     )
 
     by_row: ClassVar[bool] = True
+    options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products, with one term a row; return why, or None."""
@@ -62,17 +74,28 @@ class KernelDecomposition(Solver):
             return "it takes a mean with bias='free' beside a variance of some weight alone"
         return None
 
-    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return all options; `cache` is the number of bytes that blocks and factors of a problem may take."""
+        options = super().check_options(given)
+        options["cache"] = check_number(options["cache"], "solver option cache", low=memory.LEAST_CACHE_BYTES)
+        return options
+
+    def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for the rows in single precision, a working set's block, and some numbers a row."""
-        features = form.features
-        assert isinstance(features, KernelFeatures)
-        m, d = features.rows.shape
-        n, bytes_of_value = min(m, LARGEST_WORKING_ROWS), 4.0 if features.kernel.name == "rbf" else 8.0
-        size = 4.0 * m * (d + 2) + at_once * (bytes_of_value * n * n + 400.0 * m)
+        m, d = form.features.rows.shape
+        n = min(m, _most_rows(form, options))
+        size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2)
+        size += at_once * ((_value_bytes(form) + NEWTON_BYTES) * n * n + 400.0 * m)
         if any(map(_is_varied, form.columns)):
-            r = _columns_of_factor(form)
+            r, wanted = _columns_of_factor(form, options), _columns_of_factor(form, self.options)
+            least = math.ceil(LEAST_FACTOR_SHARE * wanted)
+            if r < least:
+                raise ValueError(
+                    f"solver option cache={options['cache']:g} is too small for a variance over {m} rows; it needs "
+                    f"{math.ceil(least * m * FACTOR_ENTRY_BYTES / FACTOR_SHARE)} bytes"
+                )
             size += 8.0 * m * r + max(8.0 * m * r, at_once * (4.0 * m * r + 40.0 * r * r))
-        memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
+        memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the rows as kernel values are made of them; beside a variance, a partial factor of the matrix."""
@@ -81,11 +104,11 @@ class KernelDecomposition(Solver):
         tiles, constant, factor = features.columns(single=True), float(form.bias == "regularized"), None
         yield
         if any(map(_is_varied, form.columns)):
-            rank = _columns_of_factor(form)
+            rank = _columns_of_factor(form, options)
             # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
             across = features.columns(single=False).across
             factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
-        return KernelParts(tiles, constant, factor)
+        return KernelParts(tiles, constant, factor, _most_rows(form, options))
 
     def iterate(
         self, form: MarginForm, column: Column, shared: KernelParts, options: dict[str, Any], rng: np.random.Generator
@@ -110,7 +133,8 @@ class KernelDecomposition(Solver):
                 yield place.report()
                 least, stalled = rounds.objective, 0
                 if not place.gap < 0.5 * known and not rounds.grow():
-                    return
+                    # Of squared hinges, free rows can be more than a working set has.
+                    return rounds.free(rounds.u) > rounds.most
 
 
 def _is_varied(column: Column) -> bool:
@@ -123,20 +147,37 @@ def _weight_of_free_bias(column: Column) -> float:
     return column.kappa * column.total * (1.0 - column.label_mean**2)
 
 
-def _columns_of_factor(form: MarginForm) -> int:
+def _value_bytes(form: MarginForm) -> float:
+    """Bytes of a kernel value in a block of a decomposition."""
+    features = form.features
+    assert isinstance(features, KernelFeatures)
+    return 4.0 if features.kernel.name == "rbf" else 8.0
+
+
+def _most_rows(form: MarginForm, options: dict[str, Any]) -> int:
+    """Most rows of a decomposition's working set, which has what a factor leaves of the cache."""
+    left = options["cache"]
+    if any(map(_is_varied, form.columns)):
+        left -= FACTOR_ENTRY_BYTES * form.features.n_rows * _columns_of_factor(form, options)
+    return most_working_rows(left, _value_bytes(form))
+
+
+def _columns_of_factor(form: MarginForm, options: dict[str, Any]) -> int:
     """Number of columns of the partial factor that a decomposition takes beside a variance."""
     weight = max(one.kappa * one.total for one in form.columns)
     wanted = FACTOR_COLUMNS * math.sqrt(max(1.0, weight / FACTOR_WEIGHT))
-    return int(min(wanted, partial_factor_columns(form.features.n_rows)))
+    entries = FACTOR_SHARE * options["cache"] / FACTOR_ENTRY_BYTES
+    return int(min(wanted, partial_factor_columns(form.features.n_rows, entries)))
 
 
 @dataclass(frozen=True, eq=False)
 class KernelParts:
-    """Kernel of a decomposition, shared by all columns: its tiles, the constant of a bias, and a partial factor."""
+    """Kernel of a decomposition, shared by all columns: tiles, a bias's constant, a factor, most rows of a block."""
 
     tiles: KernelTiles
     constant: float
     factor: np.ndarray | None
+    most_rows: int
 
 
 def _rounds(
@@ -145,10 +186,9 @@ def _rounds(
     """Make the rounds of a column over all rows, or over some."""
     tiles = kernel.tiles if rows is None else kernel.tiles.take(rows)
     if kernel.factor is None:
-        return DecompositionRounds(form, column, tiles, kernel.constant, rng)
-    return VarianceRounds(
-        form, column, tiles, kernel.constant, rng, kernel.factor if rows is None else kernel.factor[rows]
-    )
+        return DecompositionRounds(form, column, tiles, kernel.constant, rng, kernel.most_rows)
+    factor = kernel.factor if rows is None else kernel.factor[rows]
+    return VarianceRounds(form, column, tiles, kernel.constant, rng, kernel.most_rows, factor)
 
 
 class DecompositionPlace:

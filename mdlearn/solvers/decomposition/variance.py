@@ -47,7 +47,7 @@ class VarianceRounds(DecompositionRounds):
 
     Parameters
     ----------
-    form, column, columns, constant, rng
+    form, column, columns, constant, rng, limit
         As of `DecompositionRounds`.
     factor : ndarray of shape (m, r)
         Partial factor of the kernel matrix with the constant.
@@ -65,13 +65,15 @@ class VarianceRounds(DecompositionRounds):
         columns: KernelTiles,
         constant: float,
         rng: np.random.Generator,
+        limit: int,
         factor: np.ndarray,
     ) -> None:
-        super().__init__(form, column, columns, constant, rng)
+        super().__init__(form, column, columns, constant, rng, limit)
         self.factor, self.exact_gap, self.residual = factor, np.inf, np.inf
         self.least_gap, self.idle = np.inf, 0
         self.single, self.trusted = True, True  # whether single precision tells the gap, and the factor what is lacking
         self.exact: np.ndarray | None = None  # decision values of the present coefficients, where a product made them
+        self.squares = np.einsum("ij,ij->i", factor, factor)  # nearly k(x, x) where the factor tells nearly all
         self.root = np.sqrt(column.counts)
         self.along = self.root * column.y / np.sqrt(column.total)
         self.free_bias = form.bias == "free"
@@ -138,10 +140,12 @@ class VarianceRounds(DecompositionRounds):
         u[rows] = np.clip(share * (self.low + self.high)[rows], self.low[rows], self.high[rows])
         yield from super().settle(u, predicted)
         H = (yield from self.block(rows)).astype(np.float64)
-        H[np.diag_indices(n)] += float(np.diagonal(H).max())
+        # Where the factor tells nearly all, what is left of H is rounding of single precision.
+        rounding = float(np.finfo(self.columns.dtype).eps) * n * float(self.squares[rows].max())
+        H[np.diag_indices(n)] += float(np.diagonal(H).max()) + rounding
         lack = (self.e - predicted)[rows]
         yield
-        move = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), lack, check_finite=False)
+        move = cho_solve(cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False), lack, check_finite=False)
         move = np.clip(u[rows] + move, self.low[rows], self.high[rows]) - u[rows]
         self.u[rows] += move
         yield from self.add(rows, move)

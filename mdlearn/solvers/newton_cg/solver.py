@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
@@ -35,6 +36,9 @@ UNBALANCED_SHARE = 1e-9
 STALLED_STEPS, LEAST_FALL = 5, 1e-10
 """Steps without progress after which rounding is taken to be reached; relative fall of the objective that is some."""
 
+SYSTEM_ENTRY_BYTES = 16.0
+"""Bytes for an entry of the partial factor: its own, and those of a Newton system's."""
+
 
 class NewtonCG(Solver):
     """Newton steps by preconditioned conjugate gradients over products with a kernel (``solver="newton-cg"``)."""
@@ -48,6 +52,7 @@ class NewtonCG(Solver):
     kinds: ClassVar[frozenset[str]] = frozenset({"squared"}) | CURVED
     offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
+    options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
 
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products; return why, or None."""
@@ -56,12 +61,19 @@ class NewtonCG(Solver):
             return "it needs kernel 'rbf' or 'poly'"
         return general
 
-    def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return all options; `cache` is the number of bytes that the partial factor may take, with what it becomes."""
+        options = super().check_options(given)
+        options["cache"] = check_number(options["cache"], "solver option cache", low=memory.LEAST_CACHE_BYTES)
+        return options
+
+    def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for the rows in single precision, the partial factor once, and as much for every column in work."""
         m, d = form.features.rows.shape
-        r = partial_factor_columns(m)
-        size = 4.0 * m * (d + 2) + 8.0 * m * r + at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
-        memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
+        r = partial_factor_columns(m, options["cache"] / SYSTEM_ENTRY_BYTES)
+        size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2) + 8.0 * m * r
+        size += at_once * (8.0 * m * r + 16.0 * r * r + 4.0 * m * (d + 2) + 400.0 * m)
+        memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it."""
@@ -69,7 +81,7 @@ class NewtonCG(Solver):
         assert isinstance(features, KernelFeatures)
         tiles, constant = features.columns(single=True), float(form.bias == "regularized")
         diagonal = features.squares()
-        rank = partial_factor_columns(features.n_rows)
+        rank = partial_factor_columns(features.n_rows, options["cache"] / SYSTEM_ENTRY_BYTES)
         L = yield from partial_kernel_factor(tiles.across, diagonal, rank, constant)
         return KernelProducts(tiles, diagonal, L, constant)
 

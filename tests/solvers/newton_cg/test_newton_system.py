@@ -90,3 +90,18 @@ def test_a_matrix_of_few_dimensions_is_factored_as_a_whole():
     L = drain(randomly_pivoted_cholesky(columns, np.square(A).sum(axis=1), 20, rng))[1]
     assert L.shape[1] == 4
     assert L @ L.T == pytest.approx(A @ A.T, abs=1e-10)
+
+
+def test_a_partial_factor_of_single_precision_stays_below_its_matrix_but_for_rounding():
+    """Pivots of what rounding left would let later columns multiply it."""
+    X = np.random.default_rng(0).uniform(0.0, 4.0, (1000, 2))
+    K = np.exp(-4.0 * np.square(X[:, None] - X[None]).sum(axis=2))
+    single = K.astype(np.float32)
+
+    def columns(index):
+        yield
+        return single[:, index]
+
+    L = drain(randomly_pivoted_cholesky(columns, np.ones(1000), 600, np.random.default_rng(0)))[1]
+    left = np.linalg.eigvalsh(K - L @ L.T)
+    assert left[0] >= -1e-3 and left[-1] <= 1e-2
