@@ -87,7 +87,7 @@ class CheckedEngine:
             self._check(report, problem)
             return report
 
-        return Offer(make, offer.gap)
+        return Offer(make, offer.gap, offer.seconds)
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""

@@ -16,7 +16,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.incumbent import Incumbent
-from mdlearn.driver.limits import LimitedRun, Limits, Shortfall
+from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, Shortfall
 from mdlearn.driver.threads import run_in_threads, run_one_by_one
 from mdlearn.errors import FaultyProblem
 from mdlearn.forms.problem import Form, Problem, problems_of
@@ -327,6 +327,8 @@ class Driver(LimitedRun):
                 yield self._reached(incumbent, count, j, report.row_dots)
                 if proven or count >= most:
                     break
+            if offer is not None and not self.stopped and self.limits.too_late_for(offer.seconds):
+                self.stopped = OUT_OF_TIME  # its certificate belongs to the time
             if self.stopped:
                 break
         reports.close()

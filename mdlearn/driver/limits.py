@@ -40,6 +40,10 @@ class Limits:
         """Whether the time is up."""
         return time.perf_counter() >= self.deadline
 
+    def too_late_for(self, seconds: Callable[[], float]) -> bool:
+        """Whether the time will be up before what takes so many seconds has ended; without a limit nobody asks."""
+        return self.deadline < np.inf and time.perf_counter() + seconds() >= self.deadline
+
     def ended(self) -> Limits:
         """Those of the fits that follow one that was stopped."""
         return replace(self, deadline=-np.inf)

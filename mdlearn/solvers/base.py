@@ -60,10 +60,14 @@ class Offer:
     gap : float
         Relative gap that the point is thought to have; infinity: not known. Where it is known and beyond the
         tolerance, the offer is no heartbeat: it stands until the next one.
+    seconds : callable
+        Returns the wall seconds that its report and certificate are thought to take, where a time limit asks: it ends
+        the engine that much before.
     """
 
     make: Callable[[], Report]
     gap: float = math.inf
+    seconds: Callable[[], float] = float
 
 
 Reports = Generator["Report | None", None, None]

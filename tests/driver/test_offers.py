@@ -9,7 +9,8 @@ import mdlearn
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.forms.margin import Point
 from mdlearn.numerics.seeds import SeededRng
-from mdlearn.solvers.base import Offer, Report
+from mdlearn.plugins.registry import registry
+from mdlearn.solvers.base import Offer, Report, Solver
 
 
 class Problem:
@@ -72,3 +73,34 @@ def test_classes_in_threads_are_the_classes_one_after_the_other(objective):
     for model in (one, two):
         again = mdlearn.fit(objective, X, y, solver=model.solver, n_threads=1, tol=1e-7)
         assert model.certificate.lower_bound <= again.certificate.objective * (1 + 1e-12)
+
+
+class Costly(Solver):
+    """An engine that goes on for long, and whose offers take so many seconds to certify."""
+
+    name, draws = "costly", False
+    cost = 0.0
+
+    def iterate(self, form, column, shared, options, rng):
+        m = column.y.shape[0]
+
+        def place():
+            beta = np.full((1, m), 1e-3)
+            return Report(0.5 * m, 0.0, Point(beta, np.zeros(m), form.features.expand(1e-3 * column.y)))
+
+        for step in range(50):
+            type(self).steps = step
+            yield Offer(place, 0.5, lambda: self.cost)
+            yield None
+        yield place()
+
+
+@pytest.mark.parametrize("cost, steps", [(0.0, 49), (500.0, 49), (2000.0, 0)])
+def test_a_time_limit_leaves_time_for_the_certificate_of_an_offer(cost, steps, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    engine = type("Priced", (Costly,), {"cost": cost})
+    monkeypatch.setitem(registry().solvers, "costly", engine)
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit" if cost > 1000.0 else "rounding"):
+        model = mdlearn.fit("svm", X, y, solver="costly", time_limit=1000.0)
+    assert engine.steps == steps and np.abs(model.duals).max() > 0

@@ -7,6 +7,7 @@ training rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ from mdlearn.data.features.gram import (
     gram_matrix_by_blocks,
 )
 from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit
-from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
+from mdlearn.data.features.kernel_tiles import TILE_LENGTH, KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
@@ -136,6 +137,22 @@ class KernelFeatures:
             missing = np.flatnonzero(rest)
             yield from self.columns(single=False).add(f, missing, rest[missing])
         return self._remembered(coef, f)
+
+    def seconds_of_decision(self, n: int) -> float:
+        """Wall seconds that decision values of n coefficients take, as far as one tile of values tells."""
+        values = n * (self.n_rows if n < self.n_rows else 0.5 * self.n_rows)  # the whole matrix is symmetric
+        return values * self._seconds_of_value
+
+    @kept
+    def _seconds_of_value(self) -> float:
+        index = np.arange(min(self.n_rows, TILE_LENGTH))
+        some, out, ones = self.columns(single=False).take(index), np.zeros(len(index)), np.ones(len(index))
+        seconds = []
+        for _ in range(3):  # the first one finds memory cold
+            begun = time.perf_counter()
+            finished(some.add(out, index, ones))
+            seconds.append(time.perf_counter() - begun)
+        return min(seconds) / len(index) ** 2
 
     def columns(self, single: bool) -> KernelTiles:
         """The matrix as products and blocks that are forgotten: float64 values, or float32 ones where they will do."""

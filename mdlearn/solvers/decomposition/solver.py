@@ -20,9 +20,8 @@ from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_ke
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
 from mdlearn.solvers.decomposition.rounds import (
-    NEWTON_BYTES,
     DecompositionRounds,
-    most_working_rows,
+    working_set_bytes,
 )
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.working_set.block_ascent import suits_block_ascent
@@ -83,9 +82,8 @@ class KernelDecomposition(Solver):
     def require_memory(self, form: MarginForm, options: dict[str, Any], at_once: int) -> None:
         """Ask for the rows in single precision, a working set's block, and some numbers a row."""
         m, d = form.features.rows.shape
-        n = min(m, _most_rows(form, options))
         size = memory.NEGLIGIBLE_BYTES + 4.0 * m * (d + 2)
-        size += at_once * ((_value_bytes(form) + NEWTON_BYTES) * n * n + 400.0 * m)
+        size += at_once * (working_set_bytes(m, _block_cache(form, options), _value_bytes(form)) + 400.0 * m)
         if any(map(_is_varied, form.columns)):
             r, wanted = _columns_of_factor(form, options), _columns_of_factor(form, self.options)
             least = math.ceil(LEAST_FACTOR_SHARE * wanted)
@@ -108,22 +106,23 @@ class KernelDecomposition(Solver):
             # In double precision: the last pivots would be made of rounding, and the factor above the kernel.
             across = features.columns(single=False).across
             factor = yield from partial_kernel_factor(across, features.squares(), rank, constant)
-        return KernelParts(tiles, constant, factor, _most_rows(form, options))
+        return KernelParts(tiles, constant, factor, _block_cache(form, options))
 
     def iterate(
         self, form: MarginForm, column: Column, shared: KernelParts, options: dict[str, Any], rng: np.random.Generator
     ) -> Steps:
         """Offer a place per round; its report takes the drift from the decision values."""
         rounds = yield from grow_to_all_rows(form, column, partial(_rounds, form, shared, rng), rng)
-        place = DecompositionPlace(form, rounds)
+        assert isinstance(form.features, KernelFeatures)
+        place = DecompositionPlace(form, form.features, rounds)
         least, stalled = np.inf, 0
         for _ in range(MOST_DECOMPOSITION_ROUNDS):
             if (yield from rounds.measure()):
-                yield Offer(place.report, rounds.gap)
+                yield place.offer()
             yield None
             if (yield from rounds.correct()):
                 least = np.inf
-                yield Offer(place.report, rounds.gap)
+                yield place.offer()
             before = rounds.lower_bound
             moved = yield from rounds.climb_once()
             least = min(least, rounds.objective)
@@ -154,12 +153,12 @@ def _value_bytes(form: MarginForm) -> float:
     return 4.0 if features.kernel.name == "rbf" else 8.0
 
 
-def _most_rows(form: MarginForm, options: dict[str, Any]) -> int:
-    """Most rows of a decomposition's working set, which has what a factor leaves of the cache."""
-    left = options["cache"]
+def _block_cache(form: MarginForm, options: dict[str, Any]) -> float:
+    """Bytes of the cache for a decomposition's working sets, which have what a factor leaves."""
+    left: float = options["cache"]
     if any(map(_is_varied, form.columns)):
         left -= FACTOR_ENTRY_BYTES * form.features.n_rows * _columns_of_factor(form, options)
-    return most_working_rows(left, _value_bytes(form))
+    return left
 
 
 def _columns_of_factor(form: MarginForm, options: dict[str, Any]) -> int:
@@ -172,12 +171,12 @@ def _columns_of_factor(form: MarginForm, options: dict[str, Any]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class KernelParts:
-    """Kernel of a decomposition, shared by all columns: tiles, a bias's constant, a factor, most rows of a block."""
+    """Kernel of a decomposition, shared by all columns: tiles, a bias's constant, a factor, cache of a block."""
 
     tiles: KernelTiles
     constant: float
     factor: np.ndarray | None
-    most_rows: int
+    cache: float
 
 
 def _rounds(
@@ -186,16 +185,26 @@ def _rounds(
     """Make the rounds of a column over all rows, or over some."""
     tiles = kernel.tiles if rows is None else kernel.tiles.take(rows)
     if kernel.factor is None:
-        return DecompositionRounds(form, column, tiles, kernel.constant, rng, kernel.most_rows)
+        return DecompositionRounds(form, column, tiles, kernel.constant, rng, kernel.cache)
     factor = kernel.factor if rows is None else kernel.factor[rows]
-    return VarianceRounds(form, column, tiles, kernel.constant, rng, kernel.most_rows, factor)
+    return VarianceRounds(form, column, tiles, kernel.constant, rng, kernel.cache, factor)
 
 
 class DecompositionPlace:
     """Point that rounds have reached: reported with decision values in double precision, which they go on from."""
 
-    def __init__(self, form: MarginForm, rounds: DecompositionRounds) -> None:
-        self.form, self.rounds, self.gap = form, rounds, np.inf
+    def __init__(self, form: MarginForm, features: KernelFeatures, rounds: DecompositionRounds) -> None:
+        self.form, self.features, self.rounds, self.gap = form, features, rounds, np.inf
+
+    def offer(self) -> Offer:
+        """The offer of such a report; a time limit waits for its decision values unless w = 0 seems to be better."""
+        return Offer(self.report, self.rounds.gap, self._seconds)
+
+    def _seconds(self) -> float:
+        rounds = self.rounds
+        if rounds.objective >= rounds.objective_at_zero:
+            return 0.0
+        return self.features.seconds_of_decision(int(np.count_nonzero(rounds.coefficients())))
 
     def report(self) -> Report:
         """The report of the present multipliers."""
@@ -204,7 +213,7 @@ class DecompositionPlace:
         sigma = feasible_variance_multipliers(column, rounds.variance_multipliers())
         # The certificate's own coefficients, to the bit: it asks for the same product.
         alpha = column.alpha(beta, sigma)
-        rounds.refine(alpha, self.form.features.decision(alpha))
+        rounds.refine(alpha, self.features.decision(alpha))
         self.gap = rounds.gap
         point = Point(beta, sigma, alpha, rounds.b)
         return Report.estimated(rounds.objective, rounds.lower_bound, point)

@@ -47,7 +47,7 @@ class VarianceRounds(DecompositionRounds):
 
     Parameters
     ----------
-    form, column, columns, constant, rng, limit
+    form, column, columns, constant, rng, cache
         As of `DecompositionRounds`.
     factor : ndarray of shape (m, r)
         Partial factor of the kernel matrix with the constant.
@@ -65,10 +65,10 @@ class VarianceRounds(DecompositionRounds):
         columns: KernelTiles,
         constant: float,
         rng: np.random.Generator,
-        limit: int,
+        cache: float,
         factor: np.ndarray,
     ) -> None:
-        super().__init__(form, column, columns, constant, rng, limit)
+        super().__init__(form, column, columns, constant, rng, cache)
         self.factor, self.exact_gap, self.residual = factor, np.inf, np.inf
         self.least_gap, self.idle = np.inf, 0
         self.single, self.trusted = True, True  # whether single precision tells the gap, and the factor what is lacking

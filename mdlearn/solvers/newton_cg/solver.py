@@ -8,6 +8,7 @@ multipliers, so that objective and bound cost no further product.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,11 +98,13 @@ class NewtonCG(Solver):
         squared = all(t.kind == "squared" for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)
+        features = form.features
+        assert isinstance(features, KernelFeatures)
         yield from current.begin()
         system, model, share = None, np.empty(0), ROUGH_STEP
         best, lowest, stalled = np.inf, np.inf, 0
         while True:
-            yield Offer(current.report, current.gap)
+            yield Offer(current.report, current.gap, partial(_seconds_of_report, current, features))
             yield None
             fallen = current.objective < lowest - LEAST_FALL * abs(lowest) or not np.isfinite(lowest)
             stalled = 0 if fallen or current.gap < 0.9 * best else stalled + 1
@@ -243,3 +246,9 @@ class NewtonCGIterate:
         coef = found.alpha if near else self.x  # one product fewer for the certificate
         point = Point(self.beta, self.sigma, coef, self.b if self.free else self.constant * float(coef.sum()))
         return Report.estimated(self.objective, found.lower, point)
+
+
+def _seconds_of_report(current: NewtonCGIterate, features: KernelFeatures) -> float:
+    """Wall seconds of a report of solver "newton-cg"; none where w = 0, for which no time need be left, is better."""
+    worse = current.objective >= current.column.at_zero
+    return 0.0 if worse else features.seconds_of_decision(features.n_rows)

@@ -49,12 +49,12 @@ def test_a_working_set_fits_into_it(C, kernel, monkeypatch):
 
 
 def test_more_free_rows_than_a_working_set_has_are_left_to_newton(monkeypatch):
-    X, y = data(m=1500)
+    X, y = data(m=1500, noise=1.5)
     ranks = seen_ranks(monkeypatch)
     given = {"nu": 20.0, "tol": 1e-6, **KERNEL}
     model = mdlearn.fit("lsvm", X, y, solver="decomposition", solver_options={"cache": 1e6}, **given)
     free = np.count_nonzero(model.duals)
-    assert 16 * free**2 > 1e6 and model.certificate.converged
+    assert 4 * free**2 > 1e6 and model.certificate.converged
     assert len(ranks) == 1 and 8 * 1500 * ranks[0] <= 1e6, "the other engine has the same cache"
     exact = mdlearn.fit("lsvm", X, y, solver="interior", **given).certificate
     assert model.certificate.objective == pytest.approx(exact.objective, rel=2e-6)

@@ -10,6 +10,9 @@ import scipy.sparse as sp
 from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.decomposition import rounds
 
 LOSSES = {"hinge": "svm", "squared": "lsvm"}
@@ -142,6 +145,26 @@ def test_a_time_limit_ends_it_with_what_it_has(small, monkeypatch):
     with pytest.warns(mdlearn.ConvergenceWarning, match="max_iter"):
         model = mdlearn.fit("svm", X, y, kernel="rbf", solver="decomposition", tol=1e-10, max_iter=1)
     assert model.certificate.gap < 1.0
+
+
+def test_a_time_limit_leaves_time_for_the_certificate(small, monkeypatch):
+    X, y = data(m=3000)
+    given = {"C": 10.0, "kernel": "rbf", "solver": "decomposition", "tol": 1e-8, "time_limit": 1000.0}
+    sizes = counted_rounds(monkeypatch)
+    assert mdlearn.fit("svm", X, y, **given).certificate.converged
+    rounds, sizes[:] = sizes.count(3000), []
+    monkeypatch.setattr(KernelFeatures, "_seconds_of_value", 1.0)
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+        model = mdlearn.fit("svm", X, y, **given)
+    assert sizes.count(3000) < rounds and model.certificate.gap < 1.0
+
+
+@pytest.mark.parametrize("shape", [(700, 3), (700, 30)])
+def test_seconds_of_decision_values_are_told_by_their_number(shape):
+    rows = DenseRows(np.random.default_rng(0).standard_normal(shape))
+    features = KernelFeatures(rows, Kernel("rbf", {"gamma": 0.1}))
+    some, half, whole = (features.seconds_of_decision(n) for n in (100, 350, 700))
+    assert 0 < some < half and half == pytest.approx(3.5 * some) and whole == pytest.approx(half)
 
 
 def test_a_callback_ends_it(small):

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from regression_cases import Above, Rounded, Tube, sample
 
 import mdlearn
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.numerics import pivoted_cholesky
 from mdlearn.objectives.base import Parameter, Terms
@@ -211,3 +212,13 @@ def test_limits_end_it_with_what_it_has(few):
             "lsvm", X, y, nu=10.0, kernel="rbf", solver="newton-cg", tol=1e-13, callback=lambda state: state.gap < 0.5
         )
     assert model.certificate.gap < 0.5
+
+
+def test_a_time_limit_leaves_time_for_the_certificate(few, monkeypatch):
+    X, y, _ = data(m=1000)
+    given = {"C": 10.0, "kernel": "rbf", "gamma": 0.3, "solver": "newton-cg", "tol": 1e-10}
+    whole = mdlearn.fit("lsvm", X, y, time_limit=1000.0, **given)
+    monkeypatch.setattr(KernelFeatures, "_seconds_of_value", 1.0)
+    with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
+        model = mdlearn.fit("lsvm", X, y, time_limit=1000.0, **given)
+    assert whole.certificate.converged and whole.certificate.gap < model.certificate.gap <= 1.0
