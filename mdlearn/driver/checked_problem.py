@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import FaultyProblem
-from mdlearn.forms.base import has_foreign, is_foreign
-from mdlearn.forms.problem import Problem
+from mdlearn.errors import FaultyProblem, is_foreign
+from mdlearn.forms.base import has_foreign
+from mdlearn.forms.problem import Form, Problem
 from mdlearn.forms.proof import Certificate, Solution
 
 CERTIFYING_METHODS = (
@@ -34,10 +34,11 @@ CERTIFYING_METHODS = (
 """Methods of problems that make certificates, those of composites included."""
 
 
-def checked_problem(problem: Problem, dtype: np.dtype[Any]) -> Any:
+def checked_problem(problem: Problem, form: Form) -> Any:
     """Return a problem as it is where its certificates are mdlearn's own, else one that checks and labels them."""
-    cls = type(problem)
-    return CheckedProblem(problem, dtype) if is_foreign(cls) and certifies_itself(cls) else problem
+    if is_foreign(problem) and certifies_itself(type(problem)):
+        return CheckedProblem(problem, form.features.dtype)
+    return problem
 
 
 def certifies_itself(cls: type) -> bool:

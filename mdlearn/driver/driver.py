@@ -178,7 +178,7 @@ class Driver(LimitedRun):
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
-        problems = tuple(checked_problem(one, form.features.dtype) for one in problems_of(form))
+        problems = tuple(checked_problem(one, form) for one in problems_of(form))
         if self.starts is not None:
             for problem, given in zip(problems, self.starts(form, first, len(problems))):
                 problem.begin(given)

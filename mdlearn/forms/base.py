@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.errors import is_foreign
 from mdlearn.forms.answers import check_answers
 from mdlearn.forms.proof import Certificate, Solution, Start, gap_between, judge
-
-
-def is_foreign(cls: type) -> bool:
-    """Whether the class of a problem belongs to a plugin, or to whoever else calls mdlearn."""
-    return cls.__module__.partition(".")[0] != "mdlearn"
 
 
 def has_foreign(cls: type, *methods: str) -> bool:

@@ -27,7 +27,8 @@ import numpy as np
 from mdlearn._solvers.apg import shrink
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
-from mdlearn.forms.base import Problem, array_fault, is_foreign
+from mdlearn.errors import is_foreign
+from mdlearn.forms.base import Problem, array_fault
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint, row_lengths, tangent_at_zero
 from mdlearn.forms.joint.visited import VisitedEvaluations
@@ -72,7 +73,7 @@ class Composite(Problem):
         self.features, self.bias, self.ridge, self.beta = features, bias, ridge, beta
         self.shape = ridge.shape[0], n_columns
         self.unit = 1.0
-        self.visited = VisitedEvaluations() if is_foreign(type(self)) else None
+        self.visited = VisitedEvaluations() if is_foreign(self) else None
 
     @property
     def part(self) -> Composite:

@@ -109,7 +109,7 @@ def test_only_code_that_makes_certificates_needs_somebody_who_vouches():
     assert certifies_itself(Named) and certifies_itself(Printed)
     assert not any(map(certifies_itself, (Renamed, ColumnProblem, PairLogistic, Net)))
     plain = object.__new__(ColumnProblem)
-    assert checked_problem(plain, np.dtype(float)) is plain
+    assert checked_problem(plain, None) is plain
 
 
 def test_sums_name_all_who_vouch():
