@@ -69,7 +69,7 @@ class SupportGram:
         for index, _ in features.remembered_rows():
             self._note(index)
 
-    settles, dear = 1e-3, 0.25
+    settles, dear = 0.1, 0.25
 
     @property
     def cheap(self) -> np.ndarray:

@@ -24,8 +24,6 @@ ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
 FIRST_VIOLATION = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
-COARSE, FIRST_INNER_TOLERANCE = 1e-3, 1e-6
-"""What a working set is solved to at most, in units of margins, where new rows enter and where none do."""
 MANY_NEW_ROWS_SHARE = 0.05
 """Share of the rows beyond which those that need new columns of the Hessian are many."""
 LEAST_KINK_DISTANCE, FIRST_KINK_DISTANCE = 0.15, 0.01
@@ -33,8 +31,6 @@ LEAST_KINK_DISTANCE, FIRST_KINK_DISTANCE = 0.15, 0.01
 BUDGET, GREEDY_STEPS_GROWTH, GREEDY_STEPS_PER_ROW = 4, 5, 100
 """Greedy steps per row of a working set, after which a Newton step is tried; how many times as many after every such
 step, and the most: on a nearly singular block Newton steps gain little."""
-EASY = 2
-"""Newton steps after which a working set counts as laborious, and other rows should have their turn soon."""
 NEWTON, FIXES, STEP_HALVINGS = 8, 3, 30
 """Newton steps of a round, systems of one while rows leave their boxes, and halvings of one that does not gain."""
 DOUBLE_SHIFT, SINGLE_SHIFT = 1e-13, 1e-5
@@ -286,11 +282,9 @@ class WorkingSetAscent(SignedDual):
         H = yield from self.hessian.block(rows)
         g, zeros = e[rows].copy(), np.zeros(rows.shape[0])
         # What the block leaves out need not be solved further than it changes things.
-        good = self.hessian.settles * worst
-        enough = max(min(good, (COARSE if many else FIRST_INNER_TOLERANCE) * self.scale), 1e-14 * self.scale)
+        enough = max(self.hessian.settles * worst, 1e-14 * self.scale)
         left, budget = (yield from self.climb(H, rows, g, enough, zeros, 0.0)), BUDGET
-        for attempt in range(NEWTON):
-            enough = enough if attempt < EASY else max(enough, good)
+        for _ in range(NEWTON):
             if left <= enough:
                 return
             yield from self.newton(H, rows, g)

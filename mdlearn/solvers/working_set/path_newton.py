@@ -15,12 +15,14 @@ import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.proof import Start
 from mdlearn.solvers.common.warm_start import margins_of_start, start_multipliers
 from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnHessian
-from mdlearn.solvers.working_set.block_ascent import FIRST_INNER_TOLERANCE, WorkingSetAscent
+from mdlearn.solvers.working_set.block_ascent import WorkingSetAscent
 
 MOST_NEWTON_STEPS = 8
 """Newton steps after which working sets take over."""
 LEAST_LEAVING_ROWS, LEAVING_SHARE = 20, 0.5
 """Rows, and share of the free ones, that may leave their bounds in one step."""
+PATH_VIOLATION = 1e-6
+"""Violation, in units of margins, at which a point of a path is found, and up to which rows are on their kinks."""
 FREED = 2.0
 """Free rows, in units of those that margins tell, beyond which a start is not taken between two guesses."""
 DIAGONAL_SHIFT = 1e-13
@@ -47,7 +49,7 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generat
         yield from work.improve(e - work.shift(e))
         return True
     e = yield from _path_newton(work, hessian, e)
-    if float(work.violation(e).max()) > FIRST_INNER_TOLERANCE * work.scale:
+    if float(work.violation(e).max()) > PATH_VIOLATION * work.scale:
         yield from work.improve(e)
     else:
         work.known = e
@@ -78,7 +80,7 @@ def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start
 
 def _path_newton(work: WorkingSetAscent, hessian: ColumnHessian, e: np.ndarray) -> Generator[None, None, np.ndarray]:
     """Take Newton steps on the free rows of a path's problem from the gradient e; return the gradient at the end."""
-    m, fine = e.shape[0], FIRST_INNER_TOLERANCE * work.scale
+    m, fine = e.shape[0], PATH_VIOLATION * work.scale
     box, border, omega = (work.soft, work.low, work.high), hessian.border, hessian.omega
     e, work.u = e.copy(), work.u.copy()
     face = kernels.Face(hessian.R, border, omega, *box, work.u, e, np.empty(m, dtype=np.int64), np.empty((2, m)))
