@@ -70,7 +70,7 @@ def test_what_holds(site, capsys):
     assert main(["plugins", "--check"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "good-plugin 1.0: objective mean_hinge: 15 of 15 hold",
+        "good-plugin 1.0: objective mean_hinge: 16 of 16 hold",
         "good-plugin 1.0: solver renamed: 1 of 1 hold",
     ]
     assert err == "everything holds\n"
