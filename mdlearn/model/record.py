@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mdlearn.data.features.feature_map import FeatureMap
-from mdlearn.data.features.kernels import Kernel, KernelSums
+from mdlearn.data.features.kernel_tiles import KernelSums
+from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
 from mdlearn.errors import ForeignCall, came, faulty, is_foreign
 from mdlearn.forms.certificates.rounding import to_type

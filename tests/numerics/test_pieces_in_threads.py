@@ -8,7 +8,7 @@ import scipy.sparse
 from threading_cases import FOUND, blas, left_as_found
 
 import mdlearn
-from mdlearn.data.features import kernels
+from mdlearn.data.features import kernel_tiles, kernels
 from mdlearn.numerics import pieces_in_threads
 from mdlearn.numerics.blas_threads import GUARD, blas_threads
 from mdlearn.numerics.pieces_in_threads import work_in_threads
@@ -79,7 +79,7 @@ def test_predictions_have_the_same_bits_in_any_number_of_threads(kernel, form, m
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 5)), rng.integers(0, 3, 400)
     model = mdlearn.fit("lssvm", form(X), y, kernel=kernel)
-    monkeypatch.setattr(kernels, "TILE", (64, 96))
+    monkeypatch.setattr(kernel_tiles, "SUMS_TILE", (64, 96))
     one = model.decision_function(form(X))
     threads, make = set(), kernels.Kernel.tile
 

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mdlearn.data.features.feature_map import FeatureMap, array_of
-from mdlearn.data.features.kernels import EXPLICIT, Kernel, KernelSums
+from mdlearn.data.features.kernel_tiles import KernelSums
+from mdlearn.data.features.kernels import EXPLICIT, Kernel
 from mdlearn.data.features.landmarks import choose, in_time
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct

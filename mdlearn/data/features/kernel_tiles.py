@@ -15,8 +15,14 @@ import numpy as np
 
 from mdlearn._solvers import gaussian
 from mdlearn.data.features.kernels import Kernel
-from mdlearn.data.rows.rows import Rows, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.pieces_in_threads import work_in_threads
 
+SUMS_TILE = (512, 256)
+"""Rows and columns of kernel values that stay in the cache while sums of them are made."""
+FULL_ROWS = 16
+"""Columns to an entry of sparse rows up to which products of written-out rows cost less (asv_bench/kernels.py)."""
 TILE_LENGTH = 512
 """Rows and columns of values that stay in the cache while they are made and used."""
 SINGLE_LENGTH = 100.0
@@ -218,3 +224,59 @@ def _tile_rows(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) ->
     for span in rows.spans():
         A[span, : rows.shape[1]] = (rows.block(span) - centre) * by
     return A
+
+
+class KernelSums:
+    """Sums sum_j k(a, b_j) alpha_jc of new rows a: what is made of the rows b_j alone is made once, and kept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : Rows of shape (m, d)
+        The rows b_j.
+    alpha : ndarray of shape (m, k), float64
+    """
+
+    def __init__(self, kernel: Kernel, rows: Rows, alpha: np.ndarray) -> None:
+        self.kernel, self.rows, self.alpha = kernel, rows, alpha
+
+    def __call__(self, A: Rows) -> np.ndarray:
+        """Return the sums of every row of A, shape (n, k)."""
+        out = np.zeros((A.shape[0], self.alpha.shape[1]))
+        if not self.kernel.plain:
+            for rows in steps(A.shape[0], max(64, 4 * BLOCK_ENTRIES // max(1, self.alpha.shape[0]))):
+                out[rows] = self.kernel.block(A.take(rows), self.rows) @ self.alpha
+            return out
+        dense = self._full or not (A.sparse or self.rows.sparse)
+        kernel, own, squares = self._written if dense else (self.kernel, self.rows, self._squares)
+        centre, moved = kernel.centre if dense else None, kernel.centre is not self.kernel.centre
+
+        def add(rows: slice) -> None:
+            left = A.take(rows)
+            if moved or (dense and left.sparse):
+                left = DenseRows(left.block(slice(None)) - (0.0 if self.kernel.centre is None else self.kernel.centre))
+            own_squares = kernel.squares(left, centre)
+            for part in steps(own.shape[0], SUMS_TILE[1]):
+                values = kernel.tile(left, own.take(part), centre, own_squares, squares[part])
+                out[rows] += values @ self.alpha[part]
+
+        work_in_threads(steps(A.shape[0], SUMS_TILE[0]), add)
+        return out
+
+    @property
+    def _full(self) -> bool:
+        """Whether rows b_j are few, and dense or nearly so: then products of rows written out cost less."""
+        m, d = self.rows.shape
+        return 8.0 * m * d <= COPY_BYTES and FULL_ROWS * self.rows.n_entries >= m * d
+
+    @kept
+    def _written(self) -> tuple[Kernel, Rows, np.ndarray]:
+        """Kernel, rows b_j and their squared lengths, as dense rows."""
+        rows = DenseRows(self.rows.block(slice(None))) if self.rows.sparse else self.rows
+        kernel, rows = self.kernel.centred_copy(rows)
+        return kernel, rows, kernel.squares(rows, kernel.centre)
+
+    @kept
+    def _squares(self) -> np.ndarray:
+        """Squared lengths of the rows b_j as they were given."""
+        return self.kernel.squares(self.rows, None)
