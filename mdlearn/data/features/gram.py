@@ -14,6 +14,9 @@ BLOCK_OPERATIONS = 1 << 28
 CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
 """Length of products up to which blocks are THIN x BLOCK_LENGTH entries: what a cache of 1 MB holds."""
 
+ALONE_SHARE = 1e-6
+"""Difference of two values of a kernel, made in different blocks, that is rounding, also in float32."""
+
 
 class KnownGramRows:
     """Known parts of a Gram matrix, which `KernelFeatures` remember beside the whole of it.
@@ -62,6 +65,17 @@ def check_mirrored_gram_block(mirrored: np.ndarray, direct: np.ndarray, title: s
     """Raise ValueError where a block of a Gram matrix has other values for (b, a) than for (a, b)."""
     if np.abs(mirrored - direct).max() > 1e-8 * np.abs(direct).max():
         raise ValueError(f"{title} is not symmetric; it needs k(a, b) = k(b, a)")
+
+
+def check_single_gram_values(together: np.ndarray, alone: np.ndarray, title: str) -> None:
+    """Raise ValueError where kernel values for a Gram matrix depend on the block of rows that they are made in."""
+    off = np.abs(together - alone)
+    if off.max() > ALONE_SHARE * np.abs(alone).max():
+        i, j = np.unravel_index(int(off.argmax()), off.shape)
+        raise ValueError(
+            f"{title} has the value {together[i, j]:.10g} for two rows among all rows, and {alone[i, j]:.10g} for the "
+            "same two among fewer; k(a, b) needs to depend on a and b alone"
+        )
 
 
 def gram_matrix_by_blocks(

@@ -20,6 +20,7 @@ from mdlearn.data.features.gram import (
     KnownGramRows,
     cheap_gram_diagonal,
     check_mirrored_gram_block,
+    check_single_gram_values,
     gram_diagonal,
     gram_matrix_by_blocks,
 )
@@ -321,6 +322,9 @@ class KernelFeatures:
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))
                     check_mirrored_gram_block(self._store["gram"][:n, -n:], block(first, last), self.kernel.title)
+                    few = rows.take(slice(0, (n + 1) // 2))
+                    alone = block(few, rows.take(slice(0, 1)))
+                    check_single_gram_values(self._store["gram"][: len(alone), :1], alone, self.kernel.title)
             self._check_size(np.diagonal(self._store["gram"]))
             self._store["gram"] = read_only_view(self._store["gram"])
             self._known.parts = ()
