@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mdlearn.data.row_blocks.summary import Block, Census, Summary, Sums, checked_block, n_rows_of_block
+import numpy as np
+
+from mdlearn.data.row_blocks.summary import Block, Census, ClassMoments, Summary, Sums, checked_block, n_rows_of_block
 from mdlearn.data.validation import check_number
-from mdlearn.errors import came, faulty, foreign_steps
+from mdlearn.errors import came, faulty, foreign_steps, is_foreign
 
 ROUNDING_OF_WEIGHTS = 1e-9
 """Relative difference of two sums of weights that is rounding."""
@@ -93,14 +95,18 @@ class Portion:
         Sum of the counts.
     sums : Sums or None
         What work made of them; None where none counts.
+    moments : Sums or None
+        Sums of counts times entries by class, and of their sizes; None where nobody asks whether rows are the same.
     """
 
     rows: int
     weight: float
     sums: Sums | None
+    moments: Sums | None = None
 
     def __add__(self, other: Portion) -> Portion:
-        return Portion(self.rows + other.rows, self.weight + other.weight, plus(self.sums, other.sums))
+        moments = plus(self.moments, other.moments)
+        return Portion(self.rows + other.rows, self.weight + other.weight, plus(self.sums, other.sums), moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +119,25 @@ class SourceWork:
         (Block) -> Sums.
     summary : Summary
         What the first pass found.
+    moments : bool
+        Whether to add up what tells that the rows are those of the first pass.
     """
 
     work: Work
     summary: Summary
+    moments: bool = False
 
     def __call__(self, number: int, block: Any) -> Portion:
         """Do the work on the rows that count."""
         checked = checked_block(paired(block), self.summary, number)
         rows = n_rows_of_block(block[0])
-        return Portion(rows, 0.0, None) if checked is None else Portion(rows, checked.total, self.work(checked))
+        if checked is None:
+            return Portion(rows, 0.0, None)
+        found = None
+        if self.moments:
+            found = ClassMoments(self.summary.classes.shape[0])(checked)
+            found["sizes"] = float(checked.counts @ np.sqrt(checked.X.squares()))
+        return Portion(rows, checked.total, self.work(checked), found)
 
 
 class RowBlocks:
@@ -230,7 +245,7 @@ class RowBlocks:
             raise ValueError("the blocks have no rows; give at least one row per class")
         return census.summary(class_weight)
 
-    def fold(self, work: Work, summary: Summary) -> Generator[None, None, Sums]:
+    def fold(self, work: Work, summary: Summary, *, proof: bool = False) -> Generator[None, None, Sums]:
         """Add up what a callable makes of all blocks; the sums depend on nothing but the blocks.
 
         Parameters
@@ -239,6 +254,9 @@ class RowBlocks:
             (Block) -> Sums.
         summary : Summary
             What `scan` found.
+        proof : bool, default False
+            Whether a certificate is made of the sums. Then the rows of a plugin's source, where no map makes features
+            of them, are held against those of the first pass, by their sums over each class.
 
         Returns
         -------
@@ -250,11 +268,22 @@ class RowBlocks:
         ValueError
             When the blocks are not those of the first pass.
         """
-        found: Portion = (yield from self._reduced(SourceWork(work, summary), Portion)) or Portion(0, 0.0, None)
+        moments = proof and is_foreign(self) and summary.mapping is None
+        make = SourceWork(work, summary, moments)
+        found: Portion = (yield from self._reduced(make, Portion)) or Portion(0, 0.0, None)
         if found.rows != summary.n_rows or not abs(found.weight - summary.total) <= ROUNDING_OF_WEIGHTS * summary.total:
             raise ValueError(
                 f"the blocks had {summary.n_rows} rows of weight {summary.total:g} in the first pass, and {found.rows} "
                 f"of weight {found.weight:g} in a later one; give blocks that stay the same"
             )
+        if found.moments is not None:
+            off = np.abs(found.moments["moments"] - summary.moments)
+            if not off.max(initial=0.0) <= ROUNDING_OF_WEIGHTS * found.moments["sizes"]:
+                c, j = np.unravel_index(int(off.argmax()), off.shape)
+                raise ValueError(
+                    f"the blocks had other rows in the first pass than in a later one: column {j} of class "
+                    f"{summary.classes.tolist()[c]!r} added up to {summary.moments[c, j]:.10g}, and to "
+                    f"{found.moments['moments'][c, j]:.10g}; give blocks that stay the same"
+                )
         assert found.sums is not None
         return found.sums

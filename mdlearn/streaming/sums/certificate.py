@@ -62,7 +62,7 @@ def certified(
     """Certificates over row blocks: objectives and bounds of every column, from one pass, for all that was tried."""
     several = replace(form, columns=form.columns * len(tried))
     held, made = np.concatenate([held for held, _ in tried]), tuple(one for _, sources in tried for one in sources)
-    sums = yield from blocks.fold(Certify(several, held, made), summary)
+    sums = yield from blocks.fold(Certify(several, held, made), summary, proof=True)
     found: list[list[Candidate]] = [[] for _ in form.columns]
     for i, one in enumerate(made):
         j, mine = i % len(found), column_sums(sums, i)
