@@ -1,4 +1,7 @@
-"""Conformance checks for objectives, built-in ones and those of plugins.
+"""Conformance checks of objectives, solvers, kernels and sources of row blocks, built-in ones and those of plugins.
+
+`check_objective`, `check_solver`, `check_kernel` and `check_source` go through all clauses of a contract; what does not
+hold is an AssertionError of one sentence, with the clause and the smallest example that was tried.
 
 In the tests of a plugin::
 
@@ -22,9 +25,36 @@ from typing import Any
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.checks import CHECKS
 from mdlearn.testing.installed import CheckOutcome, check_installed
-from mdlearn.testing.reference import title_of
+from mdlearn.testing.kernels import check_kernel
+from mdlearn.testing.reference import hold_clauses, title_of
+from mdlearn.testing.solvers import check_solver
+from mdlearn.testing.sources import check_source
 
-__all__ = ["CHECKS", "CheckOutcome", "check_installed", "parametrize_with_checks"]
+__all__ = [
+    "CHECKS",
+    "CheckOutcome",
+    "check_installed",
+    "check_kernel",
+    "check_objective",
+    "check_solver",
+    "check_source",
+    "parametrize_with_checks",
+]
+
+
+def check_objective(objective: Any) -> None:
+    """Check an objective, by all of `mdlearn.testing.CHECKS` in their order.
+
+    Parameters
+    ----------
+    objective : name, class or instance of Objective
+
+    Raises
+    ------
+    AssertionError
+        One sentence: the check that does not hold, and why.
+    """
+    hold_clauses(f"objective {title_of(objective)!r}", CHECKS, objective)
 
 
 def parametrize_with_checks(objectives: Any = None) -> Any:

@@ -23,6 +23,7 @@ from mdlearn.testing.reference import (
     reference_fit,
     reference_form,
     reference_kernels,
+    reference_moved,
     reference_rbf_matrix,
     reference_sample,
     reference_task,
@@ -33,15 +34,24 @@ from mdlearn.testing.reference import (
 
 
 def check_certificate(objective: Any) -> None:
-    """Check that objective, lower bound and gap hold for the coefficients that the model has."""
+    """Check that objective, lower bound and gap hold for the model's coefficients, also beside the defaults."""
     if not has_terms(objective):
         check_own_certificate(objective)
         return
+    _check_values(objective, "")
+    moved = reference_moved(objective)
+    if moved:
+        at = ", ".join(f"{name}={value:g}" for name, value in moved.items())
+        _check_values(reference_task(objective, **moved), f" at {at}")
+
+
+def _check_values(objective: Any, at: str) -> None:
+    """Check the values of certificates, for parameters that `at` names."""
     for settings in reference_kernels(objective):
         X, y, counts = reference_sample(objective)
         model = reference_fit(objective, X, y, sample_weight=counts, **settings)
         judge, certificate = ReferenceObjective(objective, model, X, y, counts), model.certificate
-        held, where = judge.model_objective(0), f"{model.objective}, {settings['kernel']} kernel"
+        held, where = judge.model_objective(0), f"{model.objective}, {settings['kernel']} kernel{at}"
         require(
             abs(certificate.objective - held) <= ROUNDING * judge.scale,
             f"{where}: the certificate says {certificate.objective!r}, but terms() at the model's coefficients give "

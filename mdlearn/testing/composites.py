@@ -27,7 +27,7 @@ ROUNDINGS_OF_SIZES = 64.0
 
 
 def check_composite(objective: Any) -> None:
-    """Check an objective's Composite: at, at_zero, convex, nonnegative, least and sizes, at random coefficients."""
+    """Check an objective's Composite: at, at_zero, convex, prox, least, sizes and the like, at random coefficients."""
     task = reference_task(objective)
     if type(task).form is Objective.form:
         return
@@ -42,6 +42,7 @@ def check_composite(objective: Any) -> None:
         _check_value_at_zero(form, title)
         _check_gradient(form, title)
         _check_shape_of_h(form, title)
+        _check_prox(form, title)
         if form.convex:
             _check_least(form, title)
             order = np.random.default_rng(1).permutation(len(X))
@@ -96,6 +97,27 @@ def _check_shape_of_h(form: Composite, title: str) -> None:
             f"{title}.convex is True, but half-way between two points h is {middle!r}, above {mean!r}, the mean of its "
             "values there; leave the declaration out and write residual()",
         )
+
+
+def _check_prox(form: Composite, title: str) -> None:
+    """Check that no entry of a composite's prox can be changed to a smaller penalty(W) + |W - V|^2 / (2 step)."""
+    for V, step in product(_random_coefficients(form, 6), (0.1, 1.0, 10.0)):
+        W = form.prox(V.copy(), step)
+
+        def value(U: np.ndarray, V: np.ndarray = V, step: float = step) -> float:
+            return form.penalty(U) + 0.5 * float(np.square(U - V).sum()) / step
+
+        here = value(W)
+        for place, share in product(np.ndindex(*form.shape), (1.0, 1e-2, 1e-4)):
+            for change in (share * (V[place] - W[place]), -share * W[place], share * step, -share * step):
+                U = W.copy()
+                U[place] += change
+                require(
+                    here <= value(U) + ROUNDING * max(1.0, abs(here)),
+                    f"{title}.prox: penalty(W) + |W - V|^2 / (2 step) is {here!r} at W = prox(V, {step:g}), and "
+                    f"{value(U)!r} where entry {place} is {float(U[place])!r} for {float(W[place])!r}, with "
+                    f"V = {V.tolist()}",
+                )
 
 
 def _check_least(form: Composite, title: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
-from mdlearn.objectives.base import Objective, Terms
+from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import find, objective_with_params
 from mdlearn.stages import READERS
@@ -126,6 +126,21 @@ def reference_task(objective: Any, **given: float) -> Objective:
     return objective_with_params(found, given)
 
 
+def reference_moved(objective: Any) -> dict[str, float]:
+    """Values beside the defaults, to check against the reference: of parameters that are real numbers.
+
+    One whose default is 0 or follows from others stays: it may switch something on that has conditions of its own.
+    """
+    task = reference_task(objective)
+    found = {}
+    for name, parameter in task.parameters.items():
+        value = task.given.get(name, getattr(parameter, "default", None))
+        if isinstance(parameter, Parameter) and isinstance(value, float) and 0.0 < value < math.inf:
+            room = 0.5 * (parameter.high - value)
+            found[name] = value + min(0.75 * value, room)
+    return found
+
+
 def reference_kernels(objective: Any) -> tuple[dict[str, Any], ...]:
     """Kernels for a check against the reference: the linear one alone when the objective takes no other."""
     return KERNELS if reference_task(objective).kernels else KERNELS[:1]
@@ -177,9 +192,11 @@ def reference_mapped(model: Model, X: np.ndarray) -> np.ndarray:
     return F
 
 
-def reference_form(task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str) -> MarginForm:
+def reference_form(
+    task: Objective, X: np.ndarray, y: np.ndarray, bias: str, kernel: str, counts: np.ndarray | None = None
+) -> MarginForm:
     """Form that an objective writes for the reference's rows, with the linear or the rbf kernel."""
-    data = reference_data(task, X, y, None)
+    data = reference_data(task, X, y, counts)
     params = resolved_parameters(task, data.total, data)
     return task.form(data, reference_features(task, data, kernel), bias, params)
 
@@ -217,6 +234,17 @@ def require(holds: bool, message: str) -> None:
     # Not the assert statement: these checks also hold under python -O.
     if not holds:
         raise AssertionError(message)
+
+
+def hold_clauses(title: str, clauses: Sequence[Callable[..., None]], *subject: Any) -> None:
+    """Demand that all clauses of a contract hold; the sentence on the first that does not begins with its name."""
+    for clause in clauses:
+        try:
+            clause(*subject)
+        except Exception as error:
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            told = " ".join([f"{kind}{error}", *getattr(error, "__notes__", ())])
+            raise AssertionError(f"{title}: {clause.__name__} does not hold: {told}") from error
 
 
 def require_close(first: tuple[Model, np.ndarray], second: tuple[Model, np.ndarray], message: str) -> None:

@@ -121,9 +121,10 @@ def net_task(kind, **values):
     class Task(mdlearn.Objective):
         name = "net"
         summary = "logistic loss with an elastic net"
+        formula = "mean ln(1 + exp(-z)) + ridge/2 |w|^2 + lam sum |w_j|"
         parameters: ClassVar = {"lam": Parameter(0.03, "L1"), "ridge": Parameter(0.1, "L2", strict=True)}
         default_bias = "none"
-        multiclass = ("joint",)
+        multiclass = ("ovo",)
         kernels = False
 
         def form(self, data, features, bias, params):

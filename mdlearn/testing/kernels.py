@@ -1,0 +1,156 @@
+"""Kernels, checked: a symmetric and positive semidefinite function of two rows, and of nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mdlearn.api import fit
+from mdlearn.data.features.kernels import Kernel, KernelFunction, make_plugin_kernel
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.objectives.base import Parameter
+from mdlearn.plugins.registry import registry
+from mdlearn.testing.reference import CLOSE, hold_clauses, require
+
+SEMIDEFINITE = 1e-8
+"""Share of the largest eigenvalue of a kernel's matrix down to which a negative one is rounding."""
+SAME_VALUE = 1e-9
+"""Difference of two values of a kernel for the same rows that is rounding, in units of the largest value."""
+LONG_BLOCK = 1100
+"""Rows of a long block: kernels that work in pieces of their own have several of them there."""
+
+
+def check_kernel(kernel: Any, X: np.ndarray | None = None) -> None:
+    """Check a kernel of a plugin: declaration, values, and a model that is made with it.
+
+    Parameters
+    ----------
+    kernel : str or class
+        A registered name, or a subclass of `mdlearn.KernelFunction`; it is tried with its defaults.
+    X : array of shape (m, d), optional
+        Rows to try it on, 10 to 100. Default: 24 rows of three numbers of either sign, two rows equal and one of zeros.
+
+    Raises
+    ------
+    AssertionError
+        One sentence: the clause that does not hold, and the fewest rows with which it does not.
+    """
+    cls = registry().kernels[kernel] if isinstance(kernel, str) else kernel
+    hold_clauses(f"kernel {getattr(cls, 'name', cls.__name__)!r}", KERNEL_CLAUSES, cls, _rows_for(X))
+
+
+def kernel_declares_parameters(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check the declaration of a kernel: one line as summary, parameters with texts, and defaults within bounds."""
+    require(len(cls.summary.splitlines()) == 1, "summary needs to be one line of text, best the formula")
+    for name, parameter in cls.parameters.items():
+        require(isinstance(parameter, Parameter), f"parameters[{name!r}] needs to be a Parameter")
+        require(bool(parameter.doc), f"parameter {name} has no doc; say what it is")
+    for name, value in make_plugin_kernel(cls, {}, 40.0).params.items():
+        cls.parameters[name].check(name, value)
+
+
+def kernel_repeats_itself(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that a kernel called twice with the same rows returns the same bits."""
+    first, second = _block_values(cls, X, X), _block_values(cls, X, X)
+    if not np.array_equal(first, second):
+        i, j = np.argwhere(first != second)[0]
+        require(
+            False,
+            f"k(a, b) is {float(first[i, j])!r} at first and {float(second[i, j])!r} in the next call, for "
+            f"a = {X[i].tolist()}, b = {X[j].tolist()}; draw no random numbers and keep no state",
+        )
+
+
+def kernel_is_symmetric(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that k(a, b) of a kernel is k(b, a), for single rows."""
+    for a in X:
+        for b in X:
+            ahead, back = _single_value(cls, a, b), _single_value(cls, b, a)
+            require(
+                abs(ahead - back) <= SAME_VALUE * max(abs(ahead), abs(back)),
+                f"k(a, b) is {ahead!r} and k(b, a) is {back!r} for a = {a.tolist()}, b = {b.tolist()}",
+            )
+
+
+def kernel_compares_two_rows(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that values of a kernel do not depend on the block that they are computed in."""
+    single = np.array([[_single_value(cls, a, b) for b in X] for a in X])
+    n, long = len(X), np.resize(np.arange(len(X)), LONG_BLOCK)
+    some = np.arange(min(n, 7))
+    for left, right in ((np.arange(n), np.arange(n)), (some, np.arange(n)), (long, some), (some, long)):
+        wanted, found = single[np.ix_(left, right)], _block_values(cls, X[left], X[right])
+        off = np.abs(found - wanted) > SAME_VALUE * np.abs(single).max()
+        if off.any():
+            i, j = np.argwhere(off)[0]
+            require(
+                False,
+                f"k(a, b) is {float(wanted[i, j])!r} alone, and {float(found[i, j])!r} as entry ({i}, {j}) of a block "
+                f"of {len(left)} and {len(right)} rows, for a = {X[left[i]].tolist()}, b = {X[right[j]].tolist()}",
+            )
+
+
+def kernel_is_semidefinite(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that the matrix of a kernel has no negative eigenvalue; else rows are left out while it has one."""
+
+    def lowest(rows: np.ndarray) -> float:
+        values = np.linalg.eigvalsh(_block_values(cls, rows, rows))
+        return 0.0 if values[0] >= -SEMIDEFINITE * np.abs(values).max() else float(values[0])
+
+    if lowest(X) == 0.0:
+        return
+    i = 0
+    while i < len(X):
+        rest = np.delete(X, i, axis=0)
+        if len(rest) and lowest(rest) < 0.0:
+            X = rest
+        else:
+            i += 1
+    require(
+        False,
+        f"the matrix of {len(X)} rows has the eigenvalue {lowest(X)!r}, which needs to be >= 0: {X.tolist()}",
+    )
+
+
+def kernel_makes_a_model(cls: type[KernelFunction], X: np.ndarray) -> None:
+    """Check that an SVM with a kernel converges, and that its decision values are sums of kernel values."""
+    y = np.arange(len(X)) % 2
+    model = fit("svm", X, y, kernel=lambda A, B: _block_values(cls, np.asarray(A), np.asarray(B)))
+    require(model.certificate.converged, f"an SVM with this kernel ends at the gap {model.certificate.gap:.2g}")
+    Z = 0.5 * (X[:-1] + X[1:])
+    f = model.decision_function(Z)
+    wanted = _block_values(cls, Z, X) @ model.dual_coef_[0] + model.intercept_[0]
+    far = float(np.abs(f - wanted).max())
+    require(far <= CLOSE * max(1.0, float(np.abs(wanted).max())), f"decision values of one model differ by {far:.2g}")
+
+
+KERNEL_CLAUSES = (
+    kernel_declares_parameters,
+    kernel_repeats_itself,
+    kernel_is_symmetric,
+    kernel_compares_two_rows,
+    kernel_is_semidefinite,
+    kernel_makes_a_model,
+)
+"""Clauses of the contract of kernels, in the order in which `check_kernel` goes through them."""
+
+
+def _rows_for(X: np.ndarray | None) -> np.ndarray:
+    """Rows for the checks of a kernel."""
+    if X is not None:
+        return np.array(X, dtype=float)
+    rng = np.random.default_rng(0)
+    found = rng.standard_normal((24, 3))
+    found[1], found[2], found[3] = found[0], 0.0, 4.0 * found[4]
+    return found
+
+
+def _block_values(cls: type[KernelFunction], A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Values of a kernel with its defaults, checked as in a fit; rows are lent for reading only."""
+    kernel: Kernel = make_plugin_kernel(cls, {}, float(len(A)))
+    return kernel.block(DenseRows(A), DenseRows(B))
+
+
+def _single_value(cls: type[KernelFunction], a: np.ndarray, b: np.ndarray) -> float:
+    """Value of a kernel for two rows."""
+    return float(_block_values(cls, a[None], b[None])[0, 0])
