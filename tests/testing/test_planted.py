@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from scipy.optimize import minimize
 
 import mdlearn
 from mdlearn.errors import ConvergenceWarning
+from mdlearn.extend import Parameter, plus
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.svm import SVM
 from mdlearn.plugins.registry import registry
@@ -198,6 +200,59 @@ def test_no_fit_certifies_it_wrongly(group, cls, words, comes_to, monkeypatch):
 @pytest.mark.parametrize(("solver", "objectives"), [("apg", ["mdlm"]), (Descent, [ridge_task(Ridge)])])
 def test_engines_of_other_problems_pass(solver, objectives):
     check_solver(solver, objectives)
+
+
+class InALine(PlainBlocks):
+    """Blocks are added one after the other."""
+
+    name = "in-a-line"
+
+    def reduced(self, make):
+        total = None
+        for number, block in enumerate(self):
+            total = plus(total, make(number, block))
+            yield
+        return total
+
+
+class TakesArrays(PlainBlocks):
+    """It takes every X for its own."""
+
+    name = "takes-arrays"
+
+    @classmethod
+    def given(cls, X, y, weight):
+        return cls(X, y)
+
+
+class AnyOption(Sweeps):
+    """Options are taken as they come."""
+
+    name = "any-option"
+
+    def check_options(self, given):
+        return dict(given)
+
+
+class Undocumented(Gaussian):
+    """Its parameter has no text."""
+
+    name = "undocumented"
+    parameters: ClassVar = {"width": Parameter(0.5, "")}
+
+
+OTHER_CLAUSES = (
+    (check_blocks, InALine, "source_adds_up_in_pairs does not hold: reduced adds up 7 blocks as"),
+    (check_blocks, TakesArrays, "source_leaves_arrays_alone does not hold: .* return None for them"),
+    (check_engine, AnyOption, "solver_declares_options does not hold: check_options accepts no_such_option"),
+    (check_kernel, Undocumented, "kernel_declares_parameters does not hold: parameter width has no doc"),
+)
+
+
+@pytest.mark.parametrize(("check", "cls", "words"), OTHER_CLAUSES)
+def test_other_clauses_can_fail_too(check, cls, words):
+    with pytest.raises(AssertionError, match=words):
+        check(cls)
 
 
 def test_both_values_of_a_kernel_that_depends_on_the_block_are_told():
