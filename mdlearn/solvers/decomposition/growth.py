@@ -39,7 +39,7 @@ def grow_to_all_rows(
         if found is not None:
             yield from whole.set_multipliers(whole.signs * found[0][0])
             return whole
-    order, n = rng.permutation(m), FIRST_PART_ROWS
+    order, n = _order_of_growth(column, rng), FIRST_PART_ROWS
     part, known = None, order[:0]
     while known.shape[0] < m:
         n = m if PART_GROWTH * n > 2 * m or (part is not None and _growing_part_is_sparse(part)) else n
@@ -56,6 +56,13 @@ def grow_to_all_rows(
         known, n = rows, PART_GROWTH * n
     assert part is not None
     return part
+
+
+def _order_of_growth(column: Column, rng: np.random.Generator) -> np.ndarray:
+    """Draw the order in which rows join growing parts; every part has both signs, or a variance holds no bias."""
+    order = rng.permutation(column.y.shape[0])
+    _, firsts = np.unique(column.y[order], return_index=True)
+    return np.concatenate([order[firsts], np.delete(order, firsts)])
 
 
 def _growing_part_is_sparse(part: DecompositionRounds) -> bool:

@@ -11,7 +11,7 @@ from decomposition_cases import counted_rounds, data, make_small, slow_rounds
 
 import mdlearn
 from mdlearn.numerics import pivoted_cholesky
-from mdlearn.solvers.decomposition import variance
+from mdlearn.solvers.decomposition import growth, variance
 
 WEIGHTS = [(0.25, 0.25), (175.0, 0.0), (1000.0, 10.0), (0.0, 5.0)]
 """lambda1 and lambda2; in the last pair the mean alone."""
@@ -179,3 +179,16 @@ def test_many_rows_need_no_matrix(monkeypatch):
     assert model.solver == "decomposition" and model.certificate.converged
     assert peak < 300e6
     assert mdlearn.fit("ldm", X[:3000], y[:3000], kernel="rbf", tol=1e-2).solver == "cd"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_free_bias_beside_a_class_of_two_rows(seed, monkeypatch):
+    """Most parts would hold one class alone, whose variance holds no bias."""
+    monkeypatch.setattr(growth, "FIRST_PART_ROWS", 64)
+    X, y = data(m=1024)
+    y = np.where(np.arange(1024) % 512 == 7, 1, -1)
+    given = {"C": 10.0, "bias": "free", "kernel": "rbf", "gamma": 0.3, "lambda1": 50.0}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-9, **given).certificate
+    told = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, random_state=seed, **given).certificate
+    assert told.converged and told.lower_bound <= exact.objective * (1 + 1e-12)
+    assert told.objective - exact.objective <= 1.1e-6 * 0.01 * 10.0 * 1024  # of a share of the value at w = 0
