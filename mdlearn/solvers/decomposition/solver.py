@@ -38,8 +38,8 @@ FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
 On 49,990 rows of ijcnn1, kappa m = 781: 29 s with these 441 columns, 41 s with 265, 30 s and half as much memory again
 with 800."""
 
-FACTOR_SHARE, FACTOR_ENTRY_BYTES = 0.75, 12.0
-"""Share of the cache that the factor may take; bytes of an entry of it, in double and single precision."""
+FACTOR_SHARE = 0.75
+"""Share of the cache that the factor may take."""
 LEAST_FACTOR_SHARE = 1.0 / 3.0
 """Share of the columns that it has by default, below which a smaller cache does not serve: 15,000 rows on a
 checkerboard, C = 10, wanted 612 columns; 139 led to a gap of 1e-3, 100 to none."""
@@ -90,9 +90,9 @@ class KernelDecomposition(Solver):
             if r < least:
                 raise ValueError(
                     f"solver option cache={options['cache']:g} is too small for a variance over {m} rows; it needs "
-                    f"{math.ceil(least * m * FACTOR_ENTRY_BYTES / FACTOR_SHARE)} bytes"
+                    f"{math.ceil(least * m * _factor_entry_bytes(form) / FACTOR_SHARE)} bytes"
                 )
-            size += 8.0 * m * r + max(8.0 * m * r, at_once * (4.0 * m * r + 40.0 * r * r))
+            size += 8.0 * m * r + max(8.0 * m * r, at_once * (_value_bytes(form) * m * r + 40.0 * r * r))
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.SMALLER_CACHE, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -153,11 +153,16 @@ def _value_bytes(form: MarginForm) -> float:
     return 4.0 if features.kernel.name == "rbf" else 8.0
 
 
+def _factor_entry_bytes(form: MarginForm) -> float:
+    """Bytes of an entry of a decomposition's factor: in double precision, and as blocks have it."""
+    return 8.0 + _value_bytes(form)
+
+
 def _block_cache(form: MarginForm, options: dict[str, Any]) -> float:
     """Bytes of the cache for a decomposition's working sets, which have what a factor leaves."""
     left: float = options["cache"]
     if any(map(_is_varied, form.columns)):
-        left -= FACTOR_ENTRY_BYTES * form.features.n_rows * _columns_of_factor(form, options)
+        left -= _factor_entry_bytes(form) * form.features.n_rows * _columns_of_factor(form, options)
     return left
 
 
@@ -165,7 +170,7 @@ def _columns_of_factor(form: MarginForm, options: dict[str, Any]) -> int:
     """Number of columns of the partial factor that a decomposition takes beside a variance."""
     weight = max(one.kappa * one.total for one in form.columns)
     wanted = FACTOR_COLUMNS * math.sqrt(max(1.0, weight / FACTOR_WEIGHT))
-    entries = FACTOR_SHARE * options["cache"] / FACTOR_ENTRY_BYTES
+    entries = FACTOR_SHARE * options["cache"] / _factor_entry_bytes(form)
     return int(min(wanted, partial_factor_columns(form.features.n_rows, entries)))
 
 

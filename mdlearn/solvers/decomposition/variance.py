@@ -93,7 +93,8 @@ class VarianceRounds(DecompositionRounds):
         values, Q = symmetric_eigen(W)
         yield
         values = np.maximum(values, 0.0)
-        self.B = np.empty(L.shape, dtype=np.float32)
+        # A polynomial kernel has few independent columns: what the factor leaves of it is less than single precision.
+        self.B = np.empty(L.shape, dtype=self.columns.dtype)
         turned = Q * np.sqrt(values / (1.0 + values))
         for start in range(0, L.shape[0], ROWS_PER_OUTER):
             rows = slice(start, start + ROWS_PER_OUTER)
@@ -140,8 +141,8 @@ class VarianceRounds(DecompositionRounds):
         u[rows] = np.clip(share * (self.low + self.high)[rows], self.low[rows], self.high[rows])
         yield from super().settle(u, predicted)
         H = (yield from self.block(rows)).astype(np.float64)
-        # Where the factor tells nearly all, what is left of H is rounding of single precision.
-        rounding = float(np.finfo(self.columns.dtype).eps) * n * float(self.squares[rows].max())
+        # Where the factor tells nearly all, what is left of H is rounding of single precision, that of `B`.
+        rounding = float(np.finfo(self.B.dtype).eps) * n * float(self.squares[rows].max())
         H[np.diag_indices(n)] += float(np.diagonal(H).max()) + rounding
         lack = (self.e - predicted)[rows]
         yield

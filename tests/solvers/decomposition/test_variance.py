@@ -192,3 +192,15 @@ def test_a_free_bias_beside_a_class_of_two_rows(seed, monkeypatch):
     told = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-6, random_state=seed, **given).certificate
     assert told.converged and told.lower_bound <= exact.objective * (1 + 1e-12)
     assert told.objective - exact.objective <= 1.1e-6 * 0.01 * 10.0 * 1024  # of a share of the value at w = 0
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+def test_a_polynomial_kernel_of_rows_far_from_the_origin(bias):
+    """Its factor tells all of the matrix, and the variance leaves less of it than its rounding to seven digits."""
+    X, y = data(m=400, d=7)
+    X = 0.01 * X + 3.0
+    given = {"kernel": "poly", "degree": 1, "coef0": 1.0, "bias": bias, "C": 300.0, "lambda1": 180.0}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-5, **given).certificate
+    told = mdlearn.fit("ldm", X, y, solver="decomposition", tol=1e-4, time_limit=60.0, **given).certificate
+    assert told.converged and told.lower_bound <= exact.objective * (1 + 1e-12)
+    assert told.objective == pytest.approx(exact.objective, rel=1.2e-4)
