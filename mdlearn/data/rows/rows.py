@@ -325,7 +325,7 @@ def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Gathered rows at some places, in C order: one call would look at no signal for as long as the copy takes."""
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
-    for part in steps(places.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
+    for part in steps(places.shape[0], BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)):
         out[part] = A[places[part]]
     return out
 
@@ -333,7 +333,7 @@ def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
 def copied_by_rows(A: np.ndarray) -> np.ndarray:
     """Copy rows in C order, by ranges between which Ctrl-C is seen."""
     out = np.empty(A.shape, dtype=A.dtype)
-    for part in steps(A.shape[0], BLOCK_ENTRIES // math.prod(A.shape[1:])):
+    for part in steps(A.shape[0], BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)):
         out[part] = A[part]
     return out
 

@@ -93,6 +93,16 @@ def test_each_way_is_taken(way):
     assert way[1] == [expected[way[0]]]
 
 
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_a_first_factor_without_free_rows(way, bias):
+    """Beside a heavy variance all margins are nearly alike: none lies near a kink."""
+    X, y, counts = data(6)
+    given = {"kernel": "rbf", "gamma": 1e-7, "bias": bias, "C": 0.08, "lambda1": 58.0, "sample_weight": counts}
+    exact = mdlearn.fit("ldm", X, y, solver="interior", tol=1e-8, **given).certificate
+    told = mdlearn.fit("ldm", X, y, solver="cd", tol=1e-6, **given).certificate
+    assert told.converged and told.objective == pytest.approx(exact.objective, rel=1.1e-6)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_problems_against_interior_point_steps(way, seed):
     rng = np.random.default_rng(100 + seed)
