@@ -237,7 +237,7 @@ class Terms:
     mean : float
         a >= 0.
     loss : tuple of HingeTerm, LogisticTerm and GivenTerm (see `mdlearn.forms.given.GivenLoss.terms`)
-        Summed over rows, each row counted by its weight.
+        Summed over rows, each row counted by its weight. A list becomes a tuple.
     ridge : float
         1, or 0 for an objective without 1/2 |w|^2.
     unit : float
@@ -254,6 +254,8 @@ class Terms:
     penalty: float = 0.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.loss, list):
+            object.__setattr__(self, "loss", tuple(self.loss))
         check_terms(self.loss)
 
     def at_zero(self, total: float) -> AtZero:

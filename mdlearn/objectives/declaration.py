@@ -226,7 +226,7 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     clash = FIT_ARGUMENTS.intersection(task.parameters)
     if clash:
         raise TypeError(f"objective {task.name!r} declares {sorted(clash)}, which are names of fit's own arguments")
-    if is_foreign(task) and not (isinstance(task.multiclass, tuple) and set(WAYS).issuperset(task.multiclass)):
+    if is_foreign(task) and not (isinstance(task.multiclass, (tuple, list)) and set(WAYS).issuperset(task.multiclass)):
         raise TypeError(
             f"objective {task.name!r} has multiclass = {task.multiclass!r}; a tuple of some of these is needed: "
             f"{', '.join(WAYS)}"

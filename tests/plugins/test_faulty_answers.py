@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from odd_forms import PLACE, X, Y, adding, method
 import mdlearn
 import mdlearn.selection
 from mdlearn.errors import FaultyPlugin
+from mdlearn.extend import HingeTerm, Parameter, Terms
 from mdlearn.forms import answers
 from mdlearn.plugins.registry import registry
 
@@ -281,3 +283,21 @@ def test_a_grid_of_its_own_that_is_none(add, call):
     told = rf"^objective 'odd' {PLACE} is faulty: Odd\.grid returned 3, a mapping or a sequence of them is needed"
     with pytest.raises(FaultyPlugin, match=told):
         call("odd", X, Y[2])
+
+
+class Listed(mdlearn.Objective):
+    """An SVM whose declarations are lists."""
+
+    name, summary, formula = "listed", "an SVM", "1/2 |w|^2 + C sum max(0, 1-z)"
+    parameters: ClassVar = {"C": Parameter(1.0, "weight of the summed loss")}
+    multiclass: ClassVar = ["ovr", "ovo"]
+
+    def terms(self, params, total):
+        return Terms(loss=[HingeTerm(params["C"])])
+
+
+@pytest.mark.parametrize("multiclass, kernel", [("auto", "linear"), ("ovo", "rbf")])
+def test_lists_in_the_place_of_tuples_are_no_fault(multiclass, kernel):
+    given = {"multiclass": multiclass, "kernel": kernel, "bias": "free"}
+    model, svm = (mdlearn.fit(one, X, Y[3], **given) for one in (Listed, "svm"))
+    assert np.array_equal(model.decision_function(X), svm.decision_function(X))
