@@ -56,3 +56,23 @@ def test_an_objective_with_its_own_gradient():
     objective = 0.5 * ((X @ W - E) ** 2).sum() / 60 + 0.08 * length.sum()
     assert model.certificate.objective == pytest.approx(objective, rel=1e-12)
     assert APG().refusal(object()) is not None
+
+
+class Clipped(LeastSquares):
+    """The same with a penalty whose methods know nothing of the problem."""
+
+    @staticmethod
+    def penalty(W):
+        return 0.08 * float(np.sqrt(np.square(W).sum(axis=1)).sum())
+
+    @staticmethod
+    def prox(V, step):
+        length = np.sqrt(np.square(V).sum(axis=1, keepdims=True))
+        return V * np.maximum(1.0 - 0.08 * step / np.maximum(length, 1e-300), 0.0)
+
+
+def test_static_methods_are_methods():
+    X, y = sample(3)
+    own = {"name": "clipped", "form": lambda self, data, features, *given: Clipped(data, features, 0.08)}
+    models = [mdlearn.fit(one, X, y, lam=0.08, tol=1e-10) for one in (GroupLasso, type("Own", (GroupLasso,), own))]
+    assert models[1].certificate.objective == pytest.approx(models[0].certificate.objective, rel=1e-9)
