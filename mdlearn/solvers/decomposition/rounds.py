@@ -241,4 +241,7 @@ class DecompositionRounds(SignedDual):
             score = self.rng.random(m) * (violation > 0) + free
         else:
             score = violation + worst * free
+        if self.paired:  # rows that all want one direction cannot move, and a rare class is easily left out
+            for pull in (np.where(self.u < self.high, self.e, -np.inf), np.where(self.u > self.low, -self.e, -np.inf)):
+                score[np.argmax(pull)] = np.inf
         return np.sort(np.argpartition(score, m - n)[m - n :])

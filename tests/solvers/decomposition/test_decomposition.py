@@ -192,3 +192,14 @@ def test_estimates_are_none_above_zero(small, monkeypatch):
         weights = 10.0 * column.counts
         least = min(weights @ np.maximum(0.0, 1.0 - b * column.y) for b in (-1.0, 1.0))
         assert objective <= least * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("places", [(0, 1), (10, 30), (50, 51), (108, 109)])
+def test_working_sets_have_rows_of_a_rare_class(small, places):
+    """At multipliers of 0 all violations are alike; a free bias moves pairs of rows of both classes alone."""
+    X, _ = data(m=110)
+    y = np.where(np.isin(np.arange(110), places), 1, -1)
+    given = {"kernel": "rbf", "gamma": 1.0, "bias": "free", "C": 40.0}
+    exact = mdlearn.fit("svm", X, y, solver="interior", tol=1e-9, **given).certificate
+    told = mdlearn.fit("svm", X, y, solver="decomposition", tol=1e-6, **given).certificate
+    assert told.converged and told.objective == pytest.approx(exact.objective, rel=1e-4)
