@@ -49,11 +49,6 @@ class StrangeBias(Faulty):
     default_bias = "augmented"
 
 
-class LossList(Faulty):
-    def terms(self, params, total):
-        return Terms(loss=[HingeTerm(params["C"])])
-
-
 class NegativeVariance(Faulty):
     def terms(self, params, total):
         return Terms(-1.0, 0.0, (HingeTerm(params["C"]),))
@@ -195,7 +190,6 @@ FAULTS = (
     (checks.check_declaration, NoSummary, "summary needs to be one line"),
     (checks.check_declaration, Undocumented, "C has no doc"),
     (checks.check_declaration, StrangeBias, "default_bias"),
-    (checks.check_declaration, LossList, "tuple of HingeTerm"),
     (checks.check_declaration, NegativeVariance, "Terms.variance is -1.0"),
     (checks.check_declaration, WrongSignOfMean, "Terms.mean is -1.0"),
     (checks.check_unknown_parameter, SwallowsUnknown, "the constructor accepts no_such_parameter"),
