@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from faulty_problems import Descent
 
 import mdlearn
 from mdlearn.forms.composite import Composite
@@ -14,7 +15,7 @@ from mdlearn.forms.joint.point import CompositeEvaluation
 from mdlearn.forms.problem import Problem
 from mdlearn.forms.proof import Certificate, Solution, combine_proofs, judge_residual
 from mdlearn.objectives.base import Parameter
-from mdlearn.solvers.base import Report, Solver
+from mdlearn.solvers.base import Report
 
 
 class Sigmoid(Problem):
@@ -55,29 +56,13 @@ class SigmoidLoss(mdlearn.Objective):
         return Sigmoid(data, features, params["C"])
 
 
-class Descent(Solver):
-    """Steps along the negative gradient, halved until the objective falls."""
+class ResidualDescent(Descent):
+    """The same steps, reported with what first-order conditions leave open."""
 
     name = "descent"
-    purpose = "the problem of this test"
 
-    def refusal(self, form):
-        return None if isinstance(form, Sigmoid) else "another problem"
-
-    def prepare(self, form, options):
-        return None
-        yield
-
-    def iterate(self, form, part, shared, options, rng):
-        w, step = np.zeros(form.features.width), 1.0
-        while True:
-            value, slope = form.look(w)
-            yield Report(value, -np.inf, w, 0.5 * slope @ slope)
-            while form.look(w - step * slope)[0] > value - 0.25 * step * slope @ slope:
-                step *= 0.5
-                if step < 1e-12:
-                    return
-            w, step = w - step * slope, 2.0 * step
+    def report(self, form, value, slope, w):
+        return Report(value, -np.inf, w, 0.5 * slope @ slope)
 
 
 def sample(k=2, m=60):
@@ -100,7 +85,7 @@ def test_converged_means_first_order_conditions_and_claims_no_bound():
     X, y = sample()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=Descent, tol=1e-9)
+        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, tol=1e-9)
     value, slope = value_and_slope(model.coef_[0], X, y, 0.5)
     certificate = model.certificate
     assert (certificate.kind, certificate.lower_bound, certificate.converged) == ("residual", -np.inf, True)
@@ -114,7 +99,7 @@ def test_converged_means_first_order_conditions_and_claims_no_bound():
 def test_the_gap_is_the_residual_over_the_objective():
     X, y = sample()
     with pytest.warns(mdlearn.ConvergenceWarning):
-        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=Descent, max_iter=2)
+        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, max_iter=2)
     value, slope = value_and_slope(model.coef_[0], X, y, 0.5)
     assert model.certificate.gap == pytest.approx(0.5 * slope @ slope / value, rel=1e-5)
     tiny = judge_residual(1e-9, 1e-8, 2.0, 1e-7)
@@ -126,7 +111,7 @@ def test_an_early_end_tells_the_residual(given):
     X, y = sample()
     told = {"max_iter": "max_iter = 2 reached", "time_limit": "time_limit reached", "callback": "by the callback"}
     with pytest.warns(mdlearn.ConvergenceWarning) as caught:
-        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=Descent, tol=1e-10, **given)
+        model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, tol=1e-10, **given)
     certificate, text = model.certificate, str(caught[0].message)
     assert not certificate.converged and 1e-10 < certificate.gap < np.inf and certificate.kind == "residual"
     assert f"stopped at relative first-order residual {certificate.gap:.2g} instead of 1e-10" in text
@@ -134,7 +119,7 @@ def test_an_early_end_tells_the_residual(given):
 
 
 def test_without_bounds_the_lowest_point_is_kept_not_the_flattest():
-    class Scripted(Descent):
+    class Scripted(ResidualDescent):
         def iterate(self, form, part, shared, options, rng):
             for size in (0.0, 0.02, 0.1, 0.05):
                 w = size * form.X.T @ (form.counts * form.y)
@@ -153,7 +138,7 @@ def test_without_bounds_the_lowest_point_is_kept_not_the_flattest():
 
 def test_several_problems_have_the_largest_residual_of_all():
     X, y = sample(3, m=90)
-    model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=Descent, tol=1e-7)
+    model = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, tol=1e-7)
     whole, parts = model.certificate, model.certificate.parts
     assert len(parts) == 3 and whole.kind == "residual" and whole.lower_bound == -np.inf and whole.converged
     assert whole.gap == max(part.gap for part in parts) <= 1e-7
@@ -174,7 +159,7 @@ def test_values_that_are_no_numbers_prove_nothing(objective, residual):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_saved_and_loaded(dtype, tmp_path):
     X, y = sample(3, m=90)
-    model = mdlearn.fit(SigmoidLoss, X.astype(dtype), y, C=0.5, solver=Descent)
+    model = mdlearn.fit(SigmoidLoss, X.astype(dtype), y, C=0.5, solver=ResidualDescent)
     model.save(tmp_path / "model.npz")
     again = mdlearn.load(tmp_path / "model.npz")
     assert again.certificate == model.certificate and again.history == model.history
@@ -233,6 +218,6 @@ def test_a_composite_that_is_not_convex(dtype):
     assert (certificate.kind, certificate.lower_bound, certificate.converged) == ("residual", -np.inf, True)
     assert certificate.objective == pytest.approx(value, rel=1e-12)
     assert np.abs(slope).max() <= 2 * np.sqrt(2 * value * certificate.tol) + 1e-7
-    other = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=Descent, tol=1e-12)
+    other = mdlearn.fit(SigmoidLoss, X, y, C=0.5, solver=ResidualDescent, tol=1e-12)
     assert certificate.objective == pytest.approx(other.certificate.objective, rel=1e-5)
     assert all(state.lower_bound == -np.inf and state.gap < np.inf for state in model.history)

@@ -209,17 +209,20 @@ class Descent(mdlearn.Solver):
     purpose = "problems of these tests"
 
     def refusal(self, form):
-        return None if isinstance(form, Ridge) else "another problem"
+        return None if hasattr(form, "look") else "another problem"
 
     def prepare(self, form, options):
         return None
         yield
 
+    def report(self, form, value, slope, w):
+        return Report(value, form.estimate(value, slope), w)
+
     def iterate(self, form, part, shared, options, rng):
         w, step = np.zeros(form.features.width), 1.0
         while True:
             value, slope = form.look(w)
-            yield Report(value, form.estimate(value, slope), w)
+            yield self.report(form, value, slope, w)
             while form.look(w - step * slope)[0] > value - 0.25 * step * slope @ slope:
                 step *= 0.5
                 if step < 1e-12:

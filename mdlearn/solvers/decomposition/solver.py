@@ -19,10 +19,7 @@ from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
-from mdlearn.solvers.decomposition.rounds import (
-    DecompositionRounds,
-    working_set_bytes,
-)
+from mdlearn.solvers.decomposition.rounds import DecompositionRounds, working_set_bytes
 from mdlearn.solvers.decomposition.variance import VarianceRounds
 from mdlearn.solvers.working_set.block_ascent import suits_block_ascent
 
@@ -70,7 +67,7 @@ class KernelDecomposition(Solver):
         if any(one.terms[0].kind != "hinge" for one in varied):
             return "it takes a variance or a mean beside hinges alone"
         if form.bias == "free" and any(_weight_of_free_bias(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
-            return "it takes a mean with bias='free' beside a variance of some weight alone"
+            return "with bias='free' it needs a variance that is heavy enough to hold the bias"
         return None
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
