@@ -6,46 +6,16 @@ import os
 import signal
 import sys
 import tempfile
-import threading
-import time
 
 import numpy as np
 import pytest
 from judging import quiet_fit
-from threading_cases import at_work, blas
+from threading_cases import at_work, blas, interrupted
 
 import mdlearn
 from mdlearn.numerics.blas_threads import blas_threads
 
 RNG = np.random.default_rng(0)
-
-
-class Late(RuntimeError):
-    """The signal came when there was nothing left to interrupt."""
-
-
-def interrupted(call, moment):
-    """Call until SIGINT comes after `moment` seconds; return the processor time from the signal to control."""
-    sent, go, over = [], threading.Event(), threading.Event()
-
-    def send():
-        go.wait()
-        if not over.wait(moment):
-            sent.append(time.process_time())
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        go.set()  # from here on the signal may come, also while the thread is still being told
-        call()
-        over.set()
-        sender.join()
-    except KeyboardInterrupt:
-        delay = time.process_time() - sent[0]
-        sender.join()
-        return delay
-    raise Late
 
 
 def state():

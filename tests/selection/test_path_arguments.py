@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 import re
 import signal
-import threading
 import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from path_cases import RBF, path, rows
+from threading_cases import interrupted
 
 import mdlearn
 from mdlearn.data.features.kernel_features import KernelFeatures
@@ -159,12 +159,7 @@ def test_progress_is_a_line_per_path(capsys):
 def test_interruption():
     X, y, _ = rows(m=500)
     grid = {"C": 10.0 ** np.arange(-2, 5, 0.01)}
-    main = threading.get_ident()
-    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        timer.start()
-        path("ldm", X, y, grid, lambda1=9.0, **RBF)
-    timer.join()
+    interrupted(lambda: path("ldm", X, y, grid, lambda1=9.0, **RBF), 0.3)
 
 
 def test_points_share_the_gram_matrix_and_its_decomposition(monkeypatch):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +117,38 @@ def run(arguments, folder):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+class Late(RuntimeError):
+    """The signal came when there was nothing left to interrupt."""
+
+
+def interrupted(call, moment):
+    """Call until SIGINT comes after `moment` seconds; return the processor time from the signal to control.
+
+    The collector is off meanwhile. It calls Python that other packages have given it, Ctrl-C is raised in the first
+    Python that runs after a long pass, and what is raised in there is printed and dropped.
+    """
+    sent, go, over = [], threading.Event(), threading.Event()
+
+    def send():
+        go.wait()
+        if not over.wait(moment):
+            sent.append(time.process_time())
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    gc.disable()
+    try:
+        go.set()  # from here on the signal may come, also while the thread is still being told
+        call()
+        over.set()
+        sender.join()
+    except KeyboardInterrupt:
+        delay = time.process_time() - sent[0]
+        sender.join()
+        return delay
+    finally:
+        gc.enable()
+    raise Late
