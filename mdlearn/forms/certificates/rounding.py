@@ -184,6 +184,8 @@ def _norm_slopes(form: MarginForm, column: Column, coef: np.ndarray) -> np.ndarr
 
 def rounding_may_show(form: MarginForm, column: Column, objective: float, coef: np.ndarray, intercept: float) -> bool:
     """Whether rounding may show in an objective: without a pass over the rows, from what slopes are at most."""
+    if _rounding_limit(form, column, objective, coef, intercept) <= DEAR_SHARE * abs(objective):
+        return False
     off = form.features.blur(coef)
     if not off.any():
         return False
