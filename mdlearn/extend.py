@@ -38,6 +38,7 @@ from mdlearn.forms.native import NativeFunction
 from mdlearn.forms.problem import ColumnProblem, Problem, Several
 from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.forms.row_terms import RowTerms
+from mdlearn.inner_problems import solve_inner
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
@@ -129,6 +130,7 @@ __all__ = [
     "representer",
     "row_values",
     "seed",
+    "solve_inner",
     "squared_distances",
     "steps",
     "to_type",

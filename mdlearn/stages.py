@@ -95,8 +95,7 @@ class Call:
         ways = found.multiclass if found.task == "classification" else ("none",)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
-        engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
-        options = registered_options(solver_options, engine)
+        engine, options = given_engine(solver, solver_options)
         call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
@@ -130,15 +129,26 @@ class Call:
 
     def runner(self, form: Form, alone: bool = True) -> tuple[CheckedEngine, str]:
         """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
-        engine, reason = self.engine, "asked for"
-        if engine is None:
-            rule = choose_solver(form, alone)
-            engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
-            if rule.takes:
-                return CheckedEngine(engine), reason
-        runner = CheckedEngine(engine)
-        check_engine_takes(runner, form)
-        return runner, reason
+        return chosen_engine(self.engine, form, alone)
+
+
+def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
+    """Look up the engine that the caller of a fit asks for, None for "auto", and check its options."""
+    engine = None if isinstance(solver, str) and solver == "auto" else registered_solver(find("solver", solver))
+    return engine, registered_options(solver_options, engine)
+
+
+def chosen_engine(engine: Solver | None, form: Form, alone: bool = True) -> tuple[CheckedEngine, str]:
+    """Return the engine that is to solve a form in the stages of a fit, and why: the one asked for, or by "auto"."""
+    reason = "asked for"
+    if engine is None:
+        rule = choose_solver(form, alone)
+        engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
+        if rule.takes:
+            return CheckedEngine(engine), reason
+    runner = CheckedEngine(engine)
+    check_engine_takes(runner, form)
+    return runner, reason
 
 
 def check_engine_takes(runner: CheckedEngine, form: Form) -> None:

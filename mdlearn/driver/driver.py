@@ -147,6 +147,20 @@ class Driver(LimitedRun):
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return DriverOutcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
+    def alone(self, form: Form) -> Generator[None, None, Solution]:
+        """Solve a form of one problem within the work of another engine, whose driver has clock, callback and Ctrl-C.
+
+        Yields None as often as that engine is to.
+        """
+        with closing(self._alone(_ready_form(form), 0)) as work:
+            while True:
+                try:
+                    next(work)
+                except StopIteration as done:
+                    solved: _Solved = done.value
+                    return solved.solution
+                yield None
+
     def _at_once(self, form: Form, count: int) -> int:
         """Number of problems to solve at the same time: by default 1, for large ones up to as many as BLAS has threads.
 

@@ -54,6 +54,7 @@ def test_all_are_here():
         "regression",
         "costs",
         "composite",
+        "inner",  # tests/plugins/test_inner_problems.py
         "features",
         "solver",
         "blocks",
