@@ -1,8 +1,9 @@
 """Names with which plugins extend mdlearn, in one place; what is not here or public elsewhere may move without notice.
 
 `API` is the number of this contract: within one number names are added, none is taken away and none changes its
-meaning. A plugin also uses `mdlearn` itself (`Objective`, `Solver`, `RowBlocks`, `hookimpl`, ...) and
-`mdlearn.testing`.
+meaning. What is to go from it works for two minor releases more, with a warning, before the number changes. A plugin
+that needs a number says so: ``requires_api = 1`` beside its hooks. It also uses `mdlearn` itself (`Objective`,
+`Solver`, `RowBlocks`, `hookimpl`, ...) and `mdlearn.testing`.
 """
 
 from __future__ import annotations
@@ -45,13 +46,11 @@ from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
 from mdlearn.output_files import check_folder, replace_file
 from mdlearn.plotting.style import MARKERS, add_legend, curve_style
 from mdlearn.plugins.command import Command, UsageError
-from mdlearn.plugins.hookspecs import hookimpl
+from mdlearn.plugins.hookspecs import API, hookimpl
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.solvers.base import Report, Solver
 from mdlearn.solvers.common.primal_dual import report_of
-
-API = 1
 
 __all__ = [
     "API",

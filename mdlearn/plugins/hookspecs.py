@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import pluggy
 
+API, OLDEST_API = 1, 1
+"""Number of the contract with plugins, and the oldest one whose plugins work; see `mdlearn.extend`."""
+
 hookspec = pluggy.HookspecMarker("mdlearn")
 hookimpl = pluggy.HookimplMarker("mdlearn")
 

@@ -16,6 +16,7 @@ from mdlearn.data.row_blocks.source import RowBlocks
 from mdlearn.objectives.base import FIT_ARGUMENTS, Objective, Parameter, Setting
 from mdlearn.plugins.command import Command
 from mdlearn.plugins.discovery import PluginEntryPoint
+from mdlearn.plugins.hookspecs import API, OLDEST_API
 from mdlearn.plugins.records import PluginRecord
 from mdlearn.solvers.base import Solver
 
@@ -81,6 +82,10 @@ def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     doing = "import failed"
     try:
         thing = plugin.source.load()
+        fault = _api_fault(thing)
+        if fault:
+            plugin.faults.append(fault)
+            return
         doing = "registration failed"
         _register_plugin(manager, thing, plugin)
         doing = "what it returns cannot be examined"
@@ -89,7 +94,9 @@ def load_plugin(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        plugin.faults.append(f"{doing}: {error_line(error)}")
+        newer = isinstance(error, ImportError) and error.name == "mdlearn.extend"
+        advice = f"; this mdlearn has API {API}: install the versions that belong together" if newer else ""
+        plugin.faults.append(f"{doing}: {error_line(error)}{advice}")
 
 
 def error_line(error: BaseException) -> str:
@@ -99,6 +106,19 @@ def error_line(error: BaseException) -> str:
     except Exception:
         message = ""
     return textwrap.shorten(f"{type(error).__name__}: {message}".rstrip(": "), SHOWN_CHARACTERS, placeholder=" ...")
+
+
+def _api_fault(thing: Any) -> str | None:
+    """Why a plugin cannot be loaded with this number of the contract; None where it can, or names none."""
+    needed = getattr(thing, "requires_api", OLDEST_API)
+    if isinstance(needed, bool) or not isinstance(needed, int):
+        return f"requires_api is {needed!r}; a whole number is needed"
+    if needed > API:
+        return f"it needs API {needed} of mdlearn.extend, this mdlearn has {API}; install a newer mdlearn"
+    if needed < OLDEST_API:
+        was = f"it was written for API {needed} of mdlearn.extend"
+        return f"{was}, the oldest is {OLDEST_API}; install a newer version of it"
+    return None
 
 
 def _register_plugin(manager: pluggy.PluginManager, thing: Any, plugin: Plugin) -> None:

@@ -33,6 +33,8 @@ MODULE = '''\
 import mdlearn
 from mdlearn.extend import HingeTerm, Parameter, Terms
 
+requires_api = 1
+
 
 class $cls(mdlearn.Objective):
     """1/2 |w|^2 + C sum [max(0, 1 - z) + mu max(0, z - 2)^2] over the margins z = y f(x)."""

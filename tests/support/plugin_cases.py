@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import mdlearn
+import mdlearn.extend
 from mdlearn.plugins import discovery, registry
 from mdlearn.plugins.discovery import DISABLE
 
@@ -81,6 +82,23 @@ WRONG = "it needs to return a list of subclasses of mdlearn.Objective"
 # What a plugin does -> its code, and all that is told of it.
 FAULTS = {
     "import error": ("import no_such_module", "import failed: ModuleNotFoundError: No module named 'no_such_module'"),
+    "newer import": (
+        "from mdlearn.extend import no_such_name",
+        "import failed: ImportError: cannot import name 'no_such_name' from 'mdlearn.extend' "
+        f"({mdlearn.extend.__file__}); this mdlearn has API 1: install the versions that belong together",
+    ),
+    "newer API": (
+        "requires_api = 2\n" + returning("[]"),
+        "it needs API 2 of mdlearn.extend, this mdlearn has 1; install a newer mdlearn",
+    ),
+    "older API": (
+        "requires_api = 0\n" + returning("[]"),
+        "it was written for API 0 of mdlearn.extend, the oldest is 1; install a newer version of it",
+    ),
+    "no number": (
+        "requires_api = '1.0'\n" + returning("[]"),
+        "requires_api is '1.0'; a whole number is needed",
+    ),
     "failing module": ("1 / 0", "import failed: ZeroDivisionError: division by zero"),
     "exit": ("import sys; sys.exit('no licence')", "import failed: SystemExit: no licence"),
     "syntax error": ("def broken(:", "import failed: SyntaxError: invalid syntax (bad_plugin.py, line 1)"),

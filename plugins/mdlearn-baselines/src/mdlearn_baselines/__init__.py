@@ -10,6 +10,8 @@ from mdlearn_baselines.mdo import MDO
 from mdlearn_baselines.ml3 import ML3
 from mdlearn_baselines.path import Latent
 
+requires_api = 1
+
 
 @mdlearn.hookimpl
 def mdlearn_objectives():

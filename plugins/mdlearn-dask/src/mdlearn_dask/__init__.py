@@ -4,6 +4,8 @@ import mdlearn
 
 from .blocks import DaskBlocks
 
+requires_api = 1
+
 __all__ = ["DaskBlocks"]
 
 

@@ -5,6 +5,8 @@ from typing import ClassVar
 import mdlearn
 from mdlearn.extend import HingeTerm, Parameter, Terms
 
+requires_api = 1
+
 
 class LDMR(mdlearn.Objective):
     """LDMR: the epsilon-insensitive and the squared loss of the residual at the same time.

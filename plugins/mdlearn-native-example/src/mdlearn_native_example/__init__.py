@@ -6,6 +6,8 @@ from scipy import LowLevelCallable
 
 from . import _loss
 
+requires_api = 1
+
 
 def compiled(name, h):
     """A function of _loss.pyx with its parameter."""

@@ -6,6 +6,8 @@ from .ccp import CCP
 from .mcodm import McODM
 from .odm import ODM
 
+requires_api = 1
+
 __all__ = ["CCP", "ODM", "McODM"]
 
 

@@ -2,6 +2,8 @@
 
 import mdlearn
 
+requires_api = 1
+
 
 @mdlearn.hookimpl
 def mdlearn_commands():
