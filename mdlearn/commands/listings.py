@@ -72,12 +72,19 @@ class Plugins(Command):
         one = parser.add_mutually_exclusive_group()
         one.add_argument("--json", action="store_true", help="one JSON list, an object per entry point")
         one.add_argument("--check", action="store_true", help="put everything that they bring to the test (minutes)")
+        parser.add_argument(
+            "--time-limit",
+            type=float,
+            default=600.0,
+            metavar="SECONDS",
+            help="of one name with --check (default: 600)",
+        )
 
     def run(self, given: argparse.Namespace) -> int:
         from mdlearn.plugins.records import plugin_records_as_json, plugin_records_as_lines
 
         if given.check:
-            return _check_listed_plugins()
+            return _check_listed_plugins(given.time_limit)
         with warnings.catch_warnings():  # the list says what they would
             warnings.simplefilter("ignore", PluginWarning)
             records = list_plugins()
@@ -122,14 +129,14 @@ def _print_parameters(cls: Any) -> None:
         print(f"    {parameter}: {declared.doc}{default}")
 
 
-def _check_listed_plugins() -> int:
+def _check_listed_plugins(time_limit: float) -> int:
     """Print a line per name that listed plugins bring; return 1 where a clause of a contract does not hold."""
     from mdlearn.testing import check_installed
 
     faults = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
-        for outcome in check_installed():
+        for outcome in check_installed(time_limit):
             print(outcome, flush=True)
             faults += len(outcome.faults)
     print("everything holds" if not faults else f"{faults} faults", file=sys.stderr)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from mdlearn.data.validation import check_number
+from mdlearn.errors import PluginWarning
 from mdlearn.plugins.loading import error_line
-from mdlearn.plugins.records import PluginRecord
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.testing.checks import CHECKS
 from mdlearn.testing.kernels import check_kernel
 from mdlearn.testing.solvers import check_solver
 from mdlearn.testing.sources import check_source
+
+SECONDS_PER_NAME = 600.0
+"""Wall seconds that the checks of one installed name may take by default."""
 
 
 @dataclass(frozen=True)
@@ -44,36 +54,76 @@ class CheckOutcome:
         return f"{self.distribution}: {self.kind} {self.name}: {outcome}"
 
 
-def check_installed() -> Iterator[CheckOutcome]:
+def check_installed(time_limit: float = SECONDS_PER_NAME) -> Iterator[CheckOutcome]:
     """Check everything that installed plugins bring, in the order of `mdlearn.list_plugins`.
 
     Objectives pass all of `mdlearn.testing.CHECKS`, a solver `check_solver`, a kernel `check_kernel`, both with their
-    defaults. Of a source only the class is there: it leaves plain arrays alone. A command declares its arguments.
+    defaults. Of a source only the class is there: it leaves plain arrays alone. A command declares its arguments. Each
+    name has a process of its own: one that hangs, crashes or ends Python is a fault of that name alone.
+
+    Parameters
+    ----------
+    time_limit : float, default 600
+        Wall seconds that one name may take, > 0.
 
     Returns
     -------
     iterator of CheckOutcome
         One per name, as soon as it is known.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another time limit.
     """
+    time_limit = check_number(time_limit, "time_limit", low=0.0, strict=True)
+    return _installed_outcomes(time_limit)
+
+
+def _installed_outcomes(time_limit: float) -> Iterator[CheckOutcome]:
+    """Outcomes of the checks of all that is installed."""
     for record in list_plugins():
         title = f"{record.distribution} {record.version}"
         if record.state != "ok":
             yield CheckOutcome(title, "plugin", record.entry, 0, (record.error or record.state,))
-        for kind, names, clauses in _checks_of_installed(record):
-            for name in names:
-                faults = tuple(filter(None, (_fault_of_check(clause, name) for clause in clauses)))
-                yield CheckOutcome(title, kind, name, len(clauses) - len(faults), faults)
+        for kind in CLAUSES:
+            for name in getattr(record, kind + "s"):
+                yield CheckOutcome(title, kind, name, *_checked_in_process(kind, name, time_limit))
 
 
-def _checks_of_installed(record: PluginRecord) -> Sequence[tuple[str, Sequence[str], Sequence[Callable[[str], None]]]]:
-    """Checks of an installed plugin: (kind, names, clauses) of what it brings."""
-    return (
-        ("objective", record.objectives, CHECKS),
-        ("solver", record.solvers, (check_solver,)),
-        ("kernel", record.kernels, (check_kernel,)),
-        ("source", record.sources, (check_source,)),
-        ("command", record.commands, (check_command_arguments,)),
-    )
+def _checked_in_process(kind: str, name: str, time_limit: float) -> tuple[int, tuple[str, ...]]:
+    """Number of clauses that hold for an installed name, and its faults, found out by another process."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        call = "import sys; from mdlearn.testing.installed import check_name; check_name(*sys.argv[1:])"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", call, kind, name, str(answer)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                timeout=time_limit,
+            )
+        except subprocess.TimeoutExpired:
+            return 0, (f"its checks took more than {time_limit:g} s and were ended",)
+        if answer.is_file():
+            held, faults = json.loads(answer.read_text(encoding="utf-8"))
+            return held, tuple(faults)
+    last = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+    return 0, (f"the process of its checks ended with status {done.returncode} ({last})",)
+
+
+def check_name(kind: str, name: str, answer: str) -> None:
+    """Check one installed name, and write to the file `answer` how many clauses hold and what is wrong."""
+    clauses = CLAUSES[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)
+        faults = [fault for clause in clauses if (fault := _fault_of_check(clause, name))]
+    Path(answer).write_text(json.dumps([len(clauses) - len(faults), faults]), encoding="utf-8")
 
 
 def _fault_of_check(clause: Callable[[str], None], name: str) -> str | None:
@@ -94,3 +144,13 @@ def check_command_arguments(name: str) -> None:
     parser: Any = argparse.ArgumentParser(prog=name, exit_on_error=False)
     registry().commands[name]().add_arguments(parser)
     assert parser.format_help()
+
+
+CLAUSES: dict[str, Sequence[Callable[[str], None]]] = {
+    "objective": CHECKS,
+    "solver": (check_solver,),
+    "kernel": (check_kernel,),
+    "source": (check_source,),
+    "command": (check_command_arguments,),
+}
+"""Checks of what an installed plugin brings, by kind."""

@@ -89,3 +89,49 @@ def test_what_does_not(site, capsys):
     assert "return None for them" in lines["source greedy"]
     assert "hook 'mdlearn_objective' does not exist" in lines["plugin main"]
     assert int(err.split()[0]) >= 5
+
+
+ENDS = """
+    import os, time
+    import mdlearn
+
+    class Hangs(mdlearn.KernelFunction):
+        name = "hangs"
+        summary = "never answers"
+
+        def values(self, params, A, B):
+            time.sleep(1000.0)
+
+    class Leaves(mdlearn.KernelFunction):
+        name = "leaves"
+        summary = "ends Python"
+
+        def values(self, params, A, B):
+            os._exit(3)
+
+    class Right(mdlearn.KernelFunction):
+        name = "right"
+        summary = "a + 1 where both are alike"
+
+        def values(self, params, A, B):
+            return A @ B.T + 1.0
+
+    @mdlearn.hookimpl
+    def mdlearn_kernels():
+        return [Hangs, Leaves, Right]
+"""
+
+
+def test_what_hangs_or_ends_python_is_a_fault_of_its_own(site, capsys):
+    site.add("ending-plugin", ENDS)
+    assert main(["plugins", "--check", "--time-limit", "8"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "ending-plugin 1.0: kernel hangs: its checks took more than 8 s and were ended",
+        "ending-plugin 1.0: kernel leaves: the process of its checks ended with status 3 (without a word)",
+        "ending-plugin 1.0: kernel right: 1 of 1 hold",
+    ]
+
+
+def test_other_time_limits_are_refused(site, capsys):
+    assert main(["plugins", "--check", "--time-limit", "0"]) == 1
+    assert capsys.readouterr().err == "error: time_limit needs to be a number > 0; got 0.0\n"
