@@ -198,4 +198,6 @@ def array_fault(name: str, value: Any, shape: tuple[int, ...]) -> str | None:
         array = isinstance(value, np.ndarray)
         told = f"an array of {value.dtype} and shape {value.shape}" if array else type(value).__name__
         return f"its point has as {name} {told}, floats of shape {shape} are needed"
-    return None if np.isfinite(value).all() else f"its point has NaN or infinity in {name}"
+    # The sum of squares is sooner known; it may overflow.
+    finite = math.isfinite(np.vdot(value, value)) or np.isfinite(value).all()
+    return None if finite else f"its point has NaN or infinity in {name}"

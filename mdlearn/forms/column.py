@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -43,6 +43,18 @@ class Column:
         Where an engine may begin. The problem is the same without it.
     by_row : RowTerms or None
         Weights and thresholds of the terms in single rows. Here the weights are at most 1, and the terms have the rest.
+    total : float
+        m: the sum of the counts.
+    shares : tuple of (Term, ndarray)
+        Terms, each with the factors of its weight in all rows: the counts, times its weights by row.
+    sides, thresholds : ndarray of shape (T,)
+        Those of the terms.
+    shifts : ndarray of shape (T, m), or None
+        Numbers that are added to the thresholds in single rows; None: nothing.
+    level : bool
+        Whether every threshold is the same in all rows.
+    hard : bool
+        Whether some term is a constraint (C = inf).
     """
 
     y: np.ndarray
@@ -54,6 +66,13 @@ class Column:
     offset: np.ndarray | None = None
     start: Start | None = None
     by_row: RowTerms | None = None
+    total: float = field(init=False, repr=False)
+    shares: tuple[tuple[Term, np.ndarray], ...] = field(init=False, repr=False)
+    sides: np.ndarray = field(init=False, repr=False)
+    thresholds: np.ndarray = field(init=False, repr=False)
+    shifts: np.ndarray | None = field(init=False, repr=False)
+    level: bool = field(init=False, repr=False)
+    hard: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_terms(self.terms)
@@ -61,21 +80,21 @@ class Column:
             raise ValueError(
                 f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
             )
-        if self.offset is not None and self.hard:
-            raise ValueError("a problem of regression needs a loss of finite weight; lower C")
-        if self.by_row is not None:
-            by_row, terms = self.by_row.of(self.terms, self.y.shape[0])
-            vars(self).update(by_row=by_row, terms=terms)
+        own, terms, by_row = vars(self), self.terms, self.by_row
+        if by_row is not None:
+            by_row, terms = by_row.of(terms, self.y.shape[0])
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
-            value = getattr(self, name)
-            if not isinstance(value, np.ndarray):
-                raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
-            object.__setattr__(self, name, read_only_view(value))
-
-    @kept
-    def total(self) -> float:
-        """m: the sum of the counts."""
-        return float(self.counts.sum())
+            if not isinstance(own[name], np.ndarray):
+                raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(own[name])}")
+            own[name] = read_only_view(own[name])
+        sides, thresholds, hard = np.array([(t.side, t.threshold, t.hard) for t in terms], float).reshape(-1, 3).T.copy()
+        if self.offset is not None and hard.any():
+            raise ValueError("a problem of regression needs a loss of finite weight; lower C")
+        weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
+        each = (self.counts,) * len(terms) if weights is None else weights * self.counts
+        own.update(by_row=by_row, terms=terms, total=float(self.counts.sum()), shares=tuple(zip(terms, each)))
+        own.update(sides=read_only_view(sides), thresholds=read_only_view(thresholds), shifts=shifts)
+        own.update(level=self.offset is None and shifts is None, hard=bool(hard.any()))
 
     @kept
     def whole(self) -> bool:
@@ -116,14 +135,6 @@ class Column:
         return math.fsum((self.counts * self.y).tolist()) == 0.0
 
     @kept
-    def shares(self) -> tuple[tuple[Term, np.ndarray], ...]:
-        """Terms, each with the factors of its weight in all rows: the counts, times its weights by row."""
-        weights = None if self.by_row is None else self.by_row.weights
-        return tuple(
-            (t, self.counts if weights is None else weights[i] * self.counts) for i, t in enumerate(self.terms)
-        )
-
-    @kept
     def caps(self) -> np.ndarray:
         """Upper bounds of the multipliers, shape (T, m)."""
         return read_only_view(
@@ -148,39 +159,14 @@ class Column:
         return read_only_view(np.array(softness).reshape(len(self.terms), self.y.shape[0]))
 
     @kept
-    def sides(self) -> np.ndarray:
-        """Sides of the terms, shape (T,)."""
-        return read_only_view(np.array([float(t.side) for t in self.terms]))
-
-    @kept
-    def thresholds(self) -> np.ndarray:
-        """Thresholds of the terms, shape (T,)."""
-        return read_only_view(np.array([t.threshold for t in self.terms]))
-
-    @kept
     def kinks(self) -> np.ndarray:
         """Values of y f at which margins reach the thresholds: (T, 1), or (T, m) where they differ from row to row."""
         kinks = self.thresholds[:, None] if self.offset is None else np.add.outer(self.thresholds, self.offset)
         return read_only_view(kinks if self.shifts is None else kinks + self.shifts)
 
-    @kept
-    def shifts(self) -> np.ndarray | None:
-        """Numbers that are added to the thresholds in single rows, shape (T, m); None: nothing."""
-        return None if self.by_row is None else self.by_row.shifts
-
     def margins_of_terms(self, z: np.ndarray) -> Iterable[np.ndarray]:
         """Margins z as every term has them, less what its threshold is higher by in a row."""
         return (z,) * len(self.terms) if self.shifts is None else z - self.shifts
-
-    @kept
-    def level(self) -> bool:
-        """Whether every threshold is the same in all rows."""
-        return self.offset is None and self.shifts is None
-
-    @kept
-    def hard(self) -> bool:
-        """True when some term is a constraint (C = inf)."""
-        return any(t.hard for t in self.terms)
 
     @property
     def unbounded_in_bias(self) -> bool:
@@ -317,8 +303,7 @@ class Column:
 
 
 SIGNLESS = (
-    "total whole kappa pull pulled shares caps softness sides thresholds shifts kinks level hard at_zero bound_at_zero "
-    "no_multipliers steepest_slopes bends".split()
+    "whole kappa pull pulled caps softness kinks at_zero bound_at_zero no_multipliers steepest_slopes bends".split()
 )
 """Properties of a column of a classification that do not depend on its signs."""
 

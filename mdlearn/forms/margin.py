@@ -11,7 +11,7 @@ Engines and multipliers know y_i f(x_i) alone; what an offset changes stands in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,6 +47,12 @@ class MarginForm:
         `joint`, else in each column.
     joint : bool
         Whether the columns are one problem.
+    offsets : bool
+        Whether margins have an offset (regression).
+    by_row : bool
+        Whether weights or thresholds of loss terms differ from row to row.
+    kinds : frozenset of str
+        Kinds of the declared loss terms that have a weight.
     """
 
     features: Features
@@ -56,8 +62,18 @@ class MarginForm:
     unit: float = 1.0
     penalty: float = 0.0
     joint: bool = False
+    offsets: bool = field(init=False, repr=False)
+    by_row: bool = field(init=False, repr=False)
+    kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        offsets, by_row, kinds = False, False, set()
+        for column in self.columns:
+            offsets, by_row = offsets or column.offset is not None, by_row or column.by_row is not None
+            for term in column.terms:
+                if term.weight > 0:
+                    kinds.add(term.kind)
+        vars(self).update(offsets=offsets, by_row=by_row, kinds=frozenset(kinds))
         if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
@@ -73,16 +89,6 @@ class MarginForm:
             )
 
     @kept
-    def offsets(self) -> bool:
-        """Whether margins have an offset (regression)."""
-        return any(column.offset is not None for column in self.columns)
-
-    @kept
-    def by_row(self) -> bool:
-        """Whether weights or thresholds of loss terms differ from row to row."""
-        return any(column.by_row is not None for column in self.columns)
-
-    @kept
     def no_coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients 0 of columns and of rows, which stand for those of all classes."""
         return np.broadcast_to(0.0, (self.features.width,)), np.broadcast_to(0.0, (self.features.n_rows,))
@@ -91,11 +97,6 @@ class MarginForm:
     def scaled(self) -> bool:
         """Whether the squared norm weighs explicit columns unequally."""
         return isinstance(self.features, LinearFeatures) and self.features.ridge is not None
-
-    @kept
-    def kinds(self) -> frozenset[str]:
-        """Kinds of the declared loss terms that have a weight."""
-        return frozenset(t.kind for column in self.columns for t in column.terms if t.weight > 0)
 
     def norm(self, coef: np.ndarray, intercept: float, f: np.ndarray | None = None) -> float:
         """|w|^2, with b^2 where the bias is regularized; 0 for an objective without a squared norm.

@@ -66,12 +66,12 @@ class LinearFeatures:
 
     def expand(self, alpha: np.ndarray) -> np.ndarray:
         """Return w = (X' alpha) / ridge, shape (d,)."""
-        w = self.rows.adjoint(alpha) if alpha.any() else np.zeros((self.width, *alpha.shape[1:]))
+        w = self.rows.adjoint(alpha) if np.count_nonzero(alpha) else np.zeros((self.width, *alpha.shape[1:]))
         return w if self.ridge is None else w / self.ridge
 
     def decision(self, coef: np.ndarray) -> np.ndarray:
         """Return f = X w on the training rows."""
-        return self.rows.dot(coef) if coef.any() else np.zeros((self.n_rows, *coef.shape[1:]))
+        return self.rows.dot(coef) if np.count_nonzero(coef) else np.zeros((self.n_rows, *coef.shape[1:]))
 
     @kept
     def lengths(self) -> np.ndarray:
@@ -85,16 +85,20 @@ class LinearFeatures:
 
     def blur(self, coef: np.ndarray) -> np.ndarray:
         """Possible rounding error of every decision value, from sums: at least UNIT sum_j |x_ij coef_j|."""
-        if not coef.any():
+        length = ROUNDINGS_HERE * UNIT * safe_length(coef)
+        if length == 0:
             return np.zeros(self.n_rows)
-        return (
-            ROUNDINGS_HERE * UNIT * np.minimum(self.row_lengths * safe_length(coef), float(self.lengths @ np.abs(coef)))
-        )
+        return np.minimum(self.row_lengths * length, ROUNDINGS_HERE * UNIT * float(self.lengths @ np.abs(coef)))
 
     @kept
     def longest_row(self) -> float:
         """Length of the longest row."""
         return float(self.row_lengths.max())
+
+    @kept
+    def all_lengths(self) -> float:
+        """Root of the sum of the squared lengths of all rows."""
+        return math.sqrt(float(self.squares().sum()))
 
     def longest(self, coef: np.ndarray) -> float:
         """Upper bound of the absolute value of every decision value."""
@@ -102,7 +106,8 @@ class LinearFeatures:
 
     def most_blur(self, coef: np.ndarray) -> float:
         """Upper bound of every value of `blur`, from lengths of rows alone; infinity: these say nothing."""
-        return ROUNDINGS_HERE * UNIT * self.longest(coef) if coef.any() else 0.0
+        length = safe_length(coef)
+        return ROUNDINGS_HERE * UNIT * self.longest_row * length if length > 0 else 0.0
 
     def haze(self, alpha: np.ndarray, element: np.ndarray | None) -> float:
         """Possible rounding error by which half of the squared norm of `element`, the sum of alpha_i x_i, is too small.
@@ -118,9 +123,10 @@ class LinearFeatures:
         """Upper bound of `haze`, from lengths of rows, alpha and `element` alone; infinity: these say nothing."""
         if self.ridge is not None:
             return np.inf
-        if not alpha.any():
+        length = safe_length(alpha)
+        if length == 0:
             return 0.0
-        off = ROUNDINGS_HERE * UNIT * safe_length(alpha) * math.sqrt(float(self.squares().sum()))
+        off = ROUNDINGS_HERE * UNIT * length * self.all_lengths
         return (safe_length(element) + 0.5 * off) * off
 
     def squared_norm(self, coef: np.ndarray, f: np.ndarray | None = None) -> float:

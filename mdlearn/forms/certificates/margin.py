@@ -377,6 +377,6 @@ def _certified_as_stored(
         exact = judge(unit * found[0], unit * proof.lower, at_zero, column.hard, tol)
         rounding = judge(unit * objective, unit * (found[0] - doubt), at_zero, column.hard, tol)
         at_limit = exact.gap <= max(tol, AT_REST) < rounding.gap
-    norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if coef.any() else 0.0
+    norm = math.sqrt(max(form.features.squared_length(coef), 0.0)) if np.count_nonzero(coef) else 0.0
     w, alpha = form.features.to_model(coef, alpha)
     return Solution(w, intercept, alpha, proof.beta, norm, certificate, at_limit, form.features.attributes())

@@ -145,7 +145,11 @@ def certain_point(
     off = form.features.blur(coef)
     if not off.any():
         return CertainPoint(objective, coef, intercept, 1.0)
-    z, objective = _scores_and_value(form, column, coef, intercept, form.features.decision(coef) if f is None else f)
+    if f is None or column.hard:
+        f = form.features.decision(coef) if f is None else f
+        z, objective = _scores_and_value(form, column, coef, intercept, f)
+    else:
+        z = column.y * (f + intercept)
     most = objective + _rounding_bound(column, z, _norm_slopes(form, column, coef), off, objective)
     dear = column.hard or not most - objective <= DEAR_SHARE * abs(objective)
     growth = _growth_against_rounding(column, z, off) if dear else 1.0
@@ -255,9 +259,8 @@ def _rounding_bound(
     z, off_squared = column.margins(scores), 0.5 * column.kappa * float(column.counts @ (off * off))
     slopes = pulls - column.mean / column.total * column.counts - column.spread(z)
     # What slopes and second derivatives say at most: where that is enough, no loss is evaluated at other scores.
-    flat = all(t.kind == "squared" or not (t.hard or np.isinf(cap).any()) for t, cap in zip(column.terms, column.caps))
     places = tuple(zip(column.shares, column.margins_of_terms(z)))
-    if flat:
+    if math.isfinite(column.steepest_slopes):
         steep = np.abs(slopes)
         for ((t, own), there), cap in zip(places, column.caps):
             steep += t.slopes(there, own) + t.weight * own * off if t.kind == "squared" else cap
