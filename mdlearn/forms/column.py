@@ -91,7 +91,7 @@ class Column:
         if self.offset is not None and hard.any():
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
-        each = (self.counts,) * len(terms) if weights is None else weights * self.counts
+        each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
         own.update(by_row=by_row, terms=terms, total=float(self.counts.sum()), shares=tuple(zip(terms, each)))
         own.update(sides=read_only_view(sides), thresholds=read_only_view(thresholds), shifts=shifts)
         own.update(level=self.offset is None and shifts is None, hard=bool(hard.any()))

@@ -32,6 +32,7 @@ from mdlearn.forms.certificates.rounding import (
     doubt_of_bound,
     rounded,
     rounding_may_show,
+    unseen_share,
 )
 from mdlearn.forms.certificates.without_ridge import corrections_are_cheap, doubt_without_ridge, without_ridge
 from mdlearn.forms.margin import Column, MarginForm, Point
@@ -362,10 +363,11 @@ def _certified_as_stored(
     unit = form.unit * column.unit
     at_zero = unit * column.at_zero
     # What rounding may have taken from the objective, and added to the bound.
-    objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f)
+    unseen = unseen_share(tol)
+    objective, coef, intercept, growth = certain_point(form, column, objective, coef, intercept, f, unseen)
     if alpha is not None and growth != 1.0:
         alpha = growth * alpha
-    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element)
+    doubt = doubt_of_bound(form, proof.lower, proof.alpha, proof.element, unseen)
     doubt += doubt_of_balance(form, column, proof.alpha, intercept)
     if form.ridge == 0:
         doubt += doubt_without_ridge(form, proof.alpha, coef, intercept)

@@ -22,8 +22,9 @@ DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
-UNSEEN_SHARE = 2e-14
-"""The same for a bound that takes no pass over the rows: below any gap that can be asked for."""
+UNSEEN_SHARE, SEEN_SHARE, SHARE_OF_TOL = 2e-14, 1e-11, 1e-4
+"""The same for a bound that takes no pass over the rows: below any gap that can be asked for. A gap that is asked for
+lets it be such a share of that gap, up to the second number: the objective is stated larger by so much, at most."""
 NEARLY_BALANCED = 1e-12
 """Share of the mean's pull that the pull of both classes together is where rounding may have made it."""
 SINGLE = 2.0
@@ -81,12 +82,19 @@ def rounded(
     return value, held[:-1], float(held[-1])
 
 
-def doubt_of_bound(form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None) -> float:
+def unseen_share(tol: float) -> float:
+    """Share of a value that rounding may cost by its quick upper bound, where a gap of `tol` is asked for."""
+    return min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), SEEN_SHARE)
+
+
+def doubt_of_bound(
+    form: MarginForm, lower: float, alpha: np.ndarray, element: np.ndarray | None, unseen: float = UNSEEN_SHARE
+) -> float:
     """Possible excess of the dual value by the rounding of |sum alpha_i phi(x_i)|^2 / 2, as it was computed."""
     if element is None:
         return 0.0
     most = form.features.most_haze(alpha, element)
-    if most <= UNSEEN_SHARE * abs(lower):
+    if most <= unseen * abs(lower):
         return most
     return form.features.haze(alpha, element) if alpha.any() else 0.0
 
@@ -130,17 +138,19 @@ def certain_point(
     coef: np.ndarray,
     intercept: float,
     f: np.ndarray | None = None,
+    unseen: float = UNSEEN_SHARE,
 ) -> CertainPoint:
     """Return a point of the type of the rows with the largest objective that rounding can have hidden.
 
-    `objective` is what `primal` computes at the point, `f` are its decision values, where they are known.
+    `objective` is what `primal` computes at the point, `f` are its decision values, where they are known. A share
+    `unseen` of it is not worth a pass over the rows.
 
     Margins that meet a steep loss by nothing may miss it by rounding. Where that is dear, coefficients a trace longer
     can be worth their own price; constraints ask for them. What is said of a point depends on nothing but the point:
     the one that this returns would be returned as it is, with the same objective or a smaller one.
     """
     most = _rounding_limit(form, column, objective, coef, intercept)
-    if most <= UNSEEN_SHARE * abs(objective):
+    if most <= unseen * abs(objective):
         return CertainPoint(objective + most, coef, intercept, 1.0)
     off = form.features.blur(coef)
     if not off.any():
