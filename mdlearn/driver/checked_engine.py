@@ -40,7 +40,7 @@ class CheckedEngine:
 
     def refusal(self, form: Form) -> str | None:
         """Why it cannot take a form, or None."""
-        with self._inside("refusal"):
+        with ForeignCall(self.solver, "solver", "refusal"):
             refusal = self.solver.refusal(form)
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
@@ -48,7 +48,7 @@ class CheckedEngine:
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
-        with self._inside("check_options"):
+        with ForeignCall(self.solver, "solver", "check_options"):
             options = self.solver.check_options(given)
         if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
             what = f"returned {came(options)}, a dict of all options is needed"
@@ -82,7 +82,7 @@ class CheckedEngine:
 
     def _offered(self, offer: Offer, problem: Problem) -> Offer:
         def make() -> Report:
-            with self._inside("iterate"):
+            with ForeignCall(self.solver, "solver", "iterate"):
                 report = offer.make()
             self._check(report, problem)
             return report
@@ -91,7 +91,7 @@ class CheckedEngine:
 
     def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
-        with self._inside(method):
+        with ForeignCall(self.solver, "solver", method):
             work = begin()
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
@@ -124,9 +124,6 @@ class CheckedEngine:
             raise
         finally:
             work.close()
-
-    def _inside(self, method: str) -> ForeignCall:
-        return ForeignCall(self.solver, "solver", method)
 
     def _check(self, report: Any, problem: Problem) -> None:
         if not isinstance(report, Report):

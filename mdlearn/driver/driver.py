@@ -136,14 +136,13 @@ class Driver(LimitedRun):
                 works = [self._alone(_ready_form(first), 0), *(self._alone(later.make(j), j) for j in range(1, count))]
             solved = self._with_rest(self._all(works, at_once), works, later)
             solutions = [one.solution for one in solved]
-            scale, hard = sum(one.at_zero for one in solved), any(one.hard for one in solved)
-            certificate = combine_proofs([s.certificate for s in solutions], scale, hard, self.limits.tol)
+            proofs, scales = [one.certificate for one in solutions], [(one.at_zero, one.hard) for one in solved]
+            certificate = combine_proofs(proofs, scales, self.limits.tol)
             if certificate.converged:
                 self.progress.complete()
         finally:
             self.progress.close()
-        scales = [(one.at_zero, one.hard) for one in solved]
-        self.history = fit_history(self.history, [one.certificate for one in solutions], scales)
+        self.history = fit_history(self.history, proofs, scales)
         shortfall = self._fell_short(certificate, exact=first.features.dtype == np.float64)
         return DriverOutcome(solutions, certificate, self.history, len(self.history), self.stopped, shortfall)
 
@@ -192,7 +191,7 @@ class Driver(LimitedRun):
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
-        problems = tuple(checked_problem(one, form) for one in problems_of(form))
+        problems = tuple([checked_problem(one, form) for one in problems_of(form)])
         if self.starts is not None:
             for problem, given in zip(problems, self.starts(form, first, len(problems))):
                 problem.begin(given)

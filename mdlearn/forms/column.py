@@ -99,7 +99,7 @@ class Column:
     @kept
     def whole(self) -> bool:
         """Whether every row counts."""
-        return bool((self.counts > 0).all())
+        return np.count_nonzero(self.counts) == self.counts.shape[0]
 
     @kept
     def kappa(self) -> float:
@@ -115,7 +115,7 @@ class Column:
     @kept
     def pulled(self) -> bool:
         """Whether that is anything."""
-        return bool(self.pull.any())
+        return (self.mean > 0 or self.offset is not None) and bool(self.pull.any())
 
     @kept
     def deviations(self) -> np.ndarray:
@@ -203,9 +203,11 @@ class Column:
     def distribution_value(self, scores: np.ndarray) -> float:
         """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
         z = self.margins(scores)
-        mean = float(self.counts @ z) / self.total
-        value = -self.mean * mean
-        if self.variance > 0:  # 0 times an overflow is no number
+        value = 0.0
+        if self.mean > 0 or self.variance > 0:  # 0 times an overflow is no number
+            mean = float(self.counts @ z) / self.total
+            value = -self.mean * mean
+        if self.variance > 0:
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
         for (t, own), there in zip(self.shares, self.margins_of_terms(z)):
             value += t.value(there, own)
@@ -243,10 +245,7 @@ class Column:
     @kept
     def at_zero(self) -> float:
         """Value of everything but the ridge at w = 0, b = 0; the scale of the gap when the optimum is near zero."""
-        zero = np.zeros_like(self.y)
-        if self.level:  # neither mean nor variance
-            return float(sum(t.value(zero, own) for t, own in self.shares))
-        return self.distribution_value(zero)
+        return self.distribution_value(np.zeros(self.counts.shape))
 
     @kept
     def bound_at_zero(self) -> float:

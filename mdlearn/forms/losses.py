@@ -91,7 +91,7 @@ class HingeTerm:
     def caps(self, counts: np.ndarray) -> np.ndarray:
         """Upper bounds of the multipliers: weight * counts for power 1, infinity for power 2 (0 where counts are 0)."""
         if self.weight == 0:
-            return np.zeros_like(counts)
+            return np.zeros(counts.shape)
         if self.power == 1 and not self.hard:
             return self.weight * counts
         return np.where(counts > 0, np.inf, 0.0)
@@ -99,8 +99,8 @@ class HingeTerm:
     def softness(self, counts: np.ndarray) -> np.ndarray:
         """delta with conjugate delta * beta^2 / 2: 1 / (2 weight counts) for power 2, else 0."""
         if self.power == 1 or self.hard or self.weight == 0:
-            return np.zeros_like(counts)
-        return np.divide(0.5 / self.weight, counts, out=np.zeros_like(counts), where=counts > 0)
+            return np.zeros(counts.shape)
+        return np.divide(0.5 / self.weight, counts, out=np.zeros(counts.shape), where=counts > 0)
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate."""
@@ -176,7 +176,7 @@ class LogisticTerm:
 
     def softness(self, counts: np.ndarray) -> np.ndarray:
         """Zeros: the conjugate is no parabola, and engines that rely on one do not take this kind."""
-        return np.zeros_like(counts)
+        return np.zeros(counts.shape)
 
     def bound(self, beta: np.ndarray, counts: np.ndarray) -> float:
         """Contribution of multipliers within their caps to a lower bound: minus the conjugate, an entropy."""

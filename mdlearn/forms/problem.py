@@ -80,10 +80,12 @@ class ColumnProblem(Problem):
     def bounds_at_start(self) -> tuple[float, float]:
         """Return the value at w = 0, and what multipliers of 0 say; nothing where the margins are pulled at."""
         form, column = self.form, self.part
-        with overflow_errstate():
-            shift = best_bias_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
-            value = column.distribution_value(shift * column.y) if shift else column.at_zero
-            lower = -math.inf if column.pulled else column.bound_at_zero
+        value = column.at_zero
+        if form.bias == "free":
+            with overflow_errstate():
+                shift = best_bias_shift(column, np.zeros(form.features.n_rows))
+                value = column.distribution_value(shift * column.y) if shift else value
+        lower = -math.inf if column.pulled else column.bound_at_zero
         return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
 
     def bound_at_start(self) -> float:
@@ -206,7 +208,7 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
     if form.joint or form.penalty > 0:
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
         return tuple(MarginComposite(form, group) for group in groups)
-    return tuple(ColumnProblem(form, column) for column in form.columns)
+    return tuple([ColumnProblem(form, column) for column in form.columns])
 
 
 def as_joint_problem(form: Form) -> Form:

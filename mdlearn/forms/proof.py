@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,15 +155,16 @@ def judge_residual(objective: float, residual: float, at_zero: float, tol: float
     return Certificate(objective, -math.inf, gap, "residual", tol, gap <= tol)
 
 
-def combine_proofs(parts: list[Certificate], at_zero: float, hard: bool, tol: float) -> Certificate:
+def combine_proofs(parts: list[Certificate], scales: Sequence[tuple[float, bool]], tol: float) -> Certificate:
     """Combine the certificates of several problems: sums of the values; converged when every part is.
 
-    Where a part has no bound, the sum has none: its gap is the largest of the parts.
+    Where a part has no bound, the sum has none: its gap is the largest of the parts. `scales` are as in `fit_history`.
     """
     if len(parts) == 1:
         return parts[0]
+    at_zero, hard = map(sum, zip(*scales))
     objective, lower = sum(p.objective for p in parts), sum(p.lower_bound for p in parts)
-    whole = judge(objective, lower, at_zero, hard, tol)
+    whole = judge(objective, lower, at_zero, bool(hard), tol)
     if math.isinf(lower):
         gap = max(p.gap for p in parts)
         whole = replace(whole, gap=gap, kind="none" if math.isinf(gap) else "residual")
@@ -270,7 +272,7 @@ def fit_history(
     -------
     list of State
     """
-    found = sorted(history, key=lambda state: state.problem)
+    found = sorted(history, key=attrgetter("problem"))
     for i in reversed(range(len(found))):
         state, told = found[i], certificates[found[i].problem]
         values, gap = (told.objective, told.lower_bound), told.gap

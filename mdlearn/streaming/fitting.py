@@ -87,7 +87,7 @@ def _fit_by_passes(stochastic: Solver | None, begun: StreamedProblem, passes: Pa
         (call.bias, call.multiclass, begun.task.probabilities),
         (passes.solver, reason),
         (passes.done, fit_history(passes.history, parts, scales)),
-        combine_proofs(parts, sum(zero for zero, _ in scales), False, call.limits.tol),
+        combine_proofs(parts, scales, call.limits.tol),
         summary.classes,
         W if form.bias != "none" else np.hstack([W, np.zeros((W.shape[0], 1))]),
         summary.dtype,

@@ -111,7 +111,7 @@ def test_a_part_that_misses_the_gap_is_what_a_warning_tells():
     """Together, two problems are within the gap: one of them, of little value, is not."""
     limits = Limits(1e-6, False, None, 0.0, np.inf, None, 0, None)
     parts = [judge(1e3, 1e3 * (1.0 - 1e-8), 1e3, False, 1e-6), judge(1.0, 1.0 - 4e-6, 1.0, False, 1e-6)]
-    whole = combine_proofs(parts, 1001.0, False, 1e-6)
+    whole = combine_proofs(parts, [(1001.0, False)], 1e-6)
     assert not whole.converged and whole.gap < 1e-6
     told = LimitedRun("cd", limits).shortfall("solver 'cd'", whole, False, True, "")
     assert told is not None and told.text.startswith("solver 'cd' stopped at relative gap 4e-06 instead of 1e-06")

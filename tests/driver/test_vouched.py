@@ -116,9 +116,9 @@ def test_sums_name_all_who_vouch():
     def part(who):
         return Certificate(1.0, 1.0, 0.0, "duality gap", 1e-6, True, vouched_by=who)
 
-    whole = combine_proofs([part("a.A"), part(""), part("b.B"), part("a.A")], 1.0, False, 1e-6)
+    whole = combine_proofs([part("a.A"), part(""), part("b.B"), part("a.A")], [(1.0, False)], 1e-6)
     assert whole.converged and whole.vouched_by == "a.A, b.B"
-    assert combine_proofs([part(""), part("")], 1.0, False, 1e-6).vouched_by == ""
+    assert combine_proofs([part(""), part("")], [(1.0, False)], 1e-6).vouched_by == ""
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -144,9 +144,9 @@ def test_several_problems_have_the_largest_residual_of_all():
     assert whole.gap == max(part.gap for part in parts) <= 1e-7
     assert whole.objective == pytest.approx(sum(part.objective for part in parts))
     bounded = Certificate(2.0, 1.5, 0.25, "duality gap", 0.5, True)
-    mixed = combine_proofs([parts[0], bounded], 3.0, False, 0.5)
+    mixed = combine_proofs([parts[0], bounded], [(3.0, False)], 0.5)
     assert (mixed.lower_bound, mixed.gap, mixed.kind, mixed.converged) == (-np.inf, 0.25, "residual", True)
-    nothing = combine_proofs([parts[0], judge_residual(1.0, np.inf, 1.0, 1e-6)], 2.0, False, 1e-6)
+    nothing = combine_proofs([parts[0], judge_residual(1.0, np.inf, 1.0, 1e-6)], [(2.0, False)], 1e-6)
     assert (nothing.kind, nothing.gap, nothing.converged) == ("none", np.inf, False)
 
 
