@@ -51,22 +51,6 @@ class PathCache:
     starts: Starts | None = None
     shared: bool = False
 
-    def features_of(self, j: int, make: Callable[[], Generator[None, Any, Features]]) -> Generator[None, Any, Features]:
-        """Those of a piece, made where they are not known."""
-        features = self.features.pop(j, None)
-        if features is None:
-            features = yield from make()
-        if self.prepared.left > 1:
-            self.features[j] = features
-        return features
-
-    def piece_of(self, j: int, pieces: ClassPairProblems) -> Data:
-        """A piece with rows of its own."""
-        taken = self.pieces.pop(j, None) or pieces[j]
-        if self.prepared.left > 1:
-            self.pieces[j] = taken
-        return taken
-
 
 @dataclass(frozen=True, eq=False)
 class FormMaker:
@@ -109,10 +93,12 @@ class FormMaker:
         return form
 
     def _form(self, j: int) -> Generator[None, Any, Form]:
-        task, params, kernel = self.task, self.params, self.kernel
-        piece = self.handed.piece_of(j, self.pieces)
-        seeds = self.seed, j, 1
-        features = yield from self.handed.features_of(j, lambda: _features_of_form(task, piece, kernel, params, seeds))
+        task, params, kernel, handed = self.task, self.params, self.kernel, self.handed
+        piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
+        if features is None:
+            features = yield from _features_of_form(task, piece, kernel, params, (self.seed, j, 1))
+        if handed.prepared.left > 1:
+            handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if kernel.explicit is None else Kernel("linear")
         work = partial(task.problem, piece, features, inner, self.bias, params, self.solve)
         form = yield from foreign_steps(task, "objective", "problem", work)

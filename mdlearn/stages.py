@@ -127,10 +127,6 @@ class Call:
         data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
         return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, self.square))
 
-    def runner(self, form: Form, alone: bool = True) -> tuple[CheckedEngine, str]:
-        """The engine to run and why; ValueError lists the engines that can when the chosen one cannot."""
-        return chosen_engine(self.engine, form, alone)
-
 
 def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:
     """Look up the engine that the caller of a fit asks for, None for "auto", and check its options."""
@@ -223,10 +219,10 @@ class CheckedCall:
         """The kernel with its parameters; an approximate one where that is asked for."""
         own = {name: value for name, value in given.items() if name not in ARGUMENTS}
         data, kernel = self.data, make_kernel(self.call.maker, own, self.data.X, self.data.counts)
-        how, n = (given.get(name) for name in ARGUMENTS)
-        if how is None:
+        if given.get("approximation") is None:
             return kernel
-        work = approximate_kernel(kernel, how, n, data.X, data.counts, self.call.seed)
+        how = given["approximation"], given.get("n_components")
+        work = approximate_kernel(kernel, *how, data.X, data.counts, self.call.seed)
         made: Kernel = finished(work, self.call.limits.late)
         return made
 
@@ -243,7 +239,7 @@ class CheckedCall:
         shortfalls: list[Shortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            runner, reason = call.runner(form, alone=not handed.shared)
+            runner, reason = chosen_engine(call.engine, form, alone=not handed.shared)
             options = runner.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_engine_takes, runner))

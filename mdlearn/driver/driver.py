@@ -281,8 +281,7 @@ class Driver(LimitedRun):
 
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Work:
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
-        solution = yield from self._solution(form, problem, j, shared)
-        return _Solved(solution, problem.reference, problem.hard)
+        return _Solved((yield from self._solution(form, problem, j, shared)), problem.reference, problem.hard)
 
     def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
         untouched = None
@@ -294,7 +293,7 @@ class Driver(LimitedRun):
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not published)
         if incumbent.begin():
             solution = incumbent.certified()
-            yield self._reached(incumbent, 1, j)
+            yield self.state(1, incumbent.objective, incumbent.lower_bound, incumbent.gap, j)
             return solution
         if self.stopped:
             return incumbent.certified()
@@ -337,7 +336,7 @@ class Driver(LimitedRun):
                     if not (published and next(reports, NO_MORE_REPORTS) is NO_MORE_REPORTS):
                         self.reason = f"max_iter = {most} reached"
                     incumbent.certified(as_is=True)
-                yield self._reached(incumbent, count, j, report.row_dots)
+                yield self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, report.row_dots)
                 if proven or count >= most:
                     break
             if offer is not None and not self.stopped and self.limits.too_late_for(offer.seconds):
@@ -348,9 +347,6 @@ class Driver(LimitedRun):
         if offer is not None and self.stopped:
             incumbent.take(offer.make())
         return count
-
-    def _reached(self, incumbent: Incumbent, count: int, j: int, row_dots: int | None = None) -> State:
-        return self.state(count, incumbent.objective, incumbent.lower_bound, incumbent.gap, j, row_dots)
 
     def _attempts(
         self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, seeded: SeededRng

@@ -75,12 +75,13 @@ class Incumbent:
             return
         problem = self.problem
         objective, lower = problem.values(report.objective, report.lower_bound)
-        if self.certifies and problem.estimates_hold and self._is_promise(objective, lower):
+        better = objective < min(self.objective, self.promised) and lower > self.lower_bound
+        alone = better and self.certifies and problem.estimates_hold  # the report alone may meet `tol`
+        if alone and (gap := problem.gap_of(objective, lower)) <= self.tol:
             if self.proof is not None:
                 self.replaced = self.proof, self.lower_bound
             self.promised = self.objective = objective
-            self.lower_bound, self.point, self.proof = lower, report.point, report.point
-            self.gap = problem.gap_of(objective, lower)
+            self.lower_bound, self.point, self.proof, self.gap = lower, report.point, report.point, gap
             return
         if self.last or objective < min(self.objective, self.promised):
             self.promised = objective
@@ -93,11 +94,6 @@ class Incumbent:
         if lower > self.lower_bound + (0.0 if self.proof is None else ROUNDED_RISE * abs(self.lower_bound)):
             self.lower_bound, self.proof = lower, report.point
         self.gap = problem.gap_of(self.objective, self.lower_bound)
-
-    def _is_promise(self, objective: float, lower: float) -> bool:
-        """Whether a report alone, better in both ways than all before, meets `tol`."""
-        better = objective < min(self.objective, self.promised) and lower > self.lower_bound
-        return better and self.problem.gap_of(objective, lower) <= self.tol
 
     @property
     def promises(self) -> bool:

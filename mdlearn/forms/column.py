@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import read_only_view
 from mdlearn.errors import came
-from mdlearn.forms.losses import Term, check_terms
+from mdlearn.forms.losses import TERM_CLASSES, Term, check_terms
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.lazy_property import kept
@@ -53,6 +53,8 @@ class Column:
         Numbers that are added to the thresholds in single rows; None: nothing.
     level : bool
         Whether every threshold is the same in all rows.
+    kinds : frozenset of str
+        Kinds of the terms that have a weight.
     hard : bool
         Whether some term is a constraint (C = inf).
     """
@@ -72,6 +74,7 @@ class Column:
     thresholds: np.ndarray = field(init=False, repr=False)
     shifts: np.ndarray | None = field(init=False, repr=False)
     level: bool = field(init=False, repr=False)
+    kinds: frozenset[str] = field(init=False, repr=False)
     hard: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,17 +87,21 @@ class Column:
         if by_row is not None:
             by_row, terms = by_row.of(terms, self.y.shape[0])
         for name in ("y", "counts") if self.offset is None else ("y", "counts", "offset"):
-            if not isinstance(own[name], np.ndarray):
-                raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(own[name])}")
-            own[name] = read_only_view(own[name])
-        sides, thresholds, hard = np.array([(t.side, t.threshold, t.hard) for t in terms], float).reshape(-1, 3).T.copy()
-        if self.offset is not None and hard.any():
+            value = own[name]
+            if not isinstance(value, np.ndarray):
+                raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
+            own[name] = read_only_view(value)
+        known = [t for t in terms if type(t) in TERM_CLASSES]  # the check of a foreign form tells of others
+        numbers = np.array([(t.side, t.threshold, t.hard) for t in known], dtype=float).reshape(-1, 3)
+        sides, thresholds, constraints = numbers.T.copy()
+        kinds, hard = frozenset([t.kind for t in known if t.weight > 0]), bool(constraints.any())
+        if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
         own.update(by_row=by_row, terms=terms, total=float(self.counts.sum()), shares=tuple(zip(terms, each)))
         own.update(sides=read_only_view(sides), thresholds=read_only_view(thresholds), shifts=shifts)
-        own.update(level=self.offset is None and shifts is None, hard=bool(hard.any()))
+        own.update(level=self.offset is None and shifts is None, kinds=kinds, hard=hard)
 
     @kept
     def whole(self) -> bool:

@@ -67,13 +67,11 @@ class MarginForm:
     kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        offsets, by_row, kinds = False, False, set()
+        offsets, by_row, kinds = False, False, frozenset[str]()
         for column in self.columns:
             offsets, by_row = offsets or column.offset is not None, by_row or column.by_row is not None
-            for term in column.terms:
-                if term.weight > 0:
-                    kinds.add(term.kind)
-        vars(self).update(offsets=offsets, by_row=by_row, kinds=frozenset(kinds))
+            kinds |= column.kinds
+        vars(self).update(offsets=offsets, by_row=by_row, kinds=kinds)
         if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "

@@ -319,7 +319,8 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
     for one in terms.loss:
         if one.kind != "constraint":
             weights += [one.weight * float(rows[0]), one.value(np.zeros(1), rows)]
-    return "" if all(abs(one) <= LARGEST_ENTRY for one in weights) and terms.unit > 0 else BEYOND
+    beyond = [one for one in weights if not abs(one) <= LARGEST_ENTRY]
+    return BEYOND if beyond or not terms.unit > 0 else ""
 
 
 def terms_fault(loss: Any) -> str:

@@ -107,7 +107,7 @@ def doubt_of_balance(form: MarginForm, column: Column, alpha: np.ndarray, interc
     latter is all that there is, and as uncertain as the sum. A loss has a scale beside which this is nothing. A
     regularized bias is as uncertain there, and all that it adds.
     """
-    if form.bias == "none" or form.ridge == 0 or any(term.weight > 0 for term in column.terms):
+    if form.bias == "none" or form.ridge == 0 or column.kinds:
         return 0.0
     rounding = ROUNDINGS_HERE * UNIT * safe_length(alpha) * math.sqrt(alpha.shape[0])
     if form.bias == "regularized":
