@@ -57,7 +57,7 @@ class CheckedEngine:
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
-        work = self._passed("prepare", lambda: self.solver.prepare_next(form, options, before, left))
+        work = self._passed("prepare", self.solver.prepare_next, form, options, before, left)
         while True:
             try:
                 next(work)
@@ -68,7 +68,7 @@ class CheckedEngine:
     def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: SeededRng) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
         rng: Any = seeded.generator if self.solver.draws else None
-        work = self._passed("iterate", lambda: self.solver.iterate(form, problem.part, shared, options, rng))
+        work = self._passed("iterate", self.solver.iterate, form, problem.part, shared, options, rng)
         while True:
             try:
                 report = next(work)
@@ -89,10 +89,10 @@ class CheckedEngine:
 
         return Offer(make, offer.gap, offer.seconds)
 
-    def _passed(self, method: str, begin: Callable[[], Any]) -> Generator[Any, None, Any]:
+    def _passed(self, method: str, begin: Callable[..., Any], *given: Any) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is."""
         with ForeignCall(self.solver, "solver", method):
-            work = begin()
+            work = begin(*given)
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None

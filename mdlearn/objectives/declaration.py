@@ -345,17 +345,13 @@ def resolved_parameters(task: Any, total: float, data: Data | None = None) -> di
 
     FaultyPlugin for a foreign objective that returns other names, or something else than numbers.
     """
-    with ForeignCall(task, "objective", "resolve"):
-        params = task.resolve(total)
-    params = _checked_resolved(task, params, "resolve")
+    params = _checked_answer(task, "resolve", total)
     return params if data is None else completed_parameters(task, params, data)
 
 
 def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[str, Any]:
     """Declared parameters of an objective with the defaults that depend on the rows; errors as above."""
-    with ForeignCall(task, "objective", "complete"):
-        params = task.complete(params, data)
-    return _checked_resolved(task, params, "complete")
+    return _checked_answer(task, "complete", params, data)
 
 
 def default_grid(task: Any, total: float) -> Any:
@@ -367,8 +363,10 @@ def default_grid(task: Any, total: float) -> Any:
     return grid
 
 
-def _checked_resolved(task: Any, params: dict[str, Any], method: str) -> dict[str, Any]:
-    """Check what a foreign objective says its declared parameters are."""
+def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
+    """Return the declared parameters that a method of an objective answers with; those of a foreign one are checked."""
+    with ForeignCall(task, "objective", method):
+        params: dict[str, Any] = getattr(task, method)(*given)
     if not is_foreign(task):
         return params
     fault = "" if isinstance(params, dict) else f"returned {came(params)}, a dict of all parameters is needed"

@@ -12,9 +12,14 @@ from mdlearn.forms.margin import Column, MarginForm, best_bias_shift
 def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, float]:
     """Primal (objective, factor) of a margin form at margins z and with `squares` as `MarginForm.norm` gives it.
 
-    Constraints scale the point by `factor` >= 1 to reach feasibility.
+    Constraints scale the point by the smallest `factor` >= 1 that reaches feasibility; infinity where none does.
     """
-    factor = feasibility_factor(column, z)
+    factor = 1.0
+    for term in column.terms if column.hard else ():
+        if term.hard:
+            least, need = float((term.side * z[column.counts > 0]).min()), term.side * term.threshold
+            if least < need:
+                factor = max(factor, need / least) if least > 0 and need > 0 else math.inf
     if math.isinf(factor):
         return math.inf, factor
     return 0.5 * factor * factor * squares + column.distribution_value(z if factor == 1.0 else factor * z), factor
@@ -34,18 +39,6 @@ def _primal_at_decision_values(
     return objective, z * factor if 1.0 < factor < math.inf else z, factor
 
 
-def feasibility_factor(column: Column, z: np.ndarray) -> float:
-    """Smallest factor >= 1 that makes a primal point with margins z meet its constraints; inf when there is none."""
-    factor = 1.0
-    for term in column.terms:
-        if term.hard:
-            least = float((term.side * z[column.counts > 0]).min())
-            need = term.side * term.threshold
-            if least < need:
-                factor = max(factor, need / least) if least > 0 and need > 0 else math.inf
-    return factor
-
-
 def improved_primal(
     form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray | None = None
 ) -> tuple[float, np.ndarray, float]:
@@ -59,31 +52,20 @@ def improved_primal(
         return objective, coef, intercept
     if factor != 1.0:
         coef, intercept = factor * coef, factor * intercept
-    grown = _primal_without_rounding_losses(form, column, coef, intercept, z, objective)
-    if grown is not None:
-        objective, growth = grown
-        coef, intercept = growth * coef, growth * intercept
+    same = factor == 1.0
+    # Margins that miss their thresholds by rounding alone: with C = 1e7 a miss of 1e-15 per row is a loss of the size
+    # of |w|^2's last eight digits.
+    growth = 1.0 if column.hard else growth_to_thresholds(column, z, 1e-9)
+    if growth != 1.0:
+        value = primal(form, column, growth * coef, growth * intercept)[0]
+        if value < objective:
+            objective, coef, intercept, same = value, growth * coef, growth * intercept, False
     if form.bias == "free":
         shifted = intercept + best_bias_shift(column, z)
-        same = factor == 1.0 and grown is None
         trial = _primal_at_decision_values(form, column, coef, shifted, f if same else form.features.decision(coef))[0]
         if trial <= objective + 1e-14 * abs(objective):  # on a flat interval rounding decides nothing
             objective, intercept = trial, shifted
     return objective, coef, intercept
-
-
-def _primal_without_rounding_losses(
-    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, z: np.ndarray, objective: float
-) -> tuple[float, float] | None:
-    """Grow a point whose margins miss their thresholds by rounding alone; (objective, factor) if that pays.
-
-    With C = 1e7 a miss of 1e-15 per row is a loss of the size of |w|^2's last eight digits.
-    """
-    factor = 1.0 if column.hard else growth_to_thresholds(column, z, 1e-9)
-    if factor == 1.0:
-        return None
-    value = primal(form, column, factor * coef, factor * intercept)[0]
-    return (value, factor) if value < objective else None
 
 
 def growth_to_thresholds(column: Column, z: np.ndarray, slack: float) -> float:
