@@ -22,9 +22,9 @@ DEAR_SHARE = 1e-10
 """Share of the objective that rounding may cost without further ado."""
 NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
-UNSEEN_SHARE, SEEN_SHARE, SHARE_OF_TOL = 2e-14, 1e-11, 1e-4
-"""The same for a bound that takes no pass over the rows: below any gap that can be asked for. A gap that is asked for
-lets it be such a share of that gap, up to the second number: the objective is stated larger by so much, at most."""
+UNSEEN_SHARE, MOST_UNSEEN, SHARE_OF_TOL = 2e-14, 1e-12, 1e-5
+"""The same for a bound that takes no pass over the rows: below any gap that can be asked for, or a share of the gap that
+is asked for, but no more than two objectives may differ by that count as equal."""
 NEARLY_BALANCED = 1e-12
 """Share of the mean's pull that the pull of both classes together is where rounding may have made it."""
 SINGLE = 2.0
@@ -84,7 +84,7 @@ def rounded(
 
 def unseen_share(tol: float) -> float:
     """Share of a value that rounding may cost by its quick upper bound, where a gap of `tol` is asked for."""
-    return min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), SEEN_SHARE)
+    return min(max(SHARE_OF_TOL * tol, UNSEEN_SHARE), MOST_UNSEEN)
 
 
 def doubt_of_bound(
