@@ -68,8 +68,8 @@ class FormMaker:
     handed : PathCache
     solve : callable
         Solves another form, for objectives that need that first.
-    check : callable
-        Raises ValueError for a form that the engine cannot take.
+    check : callable or None
+        Raises ValueError for a form that the engine cannot take; None: it takes the first.
     """
 
     pieces: ClassPairProblems
@@ -81,7 +81,7 @@ class FormMaker:
     seed: int
     handed: PathCache
     solve: Callable[[Form], list[Solution]]
-    check: Callable[[Form], None] = lambda form: None
+    check: Callable[[Form], None] | None = None
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -89,7 +89,8 @@ class FormMaker:
     def make(self, j: int) -> Generator[None, Any, Form]:
         """Make a form, in interruptible pieces."""
         form = yield from work_in_errstate(self._form(j))
-        self.check(form)
+        if self.check is not None:
+            self.check(form)
         return form
 
     def _form(self, j: int) -> Generator[None, Any, Form]:

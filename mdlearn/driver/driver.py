@@ -356,16 +356,16 @@ class Driver(LimitedRun):
         Where rounding ended it, others go on only from a gap that costs more than half of the digits: coefficients are
         then longer than they need to be.
         """
-        others: list[tuple[Solver, int | None]] = [(solver, RELIEF_STEPS) for solver in self.relief]
+        followers: list[Solver] = []
 
         def first() -> Reports:
             asked = yield from self.engine.reports(form, problem, shared, self.options, seeded)
             if asked and self.follower is not None:
-                others.insert(0, (self.follower, None))
+                followers.append(self.follower)
 
         yield first()
         half = math.sqrt(float(np.finfo(form.features.dtype).eps))
-        for solver, most in others:
+        for solver in (*followers, *self.relief):
             enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
             if self.stopped or incumbent.certified().certificate.gap <= enough:
                 return
@@ -373,7 +373,7 @@ class Driver(LimitedRun):
             engine.tol = self.limits.tol
             if solver.name != self.solver.name and engine.refusal(form) is None:
                 incumbent.resume()
-                yield self._relieved(engine, form, problem, seeded, most)
+                yield self._relieved(engine, form, problem, seeded, None if solver in followers else RELIEF_STEPS)
 
     def _relieved(
         self, engine: CheckedEngine, form: Form, problem: Problem, seeded: SeededRng, most: int | None

@@ -1,4 +1,4 @@
-"""Rounding in a certificate, bounded without a pass over the rows: both values hold all the same, in exact arithmetic."""
+"""Rounding in a certificate, bounded without a pass over the rows: both values hold, in exact arithmetic."""
 
 from __future__ import annotations
 

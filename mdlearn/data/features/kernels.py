@@ -270,8 +270,10 @@ def split_kernel_parameters(
     `kernel` is a built-in name, a KernelFunction class or a callable, here and in `make_kernel`; `objective` has a
     name and parameters, none of which may be the kernel's.
     """
-    known: tuple[str, ...] = ()
-    if _is_plugin_kernel(kernel):
+    known: tuple[str, ...] = ARGUMENTS
+    if isinstance(kernel, str):
+        known = (*PARAMETERS[kernel], *(ARGUMENTS if kernel not in EXPLICIT else ()))
+    elif _is_plugin_kernel(kernel):
         known = (*kernel.parameters, *ARGUMENTS)
         both = [name for name in known if name in objective.parameters]
         if both:
@@ -279,20 +281,17 @@ def split_kernel_parameters(
                 f"kernel {kernel.name!r} and objective {objective.name!r} both have a parameter {both[0]!r}; use "
                 "another kernel or another objective"
             )
-    elif isinstance(kernel, str):
-        known = (*PARAMETERS[kernel], *(ARGUMENTS if kernel not in EXPLICIT else ()))
-    else:
-        known = ARGUMENTS
     mine = {name: value for name, value in given.items() if name in known}
     return mine, {name: value for name, value in given.items() if name not in known}, known
 
 
 def make_kernel(kernel: Any, given: dict[str, Any], X: Rows, counts: np.ndarray) -> Kernel:
     """Make a kernel with all parameters; gamma='scale' is 1 / (d Var X) over all entries, rows counted by weight."""
-    if _is_plugin_kernel(kernel):
-        return make_plugin_kernel(kernel, given, float(counts.sum()))
-    if callable(kernel):
-        return CallableKernel("callable", {}, kernel)
+    if not isinstance(kernel, str):
+        plugin = _is_plugin_kernel(kernel)
+        return (
+            make_plugin_kernel(kernel, given, float(counts.sum())) if plugin else CallableKernel("callable", {}, kernel)
+        )
     params = {name: given.get(name, DEFAULTS[name]) for name in PARAMETERS[kernel]}
     if isinstance(params.get("gamma"), str):
         params["gamma"] = _kernel_gamma_of_rows(params["gamma"], X, counts)

@@ -23,8 +23,8 @@ DEAR_SHARE = 1e-10
 NO_GROWTH = 1e-14
 """Share of the objective below which an upper bound of what rounding costs is all that is asked for."""
 UNSEEN_SHARE, MOST_UNSEEN, SHARE_OF_TOL = 2e-14, 1e-12, 1e-5
-"""The same for a bound that takes no pass over the rows: below any gap that can be asked for, or a share of the gap that
-is asked for, but no more than two objectives may differ by that count as equal."""
+"""The same for a bound that takes no pass over the rows: below any gap that can be asked for, or a share of the gap
+that is asked for, but no more than two objectives that count as equal may differ by."""
 NEARLY_BALANCED = 1e-12
 """Share of the mean's pull that the pull of both classes together is where rounding may have made it."""
 SINGLE = 2.0
