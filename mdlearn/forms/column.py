@@ -92,9 +92,9 @@ class Column:
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
             own[name] = read_only_view(value)
         known = [t for t in terms if type(t) in TERM_CLASSES]  # the check of a foreign form tells of others
-        numbers = np.array([(t.side, t.threshold, t.hard) for t in known], dtype=float).reshape(-1, 3)
-        sides, thresholds, constraints = numbers.T.copy()
-        kinds, hard = frozenset([t.kind for t in known if t.weight > 0]), bool(constraints.any())
+        sides = np.array([t.side for t in known], dtype=float)
+        thresholds = np.array([t.threshold for t in known], dtype=float)
+        kinds, hard = frozenset([t.kind for t in known if t.weight > 0]), True in [t.hard for t in known]
         if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
