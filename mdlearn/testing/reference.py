@@ -67,6 +67,8 @@ class ReferenceObjective:
         mean = float(self.counts @ z) / self.total
         value = 0.5 * float(coef @ self.M @ coef) + (0.5 * b * b if self.model.bias == "regularized" else 0.0)
         value *= self.terms.ridge
+        last = abs(b) if self.model.bias == "regularized" else 0.0
+        value += self.terms.penalty * (float(np.abs(coef).sum()) + last)
         value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
         for term, own, shift in zip(self.terms.loss, self.row_weights, self.shifts):
             excess = term.side * (term.threshold + shift - z)

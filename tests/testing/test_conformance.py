@@ -77,7 +77,19 @@ class Amounts(SquaredBand):
         return RowTerms(np.exp(0.5 * X[:, 0]), X[:, 1])
 
 
-@parametrize_with_checks([SquaredBand, Amounts])
+class Sparse(SquaredBand):
+    """A penalty of coefficients, in which a regularized intercept has its part."""
+
+    name = "sparse"
+    formula = "1/2 |w|^2 + 3 |w|_1 + C sum max(0, 1 - z)^2"
+    default_bias = "regularized"
+    kernels = False
+
+    def terms(self, params, total):
+        return Terms(loss=(HingeTerm(params["C"], power=2),), penalty=3.0)
+
+
+@parametrize_with_checks([SquaredBand, Amounts, Sparse])
 def test_not_registered(objective, check):
     check(objective)
 
