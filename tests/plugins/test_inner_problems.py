@@ -75,6 +75,14 @@ def test_the_objective_falls_and_ends_below_the_hinge():
     assert values[-1] < hinge.certificate.objective
 
 
+def test_classes_whose_last_problems_have_other_terms():
+    X, y = sample(m=200)
+    y = np.where(X[:, 1] > 1.0, 2, y)  # hardly any margin of this class lies below s
+    model = ramp(X, y, C=1.0, s=-1.5)
+    below = [model.decision_function(X)[:, j] * np.where(y == c, 1, -1) < -1.5 for j, c in enumerate(model.classes_)]
+    assert len({bool(one.any()) for one in below}) == 2 and model.certificate.gap <= 1e-8
+
+
 def test_kernels_share_their_matrix(monkeypatch):
     made, plain = [], KernelFeatures.__init__
     monkeypatch.setattr(KernelFeatures, "__init__", lambda self, *a, **k: made.append(1) or plain(self, *a, **k))
