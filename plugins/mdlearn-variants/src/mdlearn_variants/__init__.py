@@ -1,0 +1,63 @@
+"""Later variants of the SVM and of margin-distribution machines, objectives for mdlearn."""
+
+import mdlearn
+
+from .cccp import CCCP
+from .costs import CostLDM, FuzzySVM
+from .msvmav import MSVMAv
+from .one_class import OneClassLDM, OneClassSVM
+from .penalties import ElasticNetLDM, ElasticNetSVM, GroupLassoLDM, GroupLassoSVM
+from .pinball import PinballLDM, PinballSVM
+from .ramp import RampLDM, RampSVM
+from .regression import HuberVariance, QuantileVariance, TubeVariance
+
+requires_api = 1
+
+__all__ = [
+    "CCCP",
+    "CostLDM",
+    "ElasticNetLDM",
+    "ElasticNetSVM",
+    "FuzzySVM",
+    "GroupLassoLDM",
+    "GroupLassoSVM",
+    "HuberVariance",
+    "MSVMAv",
+    "OneClassLDM",
+    "OneClassSVM",
+    "PinballLDM",
+    "PinballSVM",
+    "QuantileVariance",
+    "RampLDM",
+    "RampSVM",
+    "TubeVariance",
+]
+
+
+@mdlearn.hookimpl
+def mdlearn_objectives():
+    """Return the objectives of this package."""
+    return [
+        RampSVM,
+        RampLDM,
+        FuzzySVM,
+        CostLDM,
+        PinballSVM,
+        PinballLDM,
+        TubeVariance,
+        QuantileVariance,
+        HuberVariance,
+        MSVMAv,
+        ElasticNetSVM,
+        ElasticNetLDM,
+        GroupLassoSVM,
+        GroupLassoLDM,
+        OneClassSVM,
+        OneClassLDM,
+    ]
+
+
+@mdlearn.hookimpl
+def mdlearn_solvers():
+    """Return the engine of the ramp losses."""
+    return [CCCP]

@@ -1,0 +1,96 @@
+"""The problem of a ramp loss with margin distribution for one column, and the convex problems that touch it."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdlearn.extend import Column, HingeTerm, MarginForm, Problem, RowTerms, Several, Solution, judge_residual
+
+
+@dataclass(frozen=True, eq=False)
+class RampPoint:
+    """Solution of a convex problem, the ramp objective there, and what the next convex problem could still save."""
+
+    solution: Solution
+    objective: float
+    residual: float
+
+
+class RampProblem(Problem):
+    """1/2 |w|^2 + v Var(z) - a mean(z) + C sum_i c_i min(1 - s, max(0, 1 - z_i)) for one class.
+
+    The loss is a hinge at 1 less a hinge at s. The second is concave: its tangent at given margins z makes a convex
+    problem that lies above this one and touches it there. Rows with z < s then pay max(1, z) - s, the others their
+    hinge. The residual is the objective less a proven lower bound of that convex problem: what a step of the
+    concave-convex procedure could still save.
+
+    Parameters
+    ----------
+    features : LinearFeatures or KernelFeatures
+    y, counts : ndarray of shape (m,)
+    bias : str
+    C, s, variance, mean : float
+    """
+
+    engine = "cccp"
+
+    def __init__(self, features, y, counts, bias, C, s, variance, mean):
+        self.features, self.bias, self.part, self.unit = features, bias, self, 1.0
+        self.y, self.counts, self.C, self.s, self.variance, self.mean = y, counts, C, s, variance, mean
+        self.share = counts / counts.sum()
+        self.at_zero = C * min(1.0, 1.0 - s) * float(counts.sum())
+
+    def margins_at_start(self):
+        """Return margins of which none is below s: the first convex problem has the hinge loss."""
+        return np.full(self.y.shape, math.inf)
+
+    def convexified(self, z):
+        """Return the form of the convex problem that touches the objective at margins z, and what its values lack."""
+        below = z < self.s
+        terms, weights = (HingeTerm(self.C), HingeTerm(self.C, side=-1)), np.array([~below, below], dtype=float)
+        kept = [t for t in (0, 1) if weights[t].any()]
+        by_row = RowTerms(weights=weights[kept])
+        own = self.variance, self.mean, tuple(terms[t] for t in kept)
+        column = Column(self.y, self.counts, *own, by_row=by_row)
+        lacking = self.C * (1.0 - self.s) * float(self.counts[below].sum())
+        return MarginForm(self.features, (column,), self.bias), lacking
+
+    def look(self, solution):
+        """Return the ramp objective of a solution, and its margins."""
+        b, alpha = float(solution.intercept), solution.alpha
+        w = self.features.from_model(solution.coef, None if alpha is None else alpha.reshape(-1))
+        z = self.y * (self.features.decision(w) + b)
+        ramp = float(self.counts @ np.minimum(1.0 - self.s, np.maximum(0.0, 1.0 - z)))
+        mean = float(self.share @ z)
+        spread = self.variance * float(self.share @ (z - mean) ** 2) - self.mean * mean
+        bias = b * b if self.bias == "regularized" else 0.0
+        return 0.5 * (self.features.squared_norm(w) + bias) + spread + self.C * ramp, z
+
+    def start(self):
+        """Return w = 0."""
+        m = self.features.n_rows
+        coef, alpha = self.features.to_model(np.zeros(self.features.width), np.zeros(m))
+        nothing = judge_residual(self.at_zero, math.inf, self.at_zero, 1.0)
+        return RampPoint(Solution(coef, 0.0, alpha, np.zeros((0, m)), 0.0, nothing), self.at_zero, math.inf)
+
+    def certify(self, point, tol):
+        """Return the solution with the residual of the ramp objective, and one multiplier for each row."""
+        told = judge_residual(point.objective, point.residual, self.at_zero, tol)
+        beta = point.solution.beta.sum(axis=0, keepdims=True)  # a row has one term; how many there are differs by class
+        return replace(point.solution, beta=beta, certificate=told)
+
+    def value_of(self, solution):
+        """Return the ramp objective of a solution."""
+        return self.look(solution)[0]
+
+
+class RampForm(Several):
+    """Form of one ramp problem for two classes, else of one per class."""
+
+    def __init__(self, features, bias, parts):
+        self.features, self.bias, self.parts = features, bias, tuple(parts)
+
+    def problems(self):
+        """Return the problems."""
+        return self.parts
