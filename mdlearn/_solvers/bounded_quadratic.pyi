@@ -1,11 +1,13 @@
 import numpy as np
 
+from mdlearn._solvers.known_rows import KnownRows
+
 class Box:
     violation: float
 
     def __init__(
         self,
-        H: np.ndarray,
+        H: np.ndarray | KnownRows,
         border: np.ndarray,
         omega: float,
         soft: np.ndarray,

@@ -8,9 +8,14 @@ the rows that move; its system is LAPACK's, and every step ends where the value 
 
 from libc.math cimport INFINITY, fabs
 
+from mdlearn._solvers.known_rows cimport KnownRows
+from mdlearn._solvers.pair_choice cimport (
+    mdlearn_companion_double, mdlearn_companion_float, mdlearn_largest_double, mdlearn_largest_float,
+    mdlearn_partner_double, mdlearn_partner_float, mdlearn_steepest_double, mdlearn_steepest_float,
+)
 from mdlearn._solvers.rows cimport real_t
 
-cdef double TINY = 1e-10  # least curvature of the second coordinate, of its own: equal rows have none
+cdef double TINY = 1e-10  # least determinant of two coordinates, of the product of their own: equal rows have none
 cdef double ROUNDING = 1e-14  # gradient of the second coordinate, of the first one's, that is rounding
 
 
@@ -42,16 +47,23 @@ cdef class _Quadratic:
 
 
 cdef class Box(_Quadratic):
-    """A quadratic for greedy steps, H in float64 or in float32; work : (4, n) of their own."""
+    """A quadratic for greedy steps, H in float64, in float32 or `KnownRows`; work : (4, n) of their own.
+
+    Of known rows, steps also end where they need another one that they must not compute: `missing`.
+    """
 
     cdef const double[:, ::1] H
     cdef const float[:, ::1] single
+    cdef KnownRows known
     cdef double[::1] weight, up, down, length
     cdef public double violation
 
     def __init__(self, H, border, omega, soft, low, high, u, e, double[:, ::1] work):
         cdef Py_ssize_t k, n
         cdef double h
+        self.known = H if isinstance(H, KnownRows) else None
+        if self.known is not None:
+            H = self.known.values
         self.H, self.single = (None, H) if memoryview(H).format == "f" else (H, None)
         super().__init__(H.shape, border, omega, soft, low, high, u, e)
         n = self.u.shape[0]
@@ -60,7 +72,10 @@ cdef class Box(_Quadratic):
         self.weight, self.up, self.down, self.length = work[0], work[1], work[2], work[3]
         self.violation = INFINITY
         for k in range(n):
-            h = self.H[k, k] if self.single is None else self.single[k, k]
+            if self.known is not None:
+                h = self.known.diagonal[k]
+            else:
+                h = self.H[k, k] if self.single is None else self.single[k, k]
             h += self.omega * self.border[k] * self.border[k] + self.soft[k]
             # A row of length zero has a fixed margin: its multiplier belongs at the bound that e points to.
             self.length[k] = h
@@ -70,6 +85,22 @@ cdef class Box(_Quadratic):
     cdef inline void marked(self, Py_ssize_t k) noexcept nogil:
         self.up[k] = 1.0 if self.u[k] < self.high[k] else 0.0
         self.down[k] = 1.0 if self.u[k] > self.low[k] else 0.0
+
+
+cdef inline const real_t* row(Box p, const real_t[:, ::1] H, Py_ssize_t k) noexcept nogil:
+    # NULL for a row that is not there.
+    if real_t is double:
+        if p.known is not None:
+            return p.known.row(k)
+    return &H[k, 0]
+
+
+cdef inline const real_t* start(Box p, const real_t[:, ::1] H) noexcept nogil:
+    # Finite numbers, of which steps begin with a multiple by 0: a row of H may not be there.
+    if real_t is double:
+        return &p.up[0]
+    else:
+        return &H[0, 0]
 
 
 cdef inline double within(Box p, Py_ssize_t k, double change) noexcept nogil:
@@ -103,41 +134,43 @@ cdef (double, double) both(Box p, Py_ssize_t i, Py_ssize_t j, double a) noexcept
 
 
 cdef Py_ssize_t double_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, double enough) noexcept nogil:
-    cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, first, second, k
-    cdef double best, worst, score, a, c, x, left, d = 0.0, f = 0.0
-    cdef const real_t* one
-    cdef const real_t* other
+    cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, first, second = -1
+    cdef double a, c, x, up, down, d = 0.0, f = 0.0
+    cdef const real_t* one = start(p, H)
+    cdef const real_t* other = one
     while True:
         # Update and choice in one pass over the rows of the last coordinates.
-        one, other, c = &H[i, 0], &H[j, 0], p.omega * (d * p.border[i] + f * p.border[j])
-        best, first, worst = 0.0, -1, 0.0
-        for k in range(n):
-            p.e[k] -= d * one[k] + f * other[k] + c * p.border[k]
-            score = max(p.e[k] * p.up[k], -p.e[k] * p.down[k])
-            worst = max(worst, score)
-            score *= score * p.weight[k]
-            if score > best:
-                best, first = score, k
-        p.violation = worst
+        c = p.omega * (d * p.border[i] + f * p.border[j])
+        if real_t is double:
+            first = mdlearn_largest_double(
+                one, other, d, f, c, &p.border[0], &p.e[0], &p.up[0], &p.down[0], &p.weight[0], n, &p.violation)
+        else:
+            first = mdlearn_largest_float(
+                one, other, d, f, c, &p.border[0], &p.e[0], &p.up[0], &p.down[0], &p.weight[0], n, &p.violation)
         if first < 0 or count >= most or p.violation <= enough:
             return count
-        i, j, d, f = first, first, within(p, first, p.e[first] * p.weight[first]), 0.0
+        one, second = row(p, H, first), -1
+        if one == NULL:
+            return count
+        i, j, other, d, f = first, first, one, within(p, first, p.e[first] * p.weight[first]), 0.0
         if p.length[i] > 0.0:
             # The partner that gains most where the first one steps, and gives way to it.
-            one, c, x = &H[i, 0], p.omega * p.border[i], p.e[i] * p.weight[i]
-            best, second = 0.0, -1
-            for k in range(n):
-                a = one[k] + c * p.border[k]
-                score = p.e[k] - a * x
-                score = max(score * p.up[k], -score * p.down[k])
-                left = max(p.length[k] - a * (a * p.weight[i]), TINY * p.length[k])
-                if score * score > best * left and k != i and left > 0.0:
-                    best, second = score * score / left, k
+            c, x, up, down = p.omega * p.border[i], p.e[i] * p.weight[i], p.up[i], p.down[i]
+            p.up[i] = p.down[i] = 0.0
+            if real_t is double:
+                second = mdlearn_companion_double(
+                    one, c, &p.border[0], x, p.weight[i], &p.e[0], &p.up[0], &p.down[0], &p.length[0], n)
+            else:
+                second = mdlearn_companion_float(
+                    one, c, &p.border[0], x, p.weight[i], &p.e[0], &p.up[0], &p.down[0], &p.length[0], n)
+            p.up[i], p.down[i] = up, down
             if second >= 0:
                 a = one[second] + c * p.border[second]
                 # An equal row gains nothing but rounding, and does not say how to share the step.
                 if fabs(p.e[second] - a * x) > ROUNDING * fabs(p.e[first]):
-                    j = second
+                    j, other = second, row(p, H, second)
+                    if other == NULL:
+                        return count
                     d, f = both(p, i, j, a)
         move(p, i, d)
         if j != i:
@@ -146,35 +179,29 @@ cdef Py_ssize_t double_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, dou
 
 
 cdef Py_ssize_t pair_steps(Box p, const real_t[:, ::1] H, Py_ssize_t most, double enough) noexcept nogil:
-    cdef Py_ssize_t n = p.u.shape[0], count = 0, i = 0, j = 0, k, highest, partner
-    cdef double top, bottom, best, score, d, a, t = 0.0
-    cdef const real_t* rise
-    cdef const real_t* fall
+    cdef Py_ssize_t n = p.u.shape[0], count = 0, i, j
+    cdef double top, a, t = 0.0
+    cdef const real_t* rise = start(p, H)
+    cdef const real_t* fall = rise
     while True:
-        rise, fall = &H[i, 0], &H[j, 0]
-        top, bottom, highest = -INFINITY, INFINITY, -1
-        for k in range(n):
-            p.e[k] -= t * (rise[k] - fall[k])
-            if p.e[k] > top and p.up[k] > 0.0:
-                top, highest = p.e[k], k
-            if p.e[k] < bottom and p.down[k] > 0.0:
-                bottom = p.e[k]
-        p.violation = top - bottom
+        if real_t is double:
+            i = mdlearn_steepest_double(rise, fall, t, &p.e[0], &p.up[0], &p.down[0], n, &p.violation)
+        else:
+            i = mdlearn_steepest_float(rise, fall, t, &p.e[0], &p.up[0], &p.down[0], n, &p.violation)
         if not p.violation > enough or count >= most:
             return count
-        # The partner that gains most beside the steepest (Fan, Chen and Lin, JMLR 2005).
-        i, rise, best, partner = highest, &H[highest, 0], 0.0, -1
-        top = p.length[i]
-        for k in range(n):
-            d = (p.e[i] - p.e[k]) * p.down[k]
-            if d > 0.0:
-                a = max(top + p.length[k] - 2.0 * rise[k], 1e-12 * top)
-                score = d * d / a if a > 0.0 else INFINITY
-                if score > best:
-                    best, partner = score, k
-        if partner < 0:
+        rise = row(p, H, i)
+        if rise == NULL:
             return count
-        j = partner
+        if real_t is double:
+            j = mdlearn_partner_double(rise, &p.e[0], &p.down[0], &p.length[0], i, n)
+        else:
+            j = mdlearn_partner_float(rise, &p.e[0], &p.down[0], &p.length[0], i, n)
+        if j < 0:
+            return count
+        fall, top = row(p, H, j), p.length[i]
+        if fall == NULL:
+            return count
         a = max(top + p.length[j] - 2.0 * rise[j], 1e-12 * top)
         t = (p.e[i] - p.e[j]) / a if a > 0.0 else INFINITY
         t = min(t, min(p.high[i] - p.u[i], p.u[j] - p.low[j]))

@@ -5,31 +5,13 @@ summed apart: one long chain would wait for every sum. The compiler makes vector
 a version for wider vectors is chosen when the module is loaded. All do the same operations: the bits are the same.
 """
 
+from mdlearn._solvers.clones cimport MDLEARN_LANES
 from mdlearn._solvers.rows cimport real_t
 
 
 cdef extern from *:
     """
     #include <stdint.h>
-    #if defined(__linux__)
-    #include <features.h>
-    #endif
-    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \\
-        && !defined(__SANITIZE_ADDRESS__)
-    /* Without FMA: sums are rounded as everywhere else. Nobody reads the flags of exceptions: selections may be masks. */
-    #define MDLEARN_CLONES \\
-        __attribute__((target_clones("avx512f", "avx2", "default"), optimize("no-trapping-math", "fp-contract=off")))
-    #else
-    #define MDLEARN_CLONES
-    #endif
-    #if defined(_MSC_VER)
-    #define MDLEARN_INLINE static __forceinline
-    #elif defined(__GNUC__)
-    #define MDLEARN_INLINE static inline __attribute__((always_inline))
-    #else
-    #define MDLEARN_INLINE static inline
-    #endif
-
     /* Adding 1.5 2^52 (1.5 2^23) leaves the nearest integer in the last bits. */
     MDLEARN_INLINE double mdlearn_exp_one_double(double x)
     {
@@ -111,13 +93,13 @@ cdef extern from *:
     }                                                                                                      \\
     MDLEARN_CLONES static double mdlearn_sum_##real(const real *K, const real *coef, Py_ssize_t n)         \\
     {                                                                                                      \\
-        real parts[16] = {0};                                                                              \\
+        real parts[MDLEARN_LANES] = {0};                                                                             \\
         double total = 0.0;                                                                                \\
-        Py_ssize_t j, k, whole = n - n % 16;                                                               \\
-        for (j = 0; j < whole; j += 16)                                                                    \\
-            for (k = 0; k < 16; k++)                                                                       \\
+        Py_ssize_t j, k, whole = n - n % MDLEARN_LANES;                                                             \\
+        for (j = 0; j < whole; j += MDLEARN_LANES)                                                                    \\
+            for (k = 0; k < MDLEARN_LANES; k++)                                                                       \\
                 parts[k] += K[j + k] * coef[j + k];                                                        \\
-        for (k = 0; k < 16; k++)                                                                           \\
+        for (k = 0; k < MDLEARN_LANES; k++)                                                                           \\
             total += parts[k];                                                                             \\
         for (j = whole; j < n; j++)                                                                        \\
             total += K[j] * coef[j];                                                                       \\
@@ -206,13 +188,36 @@ def block(const real_t[:, ::1] A, const real_t[:, ::1] B, real_t[:, ::1] K):
     ----------
     A : (n, d); B : (d, m), column by column; K : (n, m)
     """
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, j = 0
     check_sides(A, B, K.shape[0], K.shape[1])
-    if K.shape[1] == 0:
-        return
     with nogil:
-        for i in range(K.shape[0]):
-            near(&A[i, 0], B, 0, K.shape[1], &K[i, 0])
+        while j < K.shape[1]:
+            for i in range(K.shape[0]):
+                near(&A[i, 0], B, j, min(K.shape[1] - j, <Py_ssize_t> CHUNK), &K[i, j])
+            j += CHUNK
+
+
+cdef class GaussianRows:
+    """Rows of the matrix of a Gaussian kernel over rows x_i of few entries: exp(-|x_i - x_j|^2) for all j.
+
+    Parameters
+    ----------
+    columns : (d, m), the rows column by column
+    own : (d,) of its own
+    """
+
+    def __init__(self, const double[:, ::1] columns, double[::1] own):
+        if columns.shape[0] == 0 or columns.shape[1] == 0 or own.shape[0] != columns.shape[0]:
+            raise ValueError("rows of the Gaussian kernel need entries, and room for those of one")
+        self.columns, self.own = columns, own
+
+    cdef void fill(self, Py_ssize_t i, double* out) noexcept nogil:
+        cdef Py_ssize_t k, j = 0, m = self.columns.shape[1]
+        for k in range(self.columns.shape[0]):
+            self.own[k] = self.columns[k, i]
+        while j < m:
+            near(&self.own[0], self.columns, j, min(m - j, <Py_ssize_t> CHUNK), out + j)
+            j += CHUNK
 
 
 cdef void add_rows(

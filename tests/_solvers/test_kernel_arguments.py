@@ -28,6 +28,7 @@ from mdlearn._solvers import (
     gaussian,
     hinges,
     interior,
+    known_rows,
     lloyd,
     logistic,
     products,
@@ -108,6 +109,12 @@ def sweep_blocks(F, place, blocks, couplings, order, **state):
 
 def steps(function):
     return lambda **box: function(bounded_quadratic.Box(**box), 30, 1e-12)
+
+
+def steps_on_known_rows(values, place, order, diagonal, columns, own, **given):
+    known = known_rows.KnownRows(values, place, order, diagonal, gaussian.GaussianRows(columns, own))
+    known.allow(M)
+    bounded_quadratic.pairs(bounded_quadratic.Box(known, **given), 30, 1e-12)
 
 
 def moving(function):
@@ -235,6 +242,10 @@ CASES = {
     "bounded_quadratic.step": (moving(bounded_quadratic.step), {**FACE, "solved": one(2, M)}),
     "bounded_quadratic.doubles": (steps(bounded_quadratic.doubles), QUADRATIC),
     "bounded_quadratic.pairs": (steps(bounded_quadratic.pairs), QUADRATIC),
+    "known_rows.KnownRows": (steps_on_known_rows,
+                             {**{k: v for k, v in QUADRATIC.items() if k != "H"}, "values": np.zeros((M, M)),
+                              "place": np.full(M, -1), "order": integers(M, M), "diagonal": np.ones(M),
+                              "columns": one(D, M), "own": one(D)}),
     "bounded_quadratic.gather": (bounded_quadratic.gather,
                                  {"H": one(M, D), "rows": integers(4, 9)[::-1] + 5, "columns": integers(3, D) + 2,
                                   "out": one(4, 3), "start": 0, "stop": 4}),

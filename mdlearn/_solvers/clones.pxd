@@ -1,0 +1,28 @@
+# Versions of a C function for wider vectors, chosen when a module is loaded. All do the same operations: same bits.
+
+cdef extern from *:
+    """
+    #ifndef MDLEARN_CLONES
+    #if defined(__linux__)
+    #include <features.h>
+    #endif
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) \\
+        && !defined(__SANITIZE_ADDRESS__)
+    /* Without FMA: sums are rounded as everywhere else. Nobody reads the flags of exceptions: selections may be masks. */
+    #define MDLEARN_CLONES \\
+        __attribute__((target_clones("avx512f", "avx2", "default"), optimize("no-trapping-math", "fp-contract=off")))
+    #else
+    #define MDLEARN_CLONES
+    #endif
+    #if defined(_MSC_VER)
+    #define MDLEARN_INLINE static __forceinline
+    #elif defined(__GNUC__)
+    #define MDLEARN_INLINE static inline __attribute__((always_inline))
+    #else
+    #define MDLEARN_INLINE static inline
+    #endif
+    #endif
+    #define MDLEARN_LANES 16
+    """
+    enum:
+        MDLEARN_LANES  # numbers that loops treat side by side

@@ -1,0 +1,16 @@
+# Some rows of a symmetric matrix, which loops ask for by their numbers.
+
+from mdlearn._solvers.gaussian cimport GaussianRows
+
+cdef class KnownRows:
+    cdef double[:, ::1] table
+    cdef long long[::1] at
+    cdef long long[::1] order
+    cdef const double[::1] diagonal
+    cdef GaussianRows maker
+    cdef Py_ssize_t allowed
+    cdef readonly Py_ssize_t count, missing
+    cdef readonly object values, place
+    cdef object numbers
+
+    cdef const double* row(self, Py_ssize_t k) noexcept nogil
