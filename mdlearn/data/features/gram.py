@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from mdlearn._solvers import gaussian
+from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import Rows, steps
 
@@ -13,6 +15,8 @@ BLOCK_OPERATIONS = 1 << 28
 """Floating-point operations of one block of a symmetric matrix."""
 CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
 """Length of products up to which blocks are THIN x BLOCK_LENGTH entries: what a cache of 1 MB holds."""
+DIFFERENCES_LENGTH = 48
+"""Columns up to which values of a single row are made of differences."""
 
 ALONE_SHARE = 1e-4
 """Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
@@ -23,8 +27,8 @@ class KnownGramRows:
 
     Attributes
     ----------
-    parts : tuple of (index, values)
-        Rows of the Gram matrix, by their numbers.
+    rows : KnownRows or None
+        Rows of the Gram matrix.
     answers : tuple of (alpha, f)
         The last decision values.
     centred_copy : (Kernel, Rows) or None
@@ -36,11 +40,41 @@ class KnownGramRows:
     """
 
     def __init__(self) -> None:
-        self.parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self.rows: KnownRows | None = None
         self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
         self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
+
+
+class GramRowMaker:
+    """Maker of rows of the Gram matrix of a plain kernel.
+
+    Gaussian values of dense rows with few columns are made of differences, one row at a time by compiled loops.
+
+    Attributes
+    ----------
+    single : GaussianRows or None
+        What makes single rows; without it, some together cost much less.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self.kernel, self.rows, self.single = kernel, rows, None
+        self.centre = None if rows.sparse else kernel.centre
+        self.squares = kernel.squares(rows, self.centre)
+        if kernel.name == "rbf" and not rows.sparse and rows.shape[1] <= DIFFERENCES_LENGTH:
+            scaled = rows.block(slice(None)).T * np.sqrt(kernel.params["gamma"])
+            self.single = gaussian.GaussianRows(np.ascontiguousarray(scaled), np.empty(scaled.shape[0]))
+
+    def fill(self, index: np.ndarray, out: np.ndarray) -> Generator[None, None, None]:
+        """Write the rows `index` of the matrix into `out`."""
+        for part in steps(index.shape[0], THIN):
+            own = index[part]
+            left, squares = self.rows.take(own), self.squares[own] if self.squares.shape[0] else self.squares
+            for others in steps(out.shape[1], THIN * BLOCK_LENGTH // own.shape[0]):
+                right = self.squares[others] if self.squares.shape[0] else self.squares
+                out[part, others] = self.kernel.tile(left, self.rows.take(others), self.centre, squares, right)
+            yield
 
 
 def cheap_gram_diagonal(kernel: Kernel, rows: Rows) -> np.ndarray | None:

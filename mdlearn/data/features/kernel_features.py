@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.gram import (
-    BLOCK_LENGTH,
-    THIN,
+    GramRowMaker,
     KnownGramRows,
     cheap_gram_diagonal,
     check_mirrored_gram_block,
@@ -30,7 +30,7 @@ from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.rows.distinct import distinct
-from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_view, steps
+from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_view
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 
@@ -75,7 +75,7 @@ class KernelFeatures:
     @property
     def ready(self) -> bool:
         """Whether the Gram matrix, rows of it or products are there: a time limit can end a fit before that."""
-        return "gram" in self._store or bool(self._known.parts) or bool(self._known.answers)
+        return "gram" in self._store or self._known.rows is not None or bool(self._known.answers)
 
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of |sum alpha_i phi(x_i)|^2 from k(x, x) alone; infinity where these are not known cheaply."""
@@ -123,8 +123,9 @@ class KernelFeatures:
         Where alpha differs from the last one in few entries, these are all that it needs.
         """
         rest, f = coef.copy(), np.zeros(self.n_rows)
-        for index, values in self._known.parts:
-            f += coef[index] @ values
+        if self._known.rows is not None:
+            index = self._known.rows.index
+            f += coef[index] @ self._known.rows.values[: index.shape[0]]
             rest[index] = 0.0
         for asked, answer in self._known.answers[:1]:
             change = coef - asked
@@ -169,21 +170,25 @@ class KernelFeatures:
             np.diagonal(self._store["gram"]).copy() if "gram" in self._store else gram_diagonal(self.kernel, self.rows)
         )
 
-    def gram_rows(self, index: np.ndarray) -> Generator[None, None, np.ndarray]:
-        """Return the rows `index` of the Gram matrix of a plain kernel, and remember them until `gram` is called."""
-        values = np.empty((index.shape[0], self.n_rows))
-        if not self._known.parts:
-            self._check_size(self.squares())
-        kernel, rows = self._centred_copy()
-        chosen = rows.take(index)
-        for own in steps(index.shape[0], THIN):
-            left = chosen.take(own)
-            for others in steps(self.n_rows, BLOCK_LENGTH):
-                values[own, others] = kernel.block(left, rows.take(others))
-            yield
-        values = read_only_view(values)
-        self._known.parts = (*self._known.parts, (index, values))
-        return values
+    def gram_rows(self, index: np.ndarray) -> Generator[None, None, None]:
+        """Compute the rows `index` of the Gram matrix of a plain kernel, to be remembered until `gram` is called."""
+        known = self.cached_rows()
+        yield from self._row_maker.fill(index, known.room(index.shape[0]))
+        known.note(index)
+
+    def cached_rows(self) -> KnownRows:
+        """Return the rows of the Gram matrix that are known, to which more may be added."""
+        if self._known.rows is None:
+            squares = self.squares()
+            self._check_size(squares)
+            m, maker = self.n_rows, self._row_maker.single
+            place, order = np.full(m, -1, dtype=np.int64), np.empty(m, dtype=np.int64)
+            self._known.rows = KnownRows(np.empty((m, m)), place, order, squares, maker)
+        return self._known.rows
+
+    @kept
+    def _row_maker(self) -> GramRowMaker:
+        return GramRowMaker(*self._centred_copy())
 
     def _check_size(self, squares: np.ndarray) -> None:
         """Raise ValueError where sums of squares of kernel values, times weights, would not be finite."""
@@ -302,10 +307,6 @@ class KernelFeatures:
             self._known.centred_copy = self.kernel.centred_copy(self.rows)
         return self._known.centred_copy
 
-    def remembered_rows(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """Rows of the Gram matrix that `gram_rows` remembers, in order, as pairs (index, values)."""
-        return self._known.parts
-
     def gram(self) -> Generator[None, None, np.ndarray]:
         """Return the Gram matrix, computed by row blocks (yielding between them) at the first call."""
         if "gram" not in self._store:
@@ -327,7 +328,7 @@ class KernelFeatures:
                     check_single_gram_values(self._store["gram"][: len(alone), :1], alone, self.kernel.title)
             self._check_size(np.diagonal(self._store["gram"]))
             self._store["gram"] = read_only_view(self._store["gram"])
-            self._known.parts = ()
+            self._known.rows = None
             if not self.kernel.plain:
                 self._check_semidefinite()
         return self._store["gram"]

@@ -18,8 +18,9 @@ import numpy as np
 from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
+from mdlearn._solvers.known_rows import KnownRows
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.rows.rows import steps, zeros_by_rows
+from mdlearn.data.rows.rows import steps
 from mdlearn.forms.margin import Column
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
@@ -63,41 +64,32 @@ def gathered_block(H: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Bloc
 class SupportGram:
     """Dual Hessian from the Gram matrix's rows that have a multiplier: no variance and no mean, so no other counts."""
 
+    settles, dear = 0.1, 0.25
+
     def __init__(self, features: KernelFeatures, constant: float) -> None:
         self.features, self.constant = features, constant
-        self.place, self.known = np.full(features.n_rows, -1), 0
-        for index, _ in features.remembered_rows():
-            self._note(index)
 
-    settles, dear = 0.1, 0.25
+    @property
+    def cached(self) -> KnownRows:
+        """Rows of the Gram matrix that are known."""
+        return self.features.cached_rows()
 
     @property
     def cheap(self) -> np.ndarray:
         """Rows that are known."""
-        known: np.ndarray = self.place >= 0
+        known: np.ndarray = self.cached.place >= 0
         return known
 
     def learn(self, rows: np.ndarray) -> Generator[None, None, None]:
         """Compute the kernel values of some rows."""
-        new = rows[self.place[rows] < 0]
+        new = rows[self.cached.place[rows] < 0]
         if new.shape[0]:
             yield from self.features.gram_rows(new)
-            self._note(new)
-
-    def _note(self, index: np.ndarray) -> None:
-        self.place[index] = np.arange(self.known, self.known + index.shape[0])
-        self.known += index.shape[0]
 
     def block(self, index: np.ndarray) -> Block:
         """The Hessian between some rows."""
         yield from self.learn(index)
-        H, at, first = zeros_by_rows(index.shape[0]), self.place[index], 0
-        for known, values in self.features.remembered_rows():
-            mine = np.flatnonzero((at >= first) & (at < first + known.shape[0]))
-            part = yield from gathered_block(values, at[mine] - first, index)
-            for rows in hessian_row_pieces(part):
-                H[mine[rows]] = part[rows]
-            first += known.shape[0]
+        H = yield from gathered_block(self.cached.values, self.cached.place[index], index)
         if self.constant:
             for rows in hessian_row_pieces(H):
                 H[rows] += self.constant

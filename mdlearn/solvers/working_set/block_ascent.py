@@ -18,12 +18,18 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import cholesky
 from mdlearn.solvers.base import Report, Steps
-from mdlearn.solvers.dual_hessian.hessian import Answer, Block, gathered_block
+from mdlearn.solvers.dual_hessian.hessian import Answer, Block, SupportGram, gathered_block
 
 ENTRIES_PER_CALL = 1 << 23
 """Entries that one call of a kernel touches: about 10 ms."""
+MADE_PER_CALL = 1 << 20
+"""Kernel values that one call of a kernel computes: 2 to 10 ms."""
+ROWS_AT_ONCE = 24
+"""Rows of a Gram matrix that are computed at once where that costs much less than one by one."""
 FIRST_VIOLATION = 0.1
 """Violation, in units of margins, at which the first steps over all rows end."""
+LAST_VIOLATION, FURTHER_STEPS = 1e-3, 0.5
+"""Violation at which further ones end that know their rows, and how many there are to the first ones, at most."""
 MANY_NEW_ROWS_SHARE = 0.05
 """Share of the rows beyond which those that need new columns of the Hessian are many."""
 LEAST_KINK_DISTANCE, FIRST_KINK_DISTANCE = 0.15, 0.01
@@ -224,6 +230,36 @@ class WorkingSetAscent(SignedDual):
         if self.pull.any():
             e -= R @ self.pull + border * (omega * float(border @ self.pull))
         yield from self.climb(R, slice(None), e, FIRST_VIOLATION * self.scale, border, omega)
+
+    def over_rows(self, gram: SupportGram) -> Generator[None, None, None]:
+        """First steps from u = 0 on a matrix of which a row is computed when a step needs it."""
+        m, e, known = self.u.shape[0], self.target.copy(), gram.cached
+        border, work = np.ones(m), np.empty((4, m))
+        box = kernels.Box(known, border, gram.constant, self.soft, self.low, self.high, self.u, e, work)
+        steps = kernels.pairs if self.paired else kernels.doubles
+        most, enough, left = max(64, ENTRIES_PER_CALL // m), FIRST_VIOLATION * self.scale, BUDGET * m
+        while left > 0:
+            known.allow(max(1, MADE_PER_CALL // m))
+            count = steps(box, min(most, left), enough)
+            left -= count
+            if known.missing >= 0 and not known.compiled:
+                yield from gram.learn(self._wanted(known.missing, e, known.place < 0))
+            elif known.missing < 0 and (box.violation <= enough or count == 0):
+                if enough <= LAST_VIOLATION * self.scale or count == 0:
+                    break
+                # Where that took few steps, rounds on a block cost more than some further ones.
+                enough, left = LAST_VIOLATION * self.scale, int(FURTHER_STEPS * (BUDGET * m - left))
+            else:
+                yield
+        self.known = e
+
+    def _wanted(self, row: int, e: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Rows to compute where steps need one: new ones from both ends of the gradient, too."""
+        half = min(ROWS_AT_ONCE // 2, int(np.count_nonzero(new)))
+        up, down = np.where((self.u < self.high) & new, -e, np.inf), np.where((self.u > self.low) & new, e, np.inf)
+        ends = [np.argpartition(side, half - 1)[:half] for side in (up, down)]
+        found = np.unique(np.concatenate([[row], *ends]))
+        return found[new[found]]
 
     def run(self) -> Steps:
         """Yield a report per round; end where rounds no longer help."""

@@ -17,14 +17,10 @@ from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_r
 from mdlearn.solvers.working_set.block_ascent import FIRST_VIOLATION, SignedDual, WorkingSetAscent, suits_block_ascent
 from mdlearn.solvers.working_set.path_newton import path_newton_start
 
-WHOLE_GRAM_ROWS = 1000
-"""Rows up to which the whole Gram matrix costs next to nothing."""
-MUCH = 0.45
-"""Share of the rows in the support beyond which the whole matrix is cheaper: half of it is the other half mirrored."""
+WHOLE_GRAM_ROWS = 1024
+"""Rows up to which the whole Gram matrix, one block, costs next to nothing."""
 BAND = 0.1
 """Distance from the kink, in units of margins, up to which a first look may be wrong."""
-FIRST_ERROR = 1e-3
-"""Violation, in units of margins, at which the first steps on a supposed support end."""
 PLAIN = 500
 """Rows up to which the Hessian of all of them is cheaper than a choice."""
 SAMPLING_STRIDE, LEAST_SAMPLE_ROWS, MOST_SAMPLE_ROWS = 4, 200, 800
@@ -41,27 +37,13 @@ def starts_without_gram(form: MarginForm) -> bool:
     return sparse and features.kernel.plain and features.n_rows > WHOLE_GRAM_ROWS
 
 
-def initialise_from_sample(form: MarginForm, column: Column, constant: float, rng: np.random.Generator) -> Start:
-    """Initialise working sets at the support that a sample of the rows shows."""
-    features = form.features
-    assert isinstance(features, KernelFeatures)
-    if column.start is not None:
-        work = WorkingSetAscent(form, column, SupportGram(features, constant))
-        if initialise_from_start(work):
-            return work
-    gradient = yield from initial_gradient_from_sample(form, column, constant, rng)
-    work = WorkingSetAscent(form, column, SupportGram(features, constant))
-    band = BAND * work.scale
-    reach = np.where(work.signs > 0, gradient, -gradient)
-    if np.count_nonzero(reach > band) > MUCH * features.n_rows:
-        G = yield from features.gram()
-        return (yield from initialise_on_all_rows(form, column, GramMajorant(G, constant, column)))
-    initialise_row_by_row(work, np.where(reach > band, gradient, 0.0), features.squares() + constant)
-    rows = np.flatnonzero(reach >= band)
-    e = work.target[rows] - constant * float(work.u.sum())
-    H = yield from work.hessian.block(rows)
-    e -= (H - constant) @ work.u[rows] + work.soft[rows] * work.u[rows]
-    yield from work.climb(H, rows, e, FIRST_ERROR * work.scale, np.zeros(rows.shape[0]), 0.0)
+def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Start:
+    """Initialise working sets with steps that compute the rows of the Gram matrix which they need, or at a start."""
+    assert isinstance(form.features, KernelFeatures)
+    gram = SupportGram(form.features, constant)
+    work = WorkingSetAscent(form, column, gram)
+    if not initialise_from_start(work):
+        yield from work.over_rows(gram)
     return work
 
 
@@ -104,8 +86,6 @@ def initial_gradient_from_sample(
     if hessian is not None:
         alpha[rows], _ = yield from hessian.answer(q)
         b = hessian.intercept(alpha)
-    if not features.ready:
-        yield from features.gram_rows(np.flatnonzero(alpha))
     own = alpha * features.squares()
     f = features.decision(alpha) + b
     gradient: np.ndarray = column.y * np.broadcast_to(column.kinks, (1, own.shape[0]))[0] - (f - own)
@@ -188,7 +168,7 @@ def initialise_working_sets(
     """Initialise working sets with first multipliers; None where kernel values are too large for a factorisation."""
     constant = shared.constant
     if shared.G is None:
-        return (yield from initialise_from_sample(form, column, constant, rng))
+        return (yield from initialise_on_support(form, column, constant))
     if column.kappa == 0:
         return (yield from initialise_on_all_rows(form, column, GramMajorant(shared.G, constant, column)))
     try:

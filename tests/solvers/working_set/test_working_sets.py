@@ -47,7 +47,6 @@ def way(request, monkeypatch):
     monkeypatch.setattr(initialise, "LEAST_SAMPLE_ROWS", 20)
     if request.param == "rows":
         monkeypatch.setattr(initialise, "WHOLE_GRAM_ROWS", 10)
-        monkeypatch.setattr(initialise, "MUCH", 2.0)
     if request.param in ("deflated", "factored"):
         monkeypatch.setattr(initialise, "PLAIN", 1)
         monkeypatch.setattr(hessians, "REST", 0.9 if request.param == "deflated" else -1.0)
@@ -118,23 +117,28 @@ def test_random_problems_against_interior_point_steps(way, seed):
     assert own.certificate.objective == pytest.approx(other.certificate.objective, rel=3e-8)
 
 
-def test_only_the_support_is_computed(monkeypatch):
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+@pytest.mark.parametrize("d, most", [(2, 300), (60, 750)])
+def test_only_the_support_is_computed(monkeypatch, d, most, bias):
     """A hinge without variance asks for few rows of the Gram matrix, and its certificate is that of the whole one."""
     asked = []
-    rows = KernelFeatures.gram_rows
+    rows = KernelFeatures.cached_rows
 
-    def counted(self, index):
-        asked.extend(index.tolist())
-        return rows(self, index)
+    def watched(self):
+        asked[:] = [rows(self)]
+        return asked[0]
 
-    monkeypatch.setattr(KernelFeatures, "gram_rows", counted)
+    monkeypatch.setattr(KernelFeatures, "cached_rows", watched)
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1500, 2)) + np.where(np.arange(1500) % 2, 2.5, -2.5)[:, None]
+    X = rng.standard_normal((1500, d)) + np.where(np.arange(1500) % 2, 2.5, -2.5)[:, None] * (2.0 / d) ** 0.5
     y = np.where(np.arange(1500) % 2, 1, -1)
-    model = mdlearn.fit("svm", X, y, kernel="rbf", gamma=GAMMA, C=1.0)
-    assert len(asked) == len(set(asked)) and set(model.support_) <= set(asked) and len(asked) < 500
-    G = np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    whole = mdlearn.fit("svm", G, y, kernel="precomputed", C=1.0)
+    gamma = GAMMA * min(1.0, 6.0 / d)
+    model = mdlearn.fit("svm", X, y, kernel="rbf", gamma=gamma, bias=bias, C=1.0)
+    known = asked[0].index.tolist()
+    assert len(known) == len(set(known)) and set(model.support_) <= set(known) and len(known) < most
+    squares = (X * X).sum(axis=1)
+    G = np.exp(-gamma * np.maximum(squares[:, None] + squares - 2.0 * X @ X.T, 0.0))
+    whole = mdlearn.fit("svm", G, y, kernel="precomputed", bias=bias, C=1.0)
     assert whole.certificate.objective == pytest.approx(model.certificate.objective, rel=2e-6)
 
 
@@ -272,7 +276,8 @@ def test_gram_matrix_and_its_rows(d):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((300, d))
     features = KernelFeatures(DenseRows(X), Kernel("rbf", {"gamma": 1.0 / d}))
-    rows = drain(features.gram_rows(np.array([7, 250, 3])))
+    drain(features.gram_rows(np.array([7, 250, 3])))
+    rows = features.cached_rows().values[:3].copy()
     alpha = np.zeros(300)
     alpha[[3, 9, 250]] = 1.0, -2.0, 0.5
     from_rows = features.decision(alpha)
