@@ -58,11 +58,14 @@ def test_clusters_of_columns():
     assert plain.certificate.converged and plain.solver == "hybrid"
 
 
-@pytest.mark.parametrize("density", [0.05, 0.5])
-def test_counted_operations(density):
-    X = sparse.random(50, 40, density=density, format="csr", random_state=2)
-    lengths = np.diff(X.indptr)
-    expected = sum(n * n / 2 for n in lengths) if density < 0.2 else 50 * 40 * 40
+@pytest.mark.parametrize(
+    ("d", "density", "single"),
+    [(40, 0.05, True), (40, 0.5, True), (300, 0.3, True), (40, 0.9, False), (300, 0.5, False), (1500, 0.4, False)],
+)
+def test_counted_operations(d, density, single):
+    """Products of single entries where these are fewer than what rows that are written out cost; else those of BLAS."""
+    X = sparse.random(50, d, density=density, format="csr", random_state=2)
+    expected = sum(n * n / 2 for n in np.diff(X.indptr)) if single else 50 * d * d
     assert weighted_gram_operations(CsrRows(X)) == expected
 
 

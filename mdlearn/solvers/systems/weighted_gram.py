@@ -18,8 +18,9 @@ PIECE_ENTRIES = 1 << 18
 """Entries of a piece of dense rows: 2 MB of float64, and long enough for BLAS."""
 PANEL_ROWS = 1024
 """Rows of the panels of a large matrix."""
-SPARSE = 0.2
-"""Share of stored entries in sparse rows up to which single products are fewer than BLAS makes up for."""
+DENSE_COLUMN, DENSE_PRODUCT = 15.0, 0.08
+"""Cost of a column of a sparse row that is written out, and of one of the products by BLAS then, in units of single
+products: those are cheaper up to 30 % of stored entries over 1,500 columns, and for nearly all rows of 20 columns."""
 SPARSE_PRODUCTS = 1 << 24
 """Products of one piece of sparse rows: about 20 ms."""
 UPDATED_WEIGHTS_SHARE = 0.5
@@ -73,7 +74,8 @@ def weighted_gram_operations(rows: CsrRows) -> float:
 
 def _sparse_gram_is_cheaper(rows: CsrRows) -> bool:
     """Whether a weighted Gram matrix X' D X is cheaper entry by entry than by dense blocks: rows have few entries."""
-    return bool(rows.X.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
+    m, d = rows.shape
+    return bool((rows.X.nnz / m) ** 2 <= DENSE_COLUMN * d + DENSE_PRODUCT * d * d)
 
 
 def _add_dense_gram(B: np.ndarray, weight: float, M: np.ndarray) -> None:
