@@ -27,6 +27,8 @@ from mdlearn.solvers.systems.scatter import Scatters
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
+SharedFactors = dict[int, tuple[np.ndarray, np.ndarray]]
+"""Cholesky factors of second derivatives at w = 0, and these, by the number of rows that they are of."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
 
@@ -74,6 +76,7 @@ class ColumnParts:
 
     def __init__(self, rows: AffineRows, squares: np.ndarray, bias: str, sweeps: bool) -> None:
         self.rows, self.squares, self.bias, self.sweeps = rows, squares, bias, sweeps
+        self.factors: SharedFactors = {}
         # Sums over single rows skip the zeros of dense ones, where these are many: a small block is not worth a copy.
         self.stored = rows.rows
         if isinstance(rows.rows, DenseRows):
@@ -115,12 +118,17 @@ class LossColumn:
     kink : float
     n_rows, width : int
         Number of rows, and of coefficients.
+    factors : dict
+        Factors at w = 0, which columns share.
     """
 
     quadratic: ColumnQuadratic
 
-    def __init__(self, column: Column, rows: AffineRows, squares: np.ndarray, stored: Rows) -> None:
+    def __init__(
+        self, column: Column, rows: AffineRows, squares: np.ndarray, stored: Rows, factors: SharedFactors | None = None
+    ) -> None:
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
+        self.factors = {} if factors is None else factors
         self.y = column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
         self.n_rows, self.width = self.caps.shape[0], rows.width
@@ -213,7 +221,7 @@ class LossColumn:
         some = column.take(chosen, share)
         rows = AffineRows(self.rows.rows.take(chosen), self.rows.constant)
         stored = rows.rows if self.stored is self.rows.rows else self.stored.take(chosen)
-        found = LossColumn(some, rows, self.squares[chosen], stored)
+        found = LossColumn(some, rows, self.squares[chosen], stored, self.factors)
         found.quadratic = self.quadratic
         return found
 

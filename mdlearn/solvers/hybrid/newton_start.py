@@ -21,8 +21,8 @@ SAMPLE_STEPS, SAMPLE_GAP, HINGE_SAMPLE_GAP = 12, 1e-2, 1e-3
 """Most steps on a sample, and the gap at which they end."""
 STEEPNESS, FLAT_STEEPNESS, FLAT = 2.0, 8.0, 2.0
 """Steepness of the first envelopes, per cap: around half the caps, and where caps times |x|^2 are below the last."""
-SAMPLED_ROWS = 4
-"""Rows per column of the smallest sample that Newton steps begin on."""
+SAMPLED_ROWS, FEW_SAMPLED_ROWS = 16, 4
+"""Rows per column of the smallest sample that Newton steps begin on, and where more would be half of all."""
 DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
 """Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
 ASCENT_VISITS = 30
@@ -69,15 +69,15 @@ def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNe
     """Newton start of the hybrid solver on a logistic loss: on samples of growing size, then on all rows."""
     ridge = problem.quadratic.times(np.ones(problem.width))
     w, alpha = _starting_coefficients(problem), _starting_row_weights(problem)
-    afresh = problem.column.start is None and not problem.small
-    step = problem.n_rows // (SAMPLED_ROWS * w.shape[0]) if afresh else 0
+    afresh, factor = problem.column.start is None and not problem.small, None
+    step = _step_of_first_sample(problem) if afresh else 0
     while step > 2:
         sample = problem.sample(step)
-        some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows))
+        some = SmoothNewton(sample, ridge, w, np.zeros(sample.n_rows), factor)
         yield from newton_steps_for_start(some, SAMPLE_GAP)
         alpha = problem.from_sample(alpha, sample, some.alpha, some.kept, step)
-        w, step = some.w, step // SAMPLE
-    return SmoothNewton(problem, ridge, w, alpha)
+        w, factor, step = some.w, some.factor, step // SAMPLE
+    return SmoothNewton(problem, ridge, w, alpha, factor)
 
 
 def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
@@ -87,9 +87,8 @@ def newton_start_from_samples(problem: LossColumn) -> Generator[None, None, Semi
 
 def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton]:
     """Newton start of the hybrid solver on squared hinges, at the solutions of samples of growing size."""
-    m, n = problem.n_rows, problem.width
-    w, alpha = np.zeros(n), problem.nothing
-    step = 1 if problem.small else m // (SAMPLED_ROWS * n)
+    w, alpha = np.zeros(problem.width), problem.nothing
+    step = 1 if problem.small else _step_of_first_sample(problem)
     while step > 2:
         sample = problem.sample(step)
         some = SemismoothNewton(sample, w, sample.caps, 0.0, np.zeros(sample.n_rows))
@@ -145,6 +144,12 @@ def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> floa
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
+
+
+def _step_of_first_sample(problem: LossColumn) -> int:
+    """Step from row to row of the first sample of a Newton start; up to 2 there is none."""
+    step = problem.n_rows // (SAMPLED_ROWS * problem.width)
+    return step if step > 2 else problem.n_rows // (FEW_SAMPLED_ROWS * problem.width)
 
 
 def _starting_row_weights(problem: LossColumn) -> np.ndarray:

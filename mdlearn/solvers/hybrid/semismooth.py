@@ -209,6 +209,10 @@ class SemismoothNewton(RowEnvelopes):
             self.evaluate()
             yield True
 
+    def coefficients(self) -> np.ndarray:
+        """Coefficients w."""
+        return self.w
+
     @property
     def made_of(self) -> np.ndarray:
         """Numbers that w is made of."""

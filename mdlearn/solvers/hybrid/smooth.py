@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from functools import partial
 
 import numpy as np
 
@@ -45,6 +46,14 @@ ITERATION_PASSES, SCATTERED = 2.0, 2.0
 CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
 """Steps that leave more than this share of the gap before them, after which another engine is the better one: between
 losses that rise within a rounding of their kink and a long norm each goes a millionth of the way."""
+DEAR_MATRIX = 16.0
+"""Operations of the matrix of second derivatives, in passes over the rows, from which a factor serves several steps."""
+SAMPLE_FACTOR_STEPS, SAMPLE_FACTOR_ITERATIONS = 2, 3
+"""Steps by conjugate gradients with the factor of a sample before the matrix of all rows, and iterations of each."""
+KEPT_FACTOR_GAP = 0.5
+"""Share of the gap that a step with an earlier factor may leave for another such step."""
+ROUNDED_COEFFICIENT = 1e-9
+"""Difference of a coefficient, as a share of the largest, that such steps' rounding makes."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
 """Most corrections of multipliers for a free bias, and the share of their sum that may be left."""
 
@@ -54,8 +63,8 @@ class SmoothBlock:
 
     def __init__(self, B: np.ndarray) -> None:
         k, n = B.shape
-        self.B = B
-        self.room = logistic.Work(np.empty((n, n)), np.empty((k, n)), np.empty((4, max(n, k))), DSYRK, DPOSV)
+        self.B, self.M = B, np.empty((n, n))
+        self.room = logistic.Work(self.M, np.empty((k, n)), np.empty((4, max(n, k))), DSYRK, DPOSV)
 
 
 class SmoothNewton:
@@ -71,9 +80,18 @@ class SmoothNewton:
         Numbers that w is made of, nearly where conjugate gradients were: w = R'alpha + e.
     kept : float
         Share of the first ones that is still in it.
+    factor : ndarray of shape (n, n) or None
+        Cholesky factor of second derivatives: those of a sample first, then the last that were factored.
     """
 
-    def __init__(self, problem: LossColumn, ridge: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> None:
+    def __init__(
+        self,
+        problem: LossColumn,
+        ridge: np.ndarray,
+        w: np.ndarray,
+        alpha: np.ndarray,
+        factor: np.ndarray | None = None,
+    ) -> None:
         self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
         self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
         self.free = bool(problem.rows.constant and ridge[-1] == 0)
@@ -82,15 +100,20 @@ class SmoothNewton:
         self.u, self.bends = np.empty_like(self.z), np.empty_like(self.z)
         self.beta, self.lower_bound = self.u, -math.inf
         d = problem.width
-        factor = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
-        self.factorable = d <= PRECONDITIONER_COLUMNS and factor <= FACTOR_PASSES * problem.stored.n_entries
-        self.first, self.exact = 0.0, self._cheap(factor)
-        self.inverse: Map | None = None
-        self.used, self.factored, self.iterated = 0, False, False
+        factoring = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
+        self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
+        self.first, self.exact = 0.0, self._cheap(factoring)
+        self.dear = self._operations() > DEAR_MATRIX * problem.stored.n_entries
+        self.factor, self.factored_bends, self.reusable, self.renewed = factor, self.bends, False, False
+        self.inverse: Map | None = None if factor is None else partial(cholesky.cholesky_solve, factor)
+        self.by_sample = SAMPLE_FACTOR_STEPS if self.exact and self.dear and factor is not None else 0
+        self.used, self.factored, self.iterated = 0, factor is not None, False
         self.block = None
         if problem.small:
             self.block = SmoothBlock(problem.block())
         self.evaluate()
+        if self.exact and self.dear and not w.any():
+            self._take_shared_factor()
 
     @kept
     def sum(self) -> RunningWeightedGram:
@@ -103,11 +126,11 @@ class SmoothNewton:
         outer = OPERATION_ON_MATRIX * float(m) * d * d
         return min(outer, SCATTERED * weighted_gram_operations(rows)) if isinstance(rows, CsrRows) else outer
 
-    def _cheap(self, factor: float) -> bool:
+    def _cheap(self, factoring: float) -> bool:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
         (m, d), most = self.problem.stored.shape, EXACT_PASSES * self.problem.stored.n_entries
         if not self.factorable:
-            return self._operations() + factor <= most
+            return self._operations() + factoring <= most
         # The preconditioner is factored, too, and made of some of the rows.
         return self._operations() * (1.0 - min(1.0, PRECONDITIONER_ROWS * d / m)) <= most
 
@@ -123,6 +146,17 @@ class SmoothNewton:
     def made_of(self) -> np.ndarray | None:
         """Numbers that w is made of; None where conjugate gradients leave that open."""
         return None if self.iterated else self.alpha
+
+    def coefficients(self) -> np.ndarray:
+        """Coefficients w; steps with earlier factors add up to rounding, which what w is made of does not have."""
+        if not self.dear or self.iterated:
+            return self.w
+        p, w = self.problem, self.w
+        made = p.adjoint(self.alpha)
+        if p.pulled is not None:
+            made += p.pulled
+        made = np.where(self.ridge > 0, made, w)
+        return made if np.abs(made - w).max() <= ROUNDED_COEFFICIENT * np.abs(w).max() else w
 
     @property
     def gap(self) -> float:
@@ -152,13 +186,14 @@ class SmoothNewton:
             if p.pulled is not None:
                 slope -= p.pulled
             yield False
-            step = yield from self._direction(slope)
+            step, bends = yield from self._direction(slope)
             dz = p.margins(step)
             yield False
-            step, dz = self._bound(step, dz)
+            gap = self.gap
+            step, dz = self._bound(step, dz, bends)
             start, bend = float(slope @ step), float((self.ridge * step) @ step)
             z, w, before, objective = self.z, self.w, self.u, self.objective
-            towards = before - self.bends * dz
+            towards = before - (self.bends if bends is None else bends) * dz
             self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
             self.evaluate()
             t = 1.0
@@ -170,10 +205,16 @@ class SmoothNewton:
                 if not math.isfinite(t):
                     self.z, self.w = z, w
                     self.evaluate()
+                    if self.reusable and not self.renewed:
+                        self.reusable = False
+                        continue
                     return
                 self.z, self.w = z + t * dz, w + t * step
                 self.evaluate()
             self.alpha, self.kept = self.alpha + t * (towards - self.alpha), (1.0 - t) * self.kept
+            self.iterated = bends is None or (self.iterated and t != 1.0)
+            self.reusable &= t == 1.0 if self.renewed else math.isfinite(self.gap) and self.gap <= KEPT_FACTOR_GAP * gap
+            self.renewed = False
             yield True
 
     def _block_step(self, block: SmoothBlock) -> bool:
@@ -207,23 +248,28 @@ class SmoothNewton:
         )
         if not (math.isfinite(loss) and np.isfinite(self.w).all()):
             self.w, self.z, self.u, self.bends, self.alpha = before
+            self.factor = None
             return False
+        self.factor = block.M
         self.loss, self.objective = loss, 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
         if lower > self.lower_bound:
             self.lower_bound, self.beta = lower, beta
         return True
 
-    def _bound(self, step: np.ndarray, dz: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Try a full step's multipliers for a better bound; return the step and its margins with the best intercept."""
-        p, y = self.problem, self.problem.column.y
-        beta = self.u - self.bends * dz
-        bend = float(self.bends.sum())
+    def _bound(self, step: np.ndarray, dz: np.ndarray, exact: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Try a full step's multipliers for a better bound; return the step and its margins with the best intercept.
+
+        `exact` are the second derivatives by which the step stands for its multipliers, if there are such.
+        """
+        p, y, bends = self.problem, self.problem.column.y, self.bends if exact is None else exact
+        beta = self.u - bends * dz
+        bend = float(bends.sum())
         if self.free and bend > self.least_bend:
             miss = (float(y @ beta) + p.mean_pull) / bend
             step[-1] += miss
             dz = dz + miss * y
-            beta = self.u - self.bends * dz
-        self._raise_bound(beta, self.w + step if self.exact else None)
+            beta = self.u - bends * dz
+        self._raise_bound(beta, None if exact is None else self.w + step)
         return step, dz
 
     def _raise_bound(self, beta: np.ndarray, stand_for: np.ndarray | None) -> None:
@@ -242,15 +288,27 @@ class SmoothNewton:
         if value > self.lower_bound:
             self.lower_bound, self.beta = value, beta
 
-    def _direction(self, slope: np.ndarray) -> Generator[bool, None, np.ndarray]:
-        """Newton step against a slope."""
+    def _direction(self, slope: np.ndarray) -> Generator[bool, None, tuple[np.ndarray, np.ndarray | None]]:
+        """Newton step against a slope, with the second derivatives that it is exact for; None: nearly the present ones.
+
+        Steps with the factor of an earlier one take no matrix, and are exact for its second derivatives.
+        """
         lacking = max(self.least_bend - float(self.bends.sum()), 0.0) if self.free else 0.0
-        if self.exact:
+        if self.exact and not self.by_sample:
+            if self.reusable and self.factor is not None:
+                return cholesky.finite_solution(cholesky.cholesky_solve(self.factor, -slope)), self.factored_bends
             for _ in self.sum.to(self.bends):
                 yield False
             M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
             M[-1, -1] += lacking
-            return (yield from with_heartbeat(cholesky.cholesky_solution(M, -slope), False))
+            if not self.dear:
+                return (yield from with_heartbeat(cholesky.cholesky_solution(M, -slope), False)), self.bends
+            self.factor = yield from with_heartbeat(cholesky.cholesky(M), False)
+            self.factored_bends, self.reusable, self.renewed = self.bends.copy(), True, True
+            if not self.w.any():
+                self.problem.factors[self.problem.n_rows] = self.factor, self.factored_bends
+                self.sum.D = None  # as for the columns that take the factor: the next matrix is the same, to the bit
+            return cholesky.finite_solution(cholesky.cholesky_solve(self.factor, -slope)), self.factored_bends
         p, bends, ridge = self.problem, self.bends, self.ridge.copy()
         ridge[-1] += lacking
 
@@ -263,16 +321,25 @@ class SmoothNewton:
 
         if self.inverse is None or self.used > DEAR_ITERATIONS:
             self.inverse = yield from self._preconditioner()
+        most = GRADIENT_ITERATIONS if self.factored or not self.factorable else FEW_ITERATIONS
+        if self.by_sample:
+            self.by_sample, most = self.by_sample - 1, SAMPLE_FACTOR_ITERATIONS
         size = float(np.linalg.norm(slope))
         self.first = max(self.first, size)
         residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
-        most = GRADIENT_ITERATIONS if self.factored or not self.factorable else FEW_ITERATIONS
         work = conjugate_gradients(times, self.inverse, -slope, residual, 0.0, most)
         step = yield from with_heartbeat(work, False)
-        self.used, self.iterated = used, True
+        self.used = used
         # Where so many iterations are needed, the matrix is cheaper from now on.
-        self.exact = self.factored and self._operations() < ITERATION_PASSES * used * p.stored.n_entries
-        return step
+        dearer = self._operations() < ITERATION_PASSES * used * p.stored.n_entries
+        self.exact |= self.factored and dearer
+        return step, None
+
+    def _take_shared_factor(self) -> None:
+        """Take another column's factor at w = 0: whatever the signs of the rows, second derivatives are the same."""
+        factor, bends = self.problem.factors.get(self.problem.n_rows, (None, self.bends))
+        if factor is not None and np.array_equal(bends, self.bends):
+            self.factor, self.factored_bends, self.reusable, self.renewed = factor, bends, True, True
 
     def _sampled(self, size: int) -> np.ndarray:
         """Weights of about so many rows that stand for all: the rows that bend the most, and every so many-th other.
@@ -304,7 +371,8 @@ class SmoothNewton:
         for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
             yield False
         L = yield from with_heartbeat(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))), False)
-        return lambda v: cholesky.cholesky_solve(L, v)
+        self.factor = L
+        return partial(cholesky.cholesky_solve, L)
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:

@@ -80,7 +80,8 @@ class Hybrid(Solver):
         m, d = form.features.n_rows, form.features.width
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
-        size = copies + at_once * (16.0 * order * order + 200.0 * m)
+        matrices = 4 if "logistic" in form.kinds else 2
+        size = copies + at_once * (8.0 * matrices * order * order + 200.0 * m)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -105,7 +106,7 @@ class Hybrid(Solver):
     ) -> Steps:
         """Offer a place per sweep and Newton step, and report some of them."""
         try:
-            problem = LossColumn(column, shared.rows, shared.squares, shared.stored)
+            problem = LossColumn(column, shared.rows, shared.squares, shared.stored, shared.factors)
             places = SweepOffers(problem)
             if column.terms[0].kind == "logistic":
                 problem.quadratic = yield from shared.quadratic(column)
@@ -157,7 +158,7 @@ class Hybrid(Solver):
 
 def _hybrid_report(newton: SemismoothNewton | SmoothNewton) -> Report:
     """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
-    problem, w = newton.problem, newton.w
+    problem, w = newton.problem, newton.coefficients()
     column = problem.column
     sigma, alpha = column.spread(newton.z), newton.made_of
     split = (w[:-1], float(w[-1])) if problem.rows.constant else (w, 0.0)

@@ -1,0 +1,131 @@
+"""The hybrid engine on logistic losses whose matrix of second derivatives is dear: factors serve several steps."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hybrid_cases import Logistic, optimum, sample
+
+import mdlearn
+from mdlearn.solvers.hybrid import newton_start, smooth, solver
+from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
+
+BIASES = ["none", "regularized", "free"]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Matrices, and steps, by the number of their rows."""
+    matrices, steps, one = [], [], smooth.SmoothNewton._bound
+    go = RunningWeightedGram.to
+    monkeypatch.setattr(
+        RunningWeightedGram, "to", lambda self, *given: (matrices.append(self.rows.shape[0]), go(self, *given))[1]
+    )
+    monkeypatch.setattr(
+        smooth.SmoothNewton,
+        "_bound",
+        lambda self, *given: (steps.append(self.problem.n_rows), one(self, *given))[1],
+    )
+    return matrices, steps
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("a", [0.0, 2.0])
+def test_a_factor_serves_several_steps(bias, a, counted):
+    """Fewer than half of the steps make a matrix, and the optimum is that of code that shares nothing."""
+    X, y = sample(1200, 120, noise=4.0)
+    model = mdlearn.fit(Logistic, X, y, C=0.05, a=a, bias=bias, solver="hybrid", tol=1e-9)
+    value, f = optimum("logistic", X, y, bias, C=0.05, a=a)
+    matrices, steps = counted
+    assert model.certificate.converged and 2 * len(matrices) < len(steps)
+    assert model.certificate.lower_bound <= value * (1 + 1e-12)
+    assert model.certificate.objective == pytest.approx(value, rel=2e-9)
+    assert model.decision_function(X) == pytest.approx(f, abs=1e-3)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_steps_on_all_rows_begin_with_the_factor_of_a_sample(bias, counted):
+    """Of 6,000 rows the first two steps are made without a matrix; the sample is one of a third of them at most."""
+    X, y = sample(6000, 100, noise=4.0)
+    model = mdlearn.fit(Logistic, X, y, C=0.05, bias=bias, solver="hybrid", tol=1e-2)
+    matrices, steps = counted
+    whole = [k for k, rows in enumerate(steps) if rows == 6000]
+    assert model.certificate.converged and 0 < len(whole) <= 3 and steps[0] <= 2000
+    assert matrices.count(6000) == max(0, len(whole) - 2)
+
+
+@pytest.mark.parametrize("full", [smooth.FULL_STEP, -1.0])
+def test_columns_share_the_factor_at_zero(full, counted, monkeypatch):
+    """Second derivatives at w = 0 do not depend on the signs: one column makes the matrix, and all take it.
+
+    Alone, each has the same bits, also where no step has the length 1.
+    """
+    monkeypatch.setattr(smooth, "FULL_STEP", full)
+    monkeypatch.setattr(smooth, "OTHER_STEP", smooth.OTHER_STEP if full > 0 else 1e-6)
+    X, _ = sample(1200, 120, noise=4.0)
+    y = np.argmax(X[:, :4] + np.random.default_rng(1).standard_normal((1200, 4)), axis=1)
+    together = mdlearn.fit(Logistic, X, y, C=0.05, solver="hybrid", tol=1e-6)
+    made = len(counted[0])
+    counted[0].clear()
+    alone = [mdlearn.fit(Logistic, X, np.where(y == k, 1, 0), C=0.05, solver="hybrid", tol=1e-6) for k in range(4)]
+    assert made == len(counted[0]) - 3
+    for k, one in enumerate(alone):
+        assert np.array_equal(together.coef_[k], np.ravel(one.coef_))
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_coefficients_are_those_of_their_row_weights(bias, monkeypatch):
+    """On long rows, steps of other lengths than 1 add up to rounding: what is handed in is its sum, to the bit."""
+    X, y = sample(1200, 120, noise=4.0)
+    handed, report = [], solver._hybrid_report
+
+    def noted(newton):
+        found = report(newton)
+        handed.append((found.point.coef, newton.problem.adjoint(newton.problem.y * found.point.alpha)))
+        return found
+
+    monkeypatch.setattr(solver, "_hybrid_report", noted)
+    model = mdlearn.fit(Logistic, 100.0 * X, y, C=1.0, bias=bias, solver="hybrid", tol=1e-4)
+    assert model.certificate.converged and handed
+    for coef, made in handed:
+        assert np.array_equal(coef, made[: coef.shape[0]])
+
+
+def test_a_step_with_an_old_factor_that_leads_nowhere_is_made_with_a_new_one(counted, monkeypatch):
+    """The engine goes on with the present second derivatives before it gives up."""
+    X, y = sample(1200, 120, noise=4.0)
+    find, made, failed = smooth.logistic.minimum, [], []
+
+    def lost(*given):
+        made.append(len(counted[0]))
+        old = len(made) > 1 and made[-1] == made[-2]
+        if old and not failed:
+            failed.append(made[-1])
+            return np.inf
+        return find(*given)
+
+    monkeypatch.setattr(smooth, "FULL_STEP", -1.0)
+    monkeypatch.setattr(smooth, "logistic", SimpleNamespace(**{**vars(smooth.logistic), "minimum": lost}))
+    model = mdlearn.fit(Logistic, X, y, C=0.05, solver="hybrid", tol=1e-8)
+    assert model.certificate.converged and failed and made[-1] > failed[0]
+
+
+@pytest.mark.parametrize("loss", ["lsvm", "l2lr"])
+@pytest.mark.parametrize(("m", "first"), [(8000, 16), (4000, 4)])
+def test_first_sample(loss, m, first, monkeypatch):
+    """16 rows per column, or 4 where 16 would be half of all."""
+    X, y = sample(m, 90, noise=2.0)
+    sizes, taken = [], LossColumn.sample
+
+    def noted(self, step):
+        found = taken(self, step)
+        sizes.append(found.n_rows)
+        return found
+
+    monkeypatch.setattr(LossColumn, "sample", noted)
+    monkeypatch.setattr(newton_start, "newton_start_beats_sweeps", lambda problem: True)
+    mdlearn.fit(loss, X, y, solver="hybrid", tol=1e-3)
+    assert first * 91 <= sizes[0] <= 2 * first * 91
