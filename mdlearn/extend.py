@@ -49,7 +49,7 @@ from mdlearn.plugins.command import Command, UsageError
 from mdlearn.plugins.hookspecs import API, hookimpl
 from mdlearn.selection.metrics import accuracy, auc, average_ranks, f1_macro, f1_micro
 from mdlearn.selection.progress import ProgressBar
-from mdlearn.solvers.base import Report, Solver
+from mdlearn.solvers.base import Claim, Report, Solver
 from mdlearn.solvers.common.primal_dual import report_of
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "RELATIVE_MARGIN",
     "BlockRows",
     "Census",
+    "Claim",
     "Column",
     "ColumnProblem",
     "Command",

@@ -13,7 +13,7 @@ from typing import Any
 
 from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import MappedFeatures, check_feature_size
-from mdlearn.data.features.kernel_features import Features
+from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
@@ -98,6 +98,8 @@ class FormMaker:
         piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
         if features is None:
             features = yield from _features_of_form(task, piece, kernel, params, (self.seed, j, 1))
+            if handed.shared and isinstance(features, KernelFeatures):
+                features.reuse()
         if handed.prepared.left > 1:
             handed.pieces[j], handed.features[j] = piece, features
         inner = kernel if kernel.explicit is None else Kernel("linear")

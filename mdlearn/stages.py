@@ -20,6 +20,7 @@ from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_
 from mdlearn.data.validation import Data, check_data, check_regression
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.checked_form import check_solutions
+from mdlearn.driver.choice import Choice, choose_solver
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
 from mdlearn.errors import FaultyProblem, ForeignCall
@@ -42,7 +43,7 @@ from mdlearn.plugins.registry import (
     registered_solver,
     registry,
 )
-from mdlearn.solvers.auto import FOLLOWERS, RELIEF, choose_solver
+from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Solver
 
 READERS = {"classification": check_data, "regression": check_regression}
@@ -134,17 +135,14 @@ def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[
     return engine, registered_options(solver_options, engine)
 
 
-def chosen_engine(engine: Solver | None, form: Form, alone: bool = True) -> tuple[CheckedEngine, str]:
+def chosen_engine(engine: Solver | None, form: Form) -> tuple[CheckedEngine, Choice]:
     """Return the engine that is to solve a form in the stages of a fit, and why: the one asked for, or by "auto"."""
-    reason = "asked for"
-    if engine is None:
-        rule = choose_solver(form, alone)
-        engine, reason = registered_solver(find("solver", rule.solver)), rule.reason
-        if rule.takes:
-            return CheckedEngine(engine), reason
-    runner = CheckedEngine(engine)
+    choice = Choice(engine.name, "asked for", {}) if engine else choose_solver(form, registry().solvers.values())
+    if choice.engine is not None:
+        return CheckedEngine(choice.engine), choice
+    runner = CheckedEngine(engine or registered_solver(find("solver", choice.solver)))
     check_engine_takes(runner, form)
-    return runner, reason
+    return runner, choice
 
 
 def check_engine_takes(runner: CheckedEngine, form: Form) -> None:
@@ -171,8 +169,8 @@ class Fitted:
         As the objective arranges them.
     mapping : FeatureMap or None
         What new rows go through.
-    ran : tuple of str
-        Name of the engine, and why it was chosen.
+    ran : Choice
+        The engine, and why it was chosen.
     shortfalls : list of Shortfall
         What was not reached.
     """
@@ -183,7 +181,7 @@ class Fitted:
     outcome: DriverOutcome
     solutions: list[Solution]
     mapping: FeatureMap | None
-    ran: tuple[str, str]
+    ran: Choice
     shortfalls: list[Shortfall]
 
 
@@ -239,7 +237,7 @@ class CheckedCall:
         shortfalls: list[Shortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
-            runner, reason = chosen_engine(call.engine, form, alone=not handed.shared)
+            runner, choice = chosen_engine(call.engine, form)
             options = runner.check_options(call.options)
             if later is not None:  # a pair of classes may have other features than the first
                 later = replace(later, check=partial(check_engine_takes, runner))
@@ -252,7 +250,7 @@ class CheckedCall:
                 raise
             if outcome.shortfall is not None:
                 shortfalls.append(outcome.shortfall)
-            return outcome, (runner.solver.name, reason)
+            return outcome, choice
 
         def level(form: Form) -> list[Solution]:
             found: list[Solution] = driven(form, None, None, Prepared())[0].solutions
@@ -312,7 +310,7 @@ class Builder:
         """The model of a fit."""
         task, call = fitted.task, self.call
         kinds, outcome = (call.bias, call.multiclass, task.probabilities), fitted.outcome
-        said = task.name, fitted.params, kinds, fitted.ran, (outcome.n_iter, outcome.history), outcome.certificate
+        said = task.name, fitted.params, kinds, fitted.ran[:3], (outcome.n_iter, outcome.history), outcome.certificate
         places = self.places_of(fitted)
         return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping)
 

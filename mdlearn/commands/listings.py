@@ -48,17 +48,13 @@ class Solvers(Command):
     """Command of the listings: list engines."""
 
     name = "solvers"
-    summary = "list engines and the table behind solver='auto'"
+    summary = "list engines with their options"
 
     def run(self, given: argparse.Namespace) -> int:
-        from mdlearn.solvers.auto import RULES
-
         for name, cls in registry().solvers.items():
             options = ", ".join(f"{key}={value!r}" for key, value in cls.options.items())
             print(f"{name}: {cls.purpose}" + (f"\n    options: {options}" if options else ""))
-        print("solver='auto' takes the first line that fits:")
-        for rule in RULES:
-            print(f"    {rule.solver:<15}{rule.reason}")
+        print("solver='auto' takes the engine with the cheapest claim; a model has all of them as solver_claims")
         return 0
 
 

@@ -46,6 +46,11 @@ class CheckedEngine:
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
 
+    def claim(self, form: Form) -> Any:
+        """Its claim of what a form costs, unchecked."""
+        with ForeignCall(self.solver, "solver", "claims"):
+            return self.solver.claims(form)
+
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
         with ForeignCall(self.solver, "solver", "check_options"):

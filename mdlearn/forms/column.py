@@ -131,6 +131,14 @@ class Column:
         return read_only_view(self.centre(self.centre(self.offset)))
 
     @kept
+    def quadratic(self) -> bool:
+        """Whether the loss is a sum of squared losses: squared terms in pairs of opposite sides, or none."""
+        terms = [t for t in self.terms if t.weight > 0]
+        low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
+        high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
+        return low == high and all(t.kind == "squared" for t in terms)
+
+    @kept
     def label_mean(self) -> float:
         """Weighted mean of the signs."""
         # Signs of regression are all 1, which sums of weights in another order need not give.

@@ -22,7 +22,7 @@ def build_model(
     objective: str,
     params: dict[str, Any],
     kinds: tuple[str, str, bool],
-    engine: tuple[str, str],
+    engine: tuple[str, str, dict[str, float | None]],
     steps: tuple[int, list[Any]],
     certificate: Certificate,
     solutions: list[Solution],
@@ -33,9 +33,9 @@ def build_model(
 ) -> Model:
     """Build a model of an engine's solutions; dual coefficients are spread over all rows that the caller gave.
 
-    `kinds` are bias, multiclass and whether scores make probabilities, `engine` is the engine's name and why it was
-    chosen, `steps` number and history of its reports. `places` holds, for every solution, the positions of its rows
-    among the caller's; `mapping` is what new rows go through.
+    `kinds` are bias, multiclass and whether scores make probabilities, `engine` is the engine's name, why it was chosen
+    and what all engines claimed, `steps` number and history of its reports. `places` holds, for every solution, the
+    positions of its rows among the caller's; `mapping` is what new rows go through.
     """
     dtype = data.X.dtype
     duals = _values_over_all_rows([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
@@ -53,6 +53,7 @@ def build_model(
         probabilities=kinds[2],
         solver=engine[0],
         solver_reason=engine[1],
+        solver_claims=engine[2],
         n_iter=steps[0],
         history=steps[1],
         certificate=certificate,
@@ -88,15 +89,15 @@ def model_without_rows(
 ) -> Model:
     """Build a model of W alone, of shape (p, n + 1) for n features, the intercepts last: no single row is known.
 
-    The other arguments are those of `build_model`.
+    The other arguments are those of `build_model`, without claims.
     """
     none, extras = np.empty(0, dtype=np.intp), {} if mapping is None else mapping.attributes()
     rows = DenseRows(np.empty((0, W.shape[1] - 1 if mapping is None else mapping.columns), dtype))
     data = Data(rows, none, np.empty(0), classes, none, 0, names)
     norms, no_rows = np.sqrt(np.square(W[:, :-1]).sum(axis=1)), np.zeros((1, 0))
     solutions = [Solution(w[:-1], w[-1], None, no_rows, norm, certificate, extras=extras) for w, norm in zip(W, norms)]
-    said = objective, params, kinds, engine, steps, certificate
-    return build_model(*said, solutions, data, [none] * len(solutions), kernel, mapping)
+    said, places = (objective, params, kinds, (*engine, dict[str, float | None]()), steps, certificate), [none] * len(W)
+    return build_model(*said, solutions, data, places, kernel, mapping)
 
 
 class StoredCoefficients(NamedTuple):

@@ -44,6 +44,9 @@ class Model(FittedRecord):
         Whether the objective makes sigma(f) a probability: then there is `predict_proba`.
     solver, solver_reason : str
         The engine that ran, and why it was chosen.
+    solver_claims : dict of str to float or None
+        For ``solver="auto"``: the engines that were asked, with the cost of the fit that each one claims, in
+        floating-point operations; None: no claim. Empty for an engine that was asked for.
     n_iter : int
         Reports of the engine, summed over the problems.
     history : list of State

@@ -46,6 +46,7 @@ class FittedRecord:
     _alpha: np.ndarray | None
     _rows: Rows | None
     _norms: np.ndarray
+    solver_claims: dict[str, float | None] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
     _map: FeatureMap | None = None
 

@@ -36,7 +36,7 @@ from mdlearn.selection.paths.fits import solve_grid
 from mdlearn.selection.paths.grid import equal_point_groups, same_key
 from mdlearn.selection.progress import ProgressBar
 from mdlearn.selection.study import Study, StudyScores, rows_of_study
-from mdlearn.solvers.quadratic.spectrum import is_quadratic, quadratic_steepness
+from mdlearn.solvers.quadratic.spectrum import quadratic_steepness
 from mdlearn.stages import CheckedCall, Fitted
 
 MOST_FITS = 20_000
@@ -124,7 +124,7 @@ def has_closed_loo(form: Any) -> bool:
     if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
         return False
     return all(
-        is_quadratic(column)
+        column.quadratic
         and column.level
         and column.by_row is None
         and column.kappa + float(quadratic_steepness(column).sum()) > 0

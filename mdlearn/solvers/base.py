@@ -16,6 +16,22 @@ NOT_BY_ROW = "it reads one weight and one threshold per loss term, and these dif
 """Refusal of engines that know no weights or thresholds of loss terms by row."""
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Claim of a solver, by its base class, to be the one for a form: ``solver="auto"`` takes the cheapest.
+
+    Attributes
+    ----------
+    operations : float
+        Cost of the fit as floating-point operations of products of dense matrices, > 0, from the form's shapes.
+    reason : str
+        Why the solver suits such forms, as half a sentence: the model's `solver_reason`.
+    """
+
+    operations: float
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Report that a solver yields, by its base class: a point, its objective and a lower bound.
@@ -162,8 +178,23 @@ class Solver:
             return "it knows no targets of regression"
         if form.by_row and not self.by_row:
             return NOT_BY_ROW
-        strange = sorted(form.kinds - self.kinds)
-        return f"it takes no loss of the kind {strange[0]!r}" if strange else None
+        return None if form.kinds <= self.kinds else f"it takes no loss of the kind {min(form.kinds - self.kinds)!r}"
+
+    def claims(self, form: Any) -> Claim | None:
+        """Return what a fit of the form costs, for ``solver="auto"``; None: do not choose this engine.
+
+        Where no engine claims a form, the first exact one that takes it is chosen.
+
+        Parameters
+        ----------
+        form : MarginForm or Problem
+            Any form: what `refusal` refuses is not to be claimed.
+
+        Returns
+        -------
+        Claim or None
+        """
+        return None
 
     def reaches(self, form: Any) -> bool:
         """Whether the promise of `exact` holds for this form.

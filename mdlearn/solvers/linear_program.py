@@ -21,12 +21,16 @@ from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.solvers.base import Solver, Steps
+from mdlearn.solvers.base import Claim, Solver, Steps
 from mdlearn.solvers.common.highs_thread import INFEASIBLE, SMALLEST_COLUMN, STATUS_SOLVED, highs, run_highs_in_thread
 from mdlearn.solvers.common.primal_dual import report_of
+from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT
 
 METHODS = ("highs-ipm", "highs-ds")
 """Interior point with crossover to a vertex; the simplex method where that fails."""
+PROGRAM_ENTRIES = 2e5
+"""Entries of the rows at which HiGHS takes as long as second-order steps on dense matrices; its time per entry grows
+with their number."""
 
 
 class LinearProgram(Solver):
@@ -52,6 +56,16 @@ class LinearProgram(Solver):
         if any(column.kappa > 0 for column in form.columns):
             return "its linear program has no margin variance"
         return "its linear program needs a loss" if not form.kinds else None
+
+    def claims(self, form: Any) -> Claim | None:
+        """Steps of an interior point whose cost per entry grows with the entries."""
+        if self.refusal(form) is not None:
+            return None
+        features, entries = form.features, float(form.features.n_entries)
+        step = entries * min(features.n_rows, features.width) + features.n_rows
+        return Claim(
+            STEPS_OF_A_FIT * step * entries / PROGRAM_ENTRIES, "hinge without the squared norm: a linear program"
+        )
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for the matrix of the program, which HiGHS copies and factors."""

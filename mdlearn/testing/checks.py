@@ -9,9 +9,9 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
+from mdlearn.driver.choice import choose_solver
 from mdlearn.forms.margin import BIASES
 from mdlearn.plugins.registry import registry
-from mdlearn.solvers.auto import choose_solver
 from mdlearn.testing.composites import check_composite
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
 from mdlearn.testing.own_parts import check_features, check_own_certificate, has_terms
@@ -130,7 +130,10 @@ def check_engines_agree(objective: Any) -> None:
             exact = {name: cls for name, cls in registry().solvers.items() if cls.exact}
             able = [name for name, cls in exact.items() if engine_takes_form(cls, form) and cls().reaches(form)]
             where = f"{settings['kernel']} kernel, bias {bias}"
-            require(choose_solver(form).solver in able, f"{task.name}: solver='auto' has no engine for {where}")
+            require(
+                choose_solver(form, registry().solvers.values()).solver in able,
+                f"{task.name}: solver='auto' has no engine for {where}",
+            )
             models = [reference_fit(objective, X, y, solver=name, bias=bias, **settings) for name in able]
             for model in models[1:]:
                 told = f"engines {models[0].solver} and {model.solver} disagree ({where}); one of them is wrong"

@@ -13,7 +13,8 @@ import numpy as np
 
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
-from mdlearn.errors import ConvergenceWarning
+from mdlearn.driver.choice import check_claim
+from mdlearn.errors import ConvergenceWarning, FaultyPlugin
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.forms.problem import ColumnProblem, Form, Problem, problems_of
@@ -86,7 +87,7 @@ class SolverTrial:
 
 
 def check_solver(solver: Any, objectives: Any = None) -> None:
-    """Check an engine: its declaration, its end, its reports, the optimum, and that it repeats itself.
+    """Check an engine: its declaration, its claims, its end, its reports, the optimum, and that it repeats itself.
 
     Parameters
     ----------
@@ -106,6 +107,8 @@ def check_solver(solver: Any, objectives: Any = None) -> None:
     title = f"solver {engine.name!r}"
     hold_clauses(title, (solver_declares_options,), engine)
     trials = _trials_of_solver(engine, registry().objectives if objectives is None else objectives)
+    forms = _forms_for_solver(registry().objectives if objectives is None else objectives)
+    hold_clauses(title, (solver_claims_what_it_takes,), engine, forms)
     require(bool(trials), f"{title}: no registered objective, at its defaults, is a problem that it takes")
     hold_clauses(title, SOLVER_CLAUSES, engine, trials)
 
@@ -120,6 +123,24 @@ def solver_declares_options(engine: Solver) -> None:
     except ValueError:
         return
     require(False, "check_options accepts no_such_option; let Solver.check_options look at the names first")
+
+
+def solver_claims_what_it_takes(engine: Solver, trials: Iterable[SolverTrial]) -> None:
+    """Check the claims of an engine: operations > 0 with a reason, for forms that it takes, and always the same."""
+    for trial in trials:
+        claims = []
+        for _ in range(2):
+            claim = CheckedEngine(engine).claim(trial.form)
+            if claim is not None:
+                try:
+                    check_claim(engine, claim, trial.form)
+                except FaultyPlugin as error:
+                    require(False, f"{trial.words}: {error}")
+            claims.append(claim)
+        require(
+            claims[0] == claims[1],
+            f"{trial.words}: it claims {claims[0]}, and then {claims[1]}; a claim depends on the form alone",
+        )
 
 
 def solver_comes_to_an_end(engine: Solver, trials: list[SolverTrial]) -> None:
@@ -211,7 +232,18 @@ SOLVER_CLAUSES = (
 
 def _trials_of_solver(engine: Solver, objectives: Iterable[Any]) -> list[SolverTrial]:
     """Small problems that an engine takes, of the first few objectives, the smallest ones first."""
-    found: dict[str, list[SolverTrial]] = {}
+    found: dict[Any, list[SolverTrial]] = {}
+    for trial in _forms_for_solver(objectives):
+        if engine_takes_form(type(engine), trial.form):
+            objective = trial.arguments[0]
+            if objective not in found and len(found) == MOST_OBJECTIVES:
+                break
+            found.setdefault(objective, []).append(trial)
+    return [trial for trials in found.values() for trial in trials]
+
+
+def _forms_for_solver(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
+    """Small problems of objectives for a solver, whether it takes them or not."""
     for objective in objectives:
         task = reference_task(objective)
         for rows in SIZES:
@@ -229,12 +261,7 @@ def _trials_of_solver(engine: Solver, objectives: Iterable[Any]) -> list[SolverT
                     form = reference_form(task, X, y, settings["bias"], kernel, counts if weighted else None)
                 except ValueError:  # the objective knows no such problem
                     continue
-                if engine_takes_form(type(engine), form):
-                    title = f"{task.name}, {len(X)} rows, {words}"
-                    found.setdefault(task.name, []).append(SolverTrial(title, form, (objective, X, y), given))
-        if len(found) == MOST_OBJECTIVES:
-            break
-    return [trial for trials in found.values() for trial in trials]
+                yield SolverTrial(f"{task.name}, {len(X)} rows, {words}", form, (objective, X, y), given)
 
 
 def _reports_of_solver(engine: Solver, trial: SolverTrial) -> Iterator[tuple[int, Problem, Report]]:

@@ -16,7 +16,6 @@ import mdlearn
 from mdlearn.cli import CLASSES, main
 from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.registry import registry
-from mdlearn.solvers.auto import RULES
 
 PICTURE = "mdlearn-demo-margins.png"
 
@@ -46,12 +45,12 @@ def test_version(capsys):
 
 def test_solvers(capsys):
     assert main(["solvers"]) == 0
-    engines, table = capsys.readouterr().out.split("solver='auto' takes the first line that fits:\n")
+    engines, last = capsys.readouterr().out.rstrip("\n").rsplit("\n", 1)
     for name, cls in registry().solvers.items():
         assert f"{name}: {cls.purpose}" in engines
         for option in cls.options:
             assert f"{option}=" in engines
-    assert [line.split(maxsplit=1) for line in table.splitlines()] == [[rule.solver, rule.reason] for rule in RULES]
+    assert "the cheapest claim" in last
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import mdlearn
 from mdlearn.data.features import basis
 from mdlearn.data.features.kernels import make_kernel
 from mdlearn.data.rows.csr_rows import CsrRows
-from mdlearn.solvers import auto as choice
+from mdlearn.solvers.proximal_gradient import solver as proximal
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_no_matrix_of_the_size_of_the_rows(sample, bias, monkeypatch):
     expected = mdlearn.fit("uldm", *sample, bias=bias, tol=1e-6)
     assert expected.solver == "direct"
     monkeypatch.setattr(basis, "COPY_BYTES", 0)
-    monkeypatch.setattr(choice, "STEP_OPERATIONS", 1e6)
+    monkeypatch.setattr(proximal, "STEP_OPERATIONS", 1e6)
     model = mdlearn.fit("uldm", *sample, bias=bias, tol=1e-6)
     assert model.solver == "apg" and model.certificate.converged
     assert model.certificate.lower_bound <= expected.certificate.objective <= 0

@@ -16,7 +16,6 @@ import mdlearn
 import mdlearn.objectives
 from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.plugins.registry import registry
-from mdlearn.solvers.auto import RULES
 from mdlearn.testing import CHECKS
 
 BUILT_IN = {cls.name: cls for cls in mdlearn.objectives.mdlearn_objectives()}
@@ -238,11 +237,6 @@ def test_classes_named_in_the_architecture_exist():
     for name, member in re.findall(r"`([A-Z]\w+[a-z]\w*)(?:\.(\w+))?`", ARCHITECTURE):
         assert name in known, f"docs/architecture.md names the class {name}"
         assert not member or member in known[name], f"docs/architecture.md names {name}.{member}"
-
-
-def test_the_table_behind_auto():
-    told = rows(ARCHITECTURE, 'solver="auto"')[1:]
-    assert told == [[rule.solver, rule.reason] for rule in RULES]
 
 
 def test_the_changelog_begins_with_this_version():

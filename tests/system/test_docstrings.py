@@ -26,7 +26,7 @@ FOR_PLUGINS = {
     "mdlearn.forms.joint.point": ("CompositeEvaluation",),
     "mdlearn.forms.margin": ("Point",),
     "mdlearn.data.features.feature_map": ("FeatureMap",),
-    "mdlearn.solvers.base": ("Report",),
+    "mdlearn.solvers.base": ("Claim", "Report"),
 }
 """Names that docs/plugins.md uses beside those of the package itself."""
 WRITTEN = {

@@ -37,6 +37,8 @@ class KnownGramRows:
         Mean of k(x, x).
     deficit : float
         What k(x, x) lack, relative to themselves, so that the matrix is positive semidefinite.
+    reused : bool
+        Whether several fits, the points of a path, have them in common.
     """
 
     def __init__(self) -> None:
@@ -45,6 +47,7 @@ class KnownGramRows:
         self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
+        self.reused = False
 
 
 class GramRowMaker:

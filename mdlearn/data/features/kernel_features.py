@@ -73,6 +73,15 @@ class KernelFeatures:
         return self.rows.dtype
 
     @property
+    def reused(self) -> bool:
+        """Whether several fits, the points of a path, share what is known of the Gram matrix."""
+        return self._known.reused
+
+    def reuse(self) -> None:
+        """Note that several fits share them."""
+        self._known.reused = True
+
+    @property
     def ready(self) -> bool:
         """Whether the Gram matrix, rows of it or products are there: a time limit can end a fit before that."""
         return "gram" in self._store or self._known.rows is not None or bool(self._known.answers)

@@ -78,6 +78,7 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
         probabilities=check_header_type(header.get("probabilities", False), (bool,), "probabilities"),
         solver=header_field(header, "solver", (str,)),
         solver_reason=header_field(header, "solver_reason", (str,)),
+        solver_claims=_decoded_claims(header.get("solver_claims", {})),
         n_iter=header_field(header, "n_iter", (int,)),
         history=_decoded_history(header_field(header, "history", (dict,))),
         certificate=_decoded_certificate(header_field(header, "certificate", (dict,)), nested=True),
@@ -100,6 +101,14 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     if mapping is not None and model._scores(DenseRows(np.zeros((1, width)))).shape != (1, problems):
         raise Unreadable("its features do not fit its coefficients")
     return model
+
+
+def _decoded_claims(given: Any) -> dict[str, float | None]:
+    """Decoded claims of a model file: operations by the names of engines; older files have none."""
+    claims: dict[str, float | None] = check_header_type(given, (dict,), "solver_claims")
+    for value in claims.values():
+        check_header_type(value, (float, int, type(None)), "solver_claims")
+    return claims
 
 
 def _decoded_support(rest: ArraysToDecode, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:

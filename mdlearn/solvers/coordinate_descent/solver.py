@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.class_contrasts import ContrastRows
 from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.errors import InsufficientMemory
 from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Report, Solver, Steps
+from mdlearn.solvers.base import Claim, Report, Solver, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.constant_column import FoldedConstantColumn, fold_constant_column
 from mdlearn.solvers.common.matrix_free_augmented_lagrangian import MatrixFreeAugmentedLagrangian
@@ -30,6 +31,17 @@ from mdlearn.solvers.coordinate_descent.explicit_rows import FINISH_WIDTH, RowDu
 from mdlearn.solvers.coordinate_descent.gauss_seidel import gauss_seidel_descent, suits_gauss_seidel
 from mdlearn.solvers.coordinate_descent.gram import GramDual
 from mdlearn.solvers.dual_hessian.variance_reduced import SharedGram, variance_key, variance_reduced_gram
+from mdlearn.solvers.systems.choice import prefers_blocks
+from mdlearn.solvers.systems.operations import (
+    NARROW_COLUMNS,
+    STEPS_OF_A_FIT,
+    STIFF_BOX,
+    cheap_step_operations,
+    is_nearly_hard,
+    kernel_stiffness,
+    step_operations,
+    steps_of_fit,
+)
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.working_set.initialise import initialise_working_sets, starts_without_gram, suits_working_sets
 
@@ -38,6 +50,13 @@ NEWTON_STEPS_PER_ROUND = 6
 """Most Newton steps of a round; the first rounds take fewer, while the wrong rows are still free."""
 GRAM_ROWS = 2000
 """Rows up to which explicit rows go through their Gram matrix: Newton on the free set is then always affordable."""
+DENSE_ENTRY = 5000.0
+"""Operations of all sweeps over an entry of dense rows, per second-order step that they replace: columns (or rows) up
+to which these are cheaper."""
+ROW_VISIT = 2.0
+"""Operations of all sweeps over a row beside those on its entries, per second-order step."""
+CONTRAST_OPERATIONS = 1e8
+"""Operations of a second-order step from which sweeps over contrasts of classes are cheaper: they crawl there."""
 RUNAWAY_GROWTH = 1e16
 """Growth of the objective over the least so far that only a Gram matrix lost in rounding explains."""
 ROUNDED_GAP = 1e-8
@@ -94,6 +113,34 @@ class CoordinateDescent(Solver):
         if _on_centred_rows(form) and form.offsets:
             return "its sweeps over sparse rows know no targets of regression"
         return "its sweeps over sparse rows need a ridge of ones" if _on_centred_rows(form) and form.scaled else None
+
+    def claims(self, form: Any) -> Claim | None:
+        """Sweeps, in units of the second-order steps that they replace; none where they crawl."""
+        if self.refusal(form) is not None or not self.reaches(form):
+            return None
+        features = form.features
+        if not isinstance(features, LinearFeatures):
+            if "hinge" not in form.kinds or kernel_stiffness(form) > STIFF_BOX:
+                return None
+            # Rows at their bounds are left out of the systems.
+            told = "kernel: one Gram matrix, cheap sweeps"
+            return Claim(0.5 * STEPS_OF_A_FIT * step_operations(form), told)
+        rows, told = features.rows, "sparse rows with many columns: O(nnz) per update"
+        blocks = rows.sparse and prefers_blocks(form)
+        if isinstance(rows, ContrastRows):
+            step, told = CONTRAST_OPERATIONS, "large joint problem of several classes: O(nnz) per update"
+        elif not rows.sparse:
+            if form.bias == "free":
+                return None
+            step = DENSE_ENTRY * rows.n_entries
+            told = "explicit rows with many columns: matrices of that size cost too much"
+        elif (rows.coupled if blocks else features.width) <= NARROW_COLUMNS or is_nearly_hard(form):
+            return None
+        elif blocks:
+            step = (DENSE_ENTRY if form.kinds <= {"squared"} else NARROW_COLUMNS) * rows.n_entries
+        else:
+            step = cheap_step_operations(rows)
+        return Claim(steps_of_fit(form) * (step + ROW_VISIT * features.n_rows), told)
 
     def reaches(self, form: MarginForm) -> bool:
         """Sweeps over the coefficients of a quadratic take forever where the ridge is small."""

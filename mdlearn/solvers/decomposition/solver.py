@@ -12,21 +12,33 @@ import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.margin import feasible_variance_multipliers
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
-from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.decomposition.growth import grow_to_all_rows
 from mdlearn.solvers.decomposition.rounds import DecompositionRounds, working_set_bytes
 from mdlearn.solvers.decomposition.variance import VarianceRounds
+from mdlearn.solvers.systems.operations import (
+    GENTLE_LOSS,
+    MATRIX_ROWS,
+    STEPS_OF_A_FIT,
+    STIFF_BOX,
+    columns_of_kernel_operations,
+    kernel_stiffness,
+)
 from mdlearn.solvers.working_set.block_ascent import suits_block_ascent
 
 MOST_DECOMPOSITION_ROUNDS, STALLED_ROUNDS, LEAST_RISE = 10000, 50, 1e-3
 """Rounds of a fit; rounds without a rise of the bound after which rounding is reached, and the least such rise, in
 units of the gap."""
 
+SQUARED_ROWS = 500
+"""Rows up to which Newton steps, which factor the matrix, are cheaper for one gentle squared hinge: 0.07 to 0.8 of
+their time on 12 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm)."""
 LEAST_WEIGHT_OF_BIAS = 1e-2
 """Weight kappa 1'S 1 with which a variance holds a free bias: with less, blocks in single precision are all bias."""
 FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
@@ -69,6 +81,18 @@ class KernelDecomposition(Solver):
         if form.bias == "free" and any(_weight_of_free_bias(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
             return "with bias='free' it needs a variance that is heavy enough to hold the bias"
         return None
+
+    def claims(self, form: Any) -> Claim | None:
+        """Columns of a kernel as multipliers change: the fewer the gentler the loss, unless a path has the matrix."""
+        if isinstance(form.features, LinearFeatures) or self.refusal(form) is not None:
+            return None
+        stiffness = kernel_stiffness(form)
+        rows, told = float(MATRIX_ROWS), "kernel with many rows: working sets, no matrix of all rows"
+        if form.kinds == {"squared"} and stiffness <= GENTLE_LOSS and not form.features.reused:
+            rows, told = SQUARED_ROWS, "squared hinge over a kernel: working sets, no factors"
+        elif "hinge" in form.kinds and stiffness <= STIFF_BOX:
+            rows = 0.5 * MATRIX_ROWS  # beside sweeps, which take half as long as Newton steps
+        return Claim(STEPS_OF_A_FIT * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options; `cache` is the number of bytes that blocks and factors of a problem may take."""

@@ -15,23 +15,34 @@ import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.csr_rows import CsrRows, worth_csr_copy
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
-from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
+from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
 """Largest products of a loss's weight with |x|^2 at which gaps are reached: of weights beyond the first, and of others.
 """
+HYBRID_PASSES = 5
+"""Passes over the rows of a usual fit: sweeps, and products of Newton steps."""
+GRAM_STEP_ROWS = 500
+"""Dense rows, fewer than their columns, up to which steps over a Gram matrix cost less than the conjugate gradients of
+a logistic loss."""
+MANY_COLUMNS = 400
+"""Dense columns from which hinges end with about as many rows on a kink."""
+CACHED_COLUMNS, CACHED_ENTRIES, UNCACHED_ENTRY = 5000, 2e6, 4e4
+"""Columns and stored entries of CSR rows up to which they are in the cache, and operations of the whole fit for an
+entry beyond: plain sweeps are faster there."""
 STALLED, PROGRESS = 12, 1e-14
 """Places without a smaller objective or a larger bound after which rounding is reached, and what counts as such."""
 
@@ -74,6 +85,26 @@ class Hybrid(Solver):
         if weight * float((form.columns[0].counts * features.squares()).max(initial=0.0)) > steepest:
             return f"its multipliers lose their digits where C |x|^2 times a row's weight is beyond {steepest:g}"
         return None
+
+    def claims(self, form: Any) -> Claim | None:
+        """A few passes over the rows, and what makes them slow: rows on kinks, few rows, entries beyond the cache."""
+        if self.refusal(form) is not None:
+            return None
+        rows = form.features.rows
+        (m, d), entries, smooth = rows.shape, float(rows.n_entries), "logistic" in form.kinds
+        operations = 2.0 * HYBRID_PASSES * entries
+        if isinstance(rows, CsrRows):
+            if d > CACHED_COLUMNS and entries > CACHED_ENTRIES and not smooth:
+                if form.kinds == {"squared"} and is_nearly_hard(form):
+                    return None
+                operations = UNCACHED_ENTRY * entries
+        elif smooth:
+            if m <= min(GRAM_STEP_ROWS, d):
+                operations = STEPS_OF_A_FIT * (GRAM_STEP_ROWS * entries + m)
+        elif MANY_COLUMNS < d <= m and "hinge" in form.kinds and not any(one.kappa > 0 for one in form.columns):
+            if not worth_csr_copy(rows):
+                operations = STEPS_OF_A_FIT * (newton_start.ROWS_PER_COLUMN * float(d) ** 3 + m)
+        return Claim(operations, "one hinge or logistic loss a row: coordinate descent, then Newton steps")
 
     def check_memory(self, form: MarginForm, at_once: int = 1) -> None:
         """Ask for the matrices of a variance term, those of Newton steps, and some numbers a row."""

@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Claim, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.augmented_lagrangian import AugmentedLagrangian
 from mdlearn.solvers.common.factoring import Factoring
@@ -26,6 +26,7 @@ from mdlearn.solvers.interior_point.linear_path import LinearPath
 from mdlearn.solvers.interior_point.sifting import SiftedPath, sifted_path
 from mdlearn.solvers.systems.choice import choose_system
 from mdlearn.solvers.systems.graded import GradedSystem
+from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, step_operations
 
 ACTIVE_SET_GAP, ACTIVE_SET_GAP_FALL = 1e-5, 0.03
 """Gap from which the active set is worth a guess, and the fall that makes another guess worthwhile."""
@@ -35,6 +36,8 @@ STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached; many steps of a few per cent are progress."""
 SHRUNK = 0.8
 """Fall of what is left of the way that is progress, where bounds do not tell."""
+PROGRAM_COLUMNS = 1500
+"""Columns of a linear program up to which steps by matrices do not take seconds."""
 ROUNDED_GAP = 1e-13
 """Gap below which a path that only comes closer to its own end is no progress."""
 
@@ -59,6 +62,15 @@ class Interior(Factoring):
         plain = all(column.kappa == 0 and column.mean == 0 and column.terms for column in form.columns)
         dense = isinstance(form.features, LinearFeatures) and not form.features.rows.sparse
         return None if plain and dense and form.kinds == {"hinge"} else "it needs the squared norm in the objective"
+
+    def claims(self, form: Any) -> Claim | None:
+        """Second-order steps, with multipliers of every row beside those of Newton's method."""
+        features = form.features
+        if self.refusal(form) is not None or (form.ridge == 0 and features.width > PROGRAM_COLUMNS):
+            return None
+        explicit = isinstance(features, LinearFeatures)
+        told = "few columns or rows for their entries" if explicit else "a Gram matrix, nearly a hard margin"
+        return Claim(STEPS_OF_A_FIT * (step_operations(form) + features.n_rows), f"{told}: second-order steps")
 
     def iterate(
         self, form: MarginForm, column: Column, shared: Any, options: dict[str, Any], rng: np.random.Generator

@@ -15,19 +15,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.certificates.unboundedness import Attainment
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Report, Steps
+from mdlearn.solvers.base import Claim, Report, Steps
 from mdlearn.solvers.common.active_set import ActiveSet
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report_without_pass
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.common.warm_start import warm_start_element
-from mdlearn.solvers.systems.choice import choose_system, common_first_factor, prefers_rows
+from mdlearn.solvers.systems.choice import choose_system, common_first_factor, prefers_blocks, prefers_rows
+from mdlearn.solvers.systems.operations import (
+    NARROW_COLUMNS,
+    STEPS_OF_A_FIT,
+    cheap_step_operations,
+    is_nearly_hard,
+    kernel_stiffness,
+    step_operations,
+)
 
 STALL_STEPS = 8
 """Steps without progress after which rounding is taken to be reached."""
@@ -38,6 +47,8 @@ Through a Gram matrix always: coefficients are long there, and a pass is little 
 INTERCEPT_HOLD = 1e-6
 """Share of their largest second derivative with which rows hold an intercept that nothing else holds."""
 
+STEEP_LOSS = 1e8
+"""Weight of squared terms times k(x, x) beyond which margins from a Gram matrix lack the digits that steps need."""
 LOOSE_INTERCEPT_SHARE = 1e-15
 """Share of the largest second derivatives below which rows hold nothing: rounding would carry the intercept away."""
 
@@ -63,6 +74,17 @@ class Newton(Factoring):
         if general is None and form.ridge == 0 and not isinstance(form.features, LinearFeatures):
             return "without the squared norm in the objective it needs explicit rows"
         return general
+
+    def claims(self, form: Any) -> Claim | None:
+        """Second-order steps; none where one system does, nor where squared terms are too steep."""
+        if self.refusal(form) is not None or all(column.quadratic for column in form.columns):
+            return None
+        curved = not CURVED.isdisjoint(form.kinds)
+        if not curved and _are_too_steep(form):
+            return None
+        loss = "logistic or given loss: a few linear systems"
+        squared = "squared hinge: a few linear systems over the active rows"
+        return Claim(STEPS_OF_A_FIT * step_operations(form), loss if curved else squared)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the Gram matrix, or what columns over rows of blocks begin with."""
@@ -109,6 +131,16 @@ class Newton(Factoring):
             # Refinement with the multipliers as unknowns: with a large weight, 1 - z has lost their digits.
             yield from ActiveSet(state).attempt(walk.element, loss.slopes(walk.z), loss.model(walk.z) > 0)
         attainment.conclude(best)
+
+
+def _are_too_steep(form: MarginForm) -> bool:
+    """Whether solver "newton" lacks digits for squared terms over a kernel, or takes long on sparse rows."""
+    if isinstance(form.features, KernelFeatures):
+        return kernel_stiffness(form) > STEEP_LOSS
+    rows = form.features.rows
+    if not rows.sparse or form.features.width <= NARROW_COLUMNS or prefers_blocks(form) or form.ridge == 0:
+        return False
+    return step_operations(form) > cheap_step_operations(rows) and is_nearly_hard(form)
 
 
 class NewtonIterate:

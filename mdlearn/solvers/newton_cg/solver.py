@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.kernel_features import KernelFeatures
+from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
@@ -21,10 +22,17 @@ from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
 from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
-from mdlearn.solvers.base import Offer, Report, Solver, Steps
+from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
+from mdlearn.solvers.systems.operations import (
+    GENTLE_LOSS,
+    MATRIX_ROWS,
+    columns_of_kernel_operations,
+    kernel_stiffness,
+    steps_of_fit,
+)
 
 ROUGH_STEP, CLOSEST_STEP = 1e-3, 1e-6
 """Share of a residual that a step may leave: at first, and where steps that leave more lead nowhere."""
@@ -61,6 +69,14 @@ class NewtonCG(Solver):
         if general is None and not (isinstance(form.features, KernelFeatures) and form.features.kernel.plain):
             return "it needs kernel 'rbf' or 'poly'"
         return general
+
+    def claims(self, form: Any) -> Claim | None:
+        """Products with a kernel instead of factors of its matrix; none for losses that take many of them."""
+        explicit = isinstance(form.features, LinearFeatures)
+        if explicit or self.refusal(form) is not None or kernel_stiffness(form) > GENTLE_LOSS:
+            return None
+        told = "kernel with many rows, loss without kinks: conjugate gradients, no matrix"
+        return Claim(steps_of_fit(form) * columns_of_kernel_operations(form, MATRIX_ROWS), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options; `cache` is the number of bytes that the partial factor may take, with what it becomes."""

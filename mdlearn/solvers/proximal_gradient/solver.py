@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.validation import check_number
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.decision_values import DecisionComposite
@@ -18,10 +20,20 @@ from mdlearn.forms.joint.margin_composite import ColumnComposite
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics import memory
-from mdlearn.solvers.base import NOT_BY_ROW, Solver, Steps
+from mdlearn.solvers.base import NOT_BY_ROW, Claim, Solver, Steps
 from mdlearn.solvers.proximal_gradient.fista import Fista
 from mdlearn.solvers.proximal_gradient.published import published_steps, published_stochastic_steps
+from mdlearn.solvers.systems.choice import prefers_blocks
+from mdlearn.solvers.systems.operations import (
+    STEP_OPERATIONS,
+    STEPS_OF_A_FIT,
+    cheap_step_operations,
+    dense_step_operations,
+    steps_of_fit,
+)
 
+PROXIMAL_STEPS = 1000
+"""Proximal steps of a usual fit with a penalty, each with two products over the rows."""
 LARGEST_FLOAT = float(np.finfo(float).max)
 
 
@@ -51,6 +63,29 @@ class APG(Solver):
             return NOT_BY_ROW
         strange = sorted(form.kinds - self.kinds)
         return f"it takes no loss of the kind {strange[0]!r}" if strange else None
+
+    def claims(self, form: Any) -> Claim | None:
+        """Products with the rows, not matrices: for penalties and joint problems, else where matrices are large."""
+        if self.refusal(form) is not None:
+            return None
+        features = form.features
+        if isinstance(form, Composite) or form.joint or form.penalty > 0:
+            n = form.shape[1] if isinstance(form, Composite) else len(form.columns)
+            return Claim(
+                PROXIMAL_STEPS * 4.0 * n * max(features.n_rows, features.n_entries),
+                "a penalty, several classes as one problem, or a gradient of its own: proximal steps",
+            )
+        if form.ridge == 0 or prefers_blocks(form) or dense_step_operations(features) <= STEP_OPERATIONS:
+            return None
+        if isinstance(features, BasisFeatures) and features.rows.folded:
+            # Products with such columns are cheap, their matrices are not.
+            told = "linear kernel columns of many sparse rows: steps without matrices"
+            return Claim(steps_of_fit(form) * STEP_OPERATIONS, told)
+        if CURVED.isdisjoint(form.kinds):
+            return None
+        rows = features.rows
+        step = cheap_step_operations(rows) if isinstance(rows, CsrRows) else STEP_OPERATIONS
+        return Claim(STEPS_OF_A_FIT * step, "logistic or given loss, many rows and columns: steps without matrices")
 
     def check_memory(self, form: Any, at_once: int = 1) -> None:
         """Ask for a few arrays of decision values."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.numerics.cholesky import NotPositiveDefinite
-from mdlearn.solvers.base import Steps
+from mdlearn.solvers.base import Claim, Steps
 from mdlearn.solvers.common.factoring import Factoring
 from mdlearn.solvers.common.orthogonal import orthogonal_is_worthwhile, solve_by_orthogonal_factors
 from mdlearn.solvers.common.primal_dual import PrimalDual, primal_dual_report, primal_dual_report_without_pass
 from mdlearn.solvers.quadratic.decompositions import Decompositions
-from mdlearn.solvers.quadratic.spectrum import is_quadratic, quadratic_steepness
+from mdlearn.solvers.quadratic.spectrum import quadratic_steepness
 from mdlearn.solvers.systems.choice import choose_system, prefers_rows
+from mdlearn.solvers.systems.operations import step_operations
 from mdlearn.solvers.systems.row_and_gram import RowSystem
 
 MOST_REFINEMENTS = 4
@@ -59,9 +60,15 @@ class Direct(Factoring):
     def refusal(self, form: MarginForm) -> str | None:
         """Anything but a quadratic objective has kinks."""
         general = super().refusal(form)
-        if general is None and not all(map(is_quadratic, form.columns)):
+        if general is None and not all(column.quadratic for column in form.columns):
             return "its one linear system knows no kinks (squared loss only)"
         return general
+
+    def claims(self, form: Any) -> Claim | None:
+        """One second-order step."""
+        if self.refusal(form) is not None:
+            return None
+        return Claim(step_operations(form), "no loss or squared loss: one linear system")
 
     def prepare_next(
         self, form: MarginForm, options: dict[str, Any], before: Any, left: int

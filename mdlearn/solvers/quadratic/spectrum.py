@@ -28,14 +28,6 @@ from mdlearn.solvers.systems.row_and_gram import RowSystem
 from mdlearn.solvers.systems.scatter import Scatters
 
 
-def is_quadratic(column: Column) -> bool:
-    """Whether a spectrum serves a loss: a sum of squared losses, squared terms in pairs of opposite sides."""
-    terms = [t for t in column.terms if t.weight > 0]
-    low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
-    high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
-    return low == high and all(t.kind == "squared" for t in terms)
-
-
 def quadratic_steepness(column: Column) -> np.ndarray:
     """Second derivatives of squared losses for a spectrum, (T, m); terms of side -1 come with those of side +1."""
     weights = np.array([2.0 * t.weight if t.side > 0 else 0.0 for t in column.terms])
@@ -144,7 +136,7 @@ class Spectrum:
 
 def unsuited_to_spectrum(form: MarginForm, column: Column) -> str | None:
     """Reason why a problem cannot be solved by a spectrum, or None."""
-    if form.ridge == 0 or column.offset is not None or not prefers_rows(form) or not is_quadratic(column):
+    if form.ridge == 0 or column.offset is not None or not prefers_rows(form) or not column.quadratic:
         return "it takes explicit rows, signs, a squared norm, and a squared loss or none"
     if form.bias == "free" and column.kappa + float(quadratic_steepness(column).sum()) == 0:
         return "nothing holds the intercept"

@@ -15,7 +15,8 @@ from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.numerics import pivoted_cholesky
 from mdlearn.objectives.base import Parameter, Terms
-from mdlearn.solvers import auto
+from mdlearn.solvers.decomposition import solver as decomposition
+from mdlearn.solvers.newton_cg import solver as newton_cg
 from mdlearn.solvers.newton_cg.newton_system import NewtonSystem
 
 BIASES = ["free", "regularized", "none"]
@@ -193,8 +194,8 @@ def test_auto_takes_it_for_many_rows(monkeypatch):
     X, y, _ = data()
     chosen = [mdlearn.fit(name, X, y, kernel="rbf").solver for name in ("lssvm", "lsldm", "lsvm")]
     assert chosen == ["direct", "direct", "newton"]
-    monkeypatch.setattr(auto, "MATRIX_ROWS", 250)
-    monkeypatch.setattr(auto, "SQUARED_ROWS", 250)
+    monkeypatch.setattr(newton_cg, "MATRIX_ROWS", 250)
+    monkeypatch.setattr(decomposition, "SQUARED_ROWS", 250)
     chosen = [mdlearn.fit(name, X, y, kernel="rbf").solver for name in ("lssvm", "lsldm", "lsvm")]
     assert chosen == ["newton-cg", "newton-cg", "decomposition"]
     # Conjugate gradients crawl on steep losses.

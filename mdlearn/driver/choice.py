@@ -1,0 +1,89 @@
+"""Choice of an engine by ``solver="auto"``: all are asked what a form costs, and the cheapest is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mdlearn.driver.checked_engine import CheckedEngine
+from mdlearn.errors import came, faulty, is_foreign
+from mdlearn.forms.answers import number_fault
+from mdlearn.forms.problem import Form, Problem, Several, problems_of
+from mdlearn.solvers.base import Claim, Solver
+
+
+class Choice(NamedTuple):
+    """Choice of an engine.
+
+    Attributes
+    ----------
+    solver, reason : str
+        Its name, and why it is the one.
+    claims : dict of str to float or None
+        Operations that every engine claimed which was asked, by name; None: it claimed nothing.
+    engine : Solver or None
+        The engine itself, where it is known that it takes the form.
+    """
+
+    solver: str
+    reason: str
+    claims: dict[str, float | None]
+    engine: Solver | None = None
+
+
+def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
+    """Choose the engine with the cheapest claim, the first of equals, unless the form names its own.
+
+    Where none claims it, the first that takes it is chosen, those that promise its optimum before others; ValueError
+    where none does.
+    """
+    named = problems_of(form)[0].engine if isinstance(form, Problem | Several) else ""
+    if named:
+        return Choice(named, "the engine that this kind of problem names", {})
+    asked: dict[str, float | None] = {}
+    best, chosen, least = None, None, float("inf")
+    for cls in engines:
+        engine = cls()
+        foreign, own = is_foreign(cls), not cls.claims.__module__.startswith("mdlearn.")
+        claim = None
+        if own:
+            claim = CheckedEngine(engine).claim(form)
+        elif not foreign:  # a claim that a plugin's engine inherits is that of the built-in one
+            claim = engine.claims(form)
+        asked[cls.name] = None
+        if claim is not None:
+            if foreign:
+                check_claim(engine, claim, form)
+            asked[cls.name] = claim.operations
+            if claim.operations < least:
+                best, chosen, least = claim, engine, claim.operations
+    if best is None or chosen is None:
+        found = _unclaimed(form, [cls() for cls in engines])
+        return Choice(found.name, "no engine claims it, and this one can", asked, found)
+    return Choice(chosen.name, best.reason, asked, chosen)
+
+
+def check_claim(engine: Solver, claim: Any, form: Form) -> None:
+    """Check the claim by which an engine of a plugin wants to be chosen: FaultyPlugin says what is wrong with it."""
+    if not isinstance(claim, Claim):
+        raise faulty(engine, "solver", "claims", f"returned {came(claim)}, a Claim or None is needed")
+    fault = number_fault(claim.operations, np.finfo(float).tiny, np.finfo(float).max, " as operations")
+    if not fault and not (isinstance(claim.reason, str) and claim.reason):
+        fault = f"returned {came(claim.reason)} as reason, a text that is not empty is needed"
+    refusal = None if fault else CheckedEngine(engine).refusal(form)
+    if refusal is not None:
+        fault = f"claims a problem that its refusal does not take: {refusal}"
+    if fault:
+        raise faulty(engine, "solver", "claims", fault)
+
+
+def _unclaimed(form: Form, engines: list[Solver]) -> Solver:
+    """Engine to choose for a form that none claims."""
+    refusals = [CheckedEngine(engine).refusal(form) for engine in engines]
+    able = [engine for engine, refusal in zip(engines, refusals) if refusal is None]
+    if not able:
+        reasons = "; ".join(dict.fromkeys(filter(None, refusals)))
+        raise ValueError(f"solver 'auto' cannot take this problem: no engine can ({reasons})")
+    return next((engine for engine in able if engine.reaches(form)), able[0])

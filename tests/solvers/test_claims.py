@@ -1,0 +1,199 @@
+"""What engines claim that a form costs, and the choice by the cheapest claim."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from documents import ARCHITECTURE
+from shaped_forms import LOSSES, dense, form, rbf, stored
+
+import mdlearn
+from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.class_contrasts import ContrastRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.driver.choice import choose_solver
+from mdlearn.extend import Claim, HingeTerm
+from mdlearn.plugins.registry import registry
+from mdlearn.solvers.base import Solver
+
+BUILT_IN = [cls for cls in registry().solvers.values() if cls.__module__.startswith("mdlearn.")]
+SHAPES = (
+    *(dense(m, d) for m, d in [(50, 2), (300, 400), (3000, 600), (9000, 6000)]),
+    *(stored(m, d, each) for m, d, each in [(60, 30, 3), (3000, 2000, 5), (40000, 20000, 100), (300, 9000, 40)]),
+    *(rbf(m) for m in (40, 900, 9000)),
+)
+
+
+def all_forms():
+    for features, loss, bias, variance in product(SHAPES, LOSSES, ("none", "regularized", "free"), (0.0, 2.0)):
+        yield form(features, loss, bias, variance)
+        if isinstance(features, LinearFeatures):
+            yield form(features, loss, bias, variance, ridge=0.0)
+            yield form(features, loss, bias, variance, penalty=0.1)
+
+
+def cheapest(given):
+    """Name of the engine with the least claim, found by asking each alone."""
+    claims = {cls.name: cls().claims(given) for cls in BUILT_IN}
+    return min((one.operations, name) for name, one in claims.items() if one is not None)[1]
+
+
+def test_claims_are_operations_of_forms_that_are_taken():
+    claimed = set()
+    for given in all_forms():
+        for cls in BUILT_IN:
+            claim = cls().claims(given)
+            assert claim == cls().claims(given)
+            if claim is not None:
+                assert 0 < claim.operations < math.inf and claim.reason
+                assert cls().refusal(given) is None, cls.name
+                claimed.add(cls.name)
+    assert claimed == {cls.name for cls in BUILT_IN if cls.claims is not Solver.claims}
+
+
+def test_whatever_an_engine_takes_with_a_norm_has_a_claim():
+    """The choice is a claim, not the way out for forms that nobody claims."""
+    for given in all_forms():
+        exact = [cls for cls in BUILT_IN if cls().refusal(given) is None and cls().reaches(given)]
+        if exact and given.ridge > 0:
+            choice = choose_solver(given, BUILT_IN)
+            assert choice.claims[choice.solver] == min(filter(None, choice.claims.values()))
+            assert choice.claims.keys() == {cls.name for cls in BUILT_IN}
+
+
+@pytest.mark.parametrize(
+    "features, loss, below, above",
+    [
+        (lambda m: rbf(m), "hinge", ("cd", 7900), ("decomposition", 8100)),
+        (lambda m: rbf(m), "squared hinge", ("newton", 490), ("decomposition", 510)),
+        (lambda m: rbf(m), "logistic", ("newton", 7900), ("newton-cg", 8100)),
+        (lambda m: rbf(m), "squared", ("direct", 7900), ("newton-cg", 8100)),
+        (lambda m: dense(m, 600), "hinge", ("interior", 23900), ("hybrid", 24100)),
+        (lambda m: dense(m, 800), "logistic", ("newton", 490), ("hybrid", 510)),
+        (lambda d: dense(9000, d), "hinges", ("interior", 4990), ("cd", 5010)),
+        (lambda d: dense(9000, d), "squared hinges", ("newton", 4990), ("cd", 5010)),
+        (lambda m: dense(m, 1000), "logistics", ("newton", 9900), ("apg", 10100)),
+        (lambda each: stored(20000, 5001, each), "hinge", ("hybrid", 99), ("cd", 101)),
+        (lambda d: stored(10000, d, 3), "hinges", ("interior", 495), ("cd", 700)),
+    ],
+)
+def test_costs_cross_where_times_do(features, loss, below, above):
+    """Sizes from which another engine was measured to be the faster one."""
+    for name, size in (below, above):
+        given = form(features(size), loss)
+        assert choose_solver(given, BUILT_IN).solver == cheapest(given) == name, size
+
+
+@pytest.mark.parametrize("weight, chosen", [(1e-3, "decomposition"), (1e5, "newton"), (1e9, "interior")])
+def test_weights_are_part_of_the_cost_over_a_kernel(weight, chosen):
+    assert choose_solver(form(rbf(2000), (HingeTerm(weight, power=2),)), BUILT_IN).solver == chosen
+
+
+def test_nearly_hard_margins_over_sparse_rows():
+    for weight, chosen in ((1.0, "cd"), (1e5, "interior")):
+        terms = HingeTerm(weight), HingeTerm(weight, side=-1, threshold=3.0)
+        assert choose_solver(form(stored(2500, 1500, 5), terms), BUILT_IN).solver == chosen
+
+
+def contrasts(m, d, k):
+    rows = DenseRows(np.broadcast_to(1.0, (m, d)))
+    index, own = np.arange(m), np.zeros(m, dtype=np.intp)
+    return LinearFeatures(ContrastRows(rows, index, own, own + 1, k, False))
+
+
+FORMS = (
+    ("hybrid", form(dense(300, 20), "hinge")),
+    ("hybrid", form(dense(3000, 500), "hinge")),
+    ("hybrid", form(dense(400, 500), "logistic")),
+    ("hybrid", form(stored(30000, 6000, 100), "hinge")),
+    ("direct", form(dense(300, 20), "squared")),
+    ("newton", form(dense(300, 20), "squared hinges")),
+    ("interior", form(dense(300, 20), "hinges")),
+    ("linprog", form(dense(300, 20), "hinge", ridge=0.0)),
+    ("cd", form(dense(300, 20), "hinges")),
+    ("cd", form(stored(3000, 2000, 5), "hinges")),
+    ("cd", form(contrasts(3000, 40, 5), "hinge")),
+    ("cd", form(rbf(200), "hinge")),
+    ("decomposition", form(rbf(200), "hinge")),
+    ("decomposition", form(rbf(200), "squared hinge")),
+    ("newton-cg", form(rbf(200), "logistic")),
+    ("apg", form(dense(300, 20), "squared hinge", penalty=0.1)),
+    ("apg", form(dense(9000, 1500), "logistics")),
+)
+"""A form for every line of the table of claims in docs/architecture.md."""
+
+
+def test_the_table_of_claims_is_what_engines_claim():
+    table = ARCHITECTURE.split("<!-- claims -->")[1].split("\n\n")[0]
+    lines = re.findall(r"^\| `(\S+)` \| .* \| `(.*)` \|$", table, re.MULTILINE)
+    assert [name for name, _ in lines] == [name for name, _ in FORMS]
+    assert {name for name, _ in lines} == {cls.name for cls in BUILT_IN if cls.claims is not Solver.claims}
+    for (name, formula), (_, given) in zip(lines, FORMS):
+        features = given.features
+        explicit = isinstance(features, LinearFeatures)
+        m, d = features.n_rows, features.width
+        known = {
+            "m": m,
+            "d": d,
+            "e": features.n_entries if explicit else 0,
+            "n": 1 if given.columns[0].terms == LOSSES["squared"] else 20,
+            "s": m * d * min(m, d) if explicit else m**3 / 3,
+            "min": min,
+        }
+        claim = registry().solvers[name]().claims(given)
+        assert claim.operations == pytest.approx(eval(formula, known), rel=1e-12), formula
+
+
+def test_a_model_says_who_was_asked():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), np.arange(60) % 2
+    model = mdlearn.fit("svm", X, y)
+    assert model.solver_claims.keys() == set(mdlearn.list_solvers())
+    claimed = {name: value for name, value in model.solver_claims.items() if value is not None}
+    assert {"hybrid", "interior", "cd"} <= claimed.keys() and "linprog" not in claimed
+    assert model.solver == min(claimed, key=claimed.get) and "coordinate descent" in model.solver_reason
+    assert mdlearn.fit("svm", X, y, solver="cd").solver_claims == {}
+
+
+def test_points_of_a_path_share_a_matrix():
+    """Working sets save the factors of a single fit; the points of a path go on with the matrix that they share."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((560, 2))
+    y = np.where(X[:, 0] + rng.standard_normal(560) > 0, 1, 0)
+    assert mdlearn.fit("lsvm", X, y, kernel="rbf", nu=1.0).solver == "decomposition"
+    path = mdlearn.fit_path("lsvm", X, y, {"nu": [1.0, 2.0]}, kernel="rbf")
+    assert [model.solver for model in path] == ["newton", "newton"]
+
+
+class Silent(Solver):
+    """An engine that claims nothing."""
+
+    name, purpose = "silent", "one"
+
+
+class Inexact(Silent):
+    name, exact = "inexact", False
+
+
+class Dear(Silent):
+    name = "dear"
+
+    def claims(self, form):
+        return Claim(1e30, "at any cost")
+
+
+class AlsoDear(Dear):
+    name = "also dear"
+
+
+def test_without_claims_the_first_that_takes_it():
+    given = form(dense(10, 2), "hinge")
+    assert choose_solver(given, [Inexact, Silent]).solver == "silent"
+    assert choose_solver(given, [Inexact]).solver == "inexact"
+    assert choose_solver(given, [Silent, Dear, AlsoDear]).solver == "dear", "the first of equals"
+    with pytest.raises(ValueError, match=r"^solver 'auto' cannot take this problem: no engine can \(it takes no loss"):
+        choose_solver(form(dense(10, 2), "logistic"), [Inexact, Silent])
