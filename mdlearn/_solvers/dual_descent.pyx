@@ -1,7 +1,7 @@
 """Dual coordinate ascent over rows as they are, dense or CSR, for one hinge or squared hinge of every row.
 
-A sweep goes over all rows in random order, a pass over the free ones: those that moved in the last sweep, or that it
-left between their bounds. Margins at the visits of a sweep say what the duality gap is about.
+A sweep goes over all rows in random order, a pass over the free ones: those whose multiplier of the loss moved in the
+last sweep, or that it left between its bounds. Margins at the visits of a sweep say what the duality gap is about.
 
 The variance is a squared loss on centred rows r_i - v, v the mean signed row: a visit moves its multiplier s_i, too. With
 w = u + tau v only the row itself is added to anything.
@@ -160,7 +160,7 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
             p.n_between += 1
         elif new > 0.0:
             p.n_capped += 1
-        if step != 0.0 or 0.0 < new < r[CAP]:
+        if new != old or 0.0 < new < r[CAP]:
             p.free[p.n_free] = i
             p.n_free += 1
     return r[LABEL] * step

@@ -32,8 +32,8 @@ class Descent:
         self.records[:, 1] = (self.R**2).sum(axis=1) + soft
         self.records[:, 5], used = self.R @ self.v, self.counts > 0
         self.records[used, 6] = 1.0 / (KAPPA * self.counts[used])
-        self.w, order, free = np.zeros(D + 1), np.arange(M), np.empty(M, dtype=np.int64)
-        self.ascent = dual_descent.Ascent(self.records, self.w, order, free, 1.0, border, self.v @ self.v, 7)
+        self.w, order, self.free = np.zeros(D + 1), np.arange(M), np.empty(M, dtype=np.int64)
+        self.ascent = dual_descent.Ascent(self.records, self.w, order, self.free, 1.0, border, self.v @ self.v, 7)
         self.ascent.tau = MEAN
 
     def sweep(self, storage, whole=True):
@@ -106,6 +106,18 @@ def test_a_lazy_visit_leaves_the_multiplier_of_the_variance():
     before = one.s.copy()
     one.sweep("dense")
     assert (one.s == before).sum() > M // 2
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_passes_go_over_rows_whose_multiplier_of_the_loss_moved(storage):
+    """Multipliers of the variance move in most rows: those that have no other one to move are left to sweeps."""
+    one = Descent("hinge", 1.0)
+    for _ in range(3):
+        before, s = one.beta.copy(), one.s.copy()
+        one.sweep(storage)
+    free = np.flatnonzero((one.beta != before) | ((one.beta > 0) & (one.beta < one.caps)))
+    assert sorted(one.free[: one.ascent.n_free]) == free.tolist()
+    assert (one.s != s).sum() > free.shape[0]
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
