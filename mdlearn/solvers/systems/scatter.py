@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from mdlearn.data.rows.affine import AffineRows
-from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows, steps
 from mdlearn.forms.margin import Column
 from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_weighted_gram, mirror_lower
@@ -54,7 +53,7 @@ class Scatters:
         mean = self.rows.adjoint(counts) / counts.sum()
         n, d = mean.shape[0], self.stored.shape[1]
         about = np.zeros((n, n))  # a constant column does not vary
-        M = (yield from self._sum_of_entries(counts, mean[:d])) if isinstance(self.stored, CsrRows) else None
+        M = yield from self._sum_less_mean(counts, mean[:d])
         if M is None:
             M = yield from self._sum_about(counts, mean[:d])
         about[:d, :d] = M
@@ -78,8 +77,8 @@ class Scatters:
         mirror_lower(M)
         return M
 
-    def _sum_of_entries(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
-        """The sum from a sum of sparse rows, which a centre would make dense; None: digits would be lost."""
+    def _sum_less_mean(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
+        """The sum from that of the rows as they are, not copied or made dense; None: digits would be lost."""
         M = np.zeros((mean.shape[0], mean.shape[0]))
         yield from add_weighted_gram(self.stored, False, counts, M)
         squares = np.diagonal(M).copy()

@@ -49,6 +49,17 @@ def test_every_class_has_its_own_matrix_from_one_sum(kind, constant, far, piece,
     np.testing.assert_allclose(np.tril(M), np.tril(0.5 * (counts[:, None] * B).T @ B), rtol=1e-12, atol=1e-9)
 
 
+def test_dense_rows_are_centred_first_only_where_digits_would_be_lost(monkeypatch):
+    """A copy of the rows about their mean costs several times as much as the sum of their squares."""
+    centred, sum_about = [], Scatters._sum_about
+    monkeypatch.setattr(Scatters, "_sum_about", lambda self, *others: centred.append(1) or sum_about(self, *others))
+    X = np.random.default_rng(2).random((50, 4))
+    drain(Scatters(AffineRows(DenseRows(X), True)).of(np.ones(50)))
+    assert not centred
+    drain(Scatters(AffineRows(DenseRows(X + 100.0), True)).of(np.ones(50)))
+    assert centred
+
+
 @pytest.mark.parametrize(
     ("objective", "solver"), [("lssvm", "direct"), ("lsldm", "direct"), ("lsvm", "newton"), ("ldm", "interior")]
 )
