@@ -107,6 +107,8 @@ class LossColumn:
     Attributes
     ----------
     column : Column
+    declared : Column
+        The column that the form has: `column`, but where that is written in other coordinates.
     rows : AffineRows
     quadratic : ColumnQuadratic
         What Newton steps need, and sweeps do not; set by whoever takes such steps.
@@ -129,6 +131,7 @@ class LossColumn:
     ) -> None:
         self.column, self.rows, self.squares, self.stored = column, rows, squares, stored
         self.factors = {} if factors is None else factors
+        self.declared = column
         self.y = column.y
         self.caps, self.softness, self.kink = column.caps[0], column.softness[0], float(column.thresholds[0])
         self.n_rows, self.width = self.caps.shape[0], rows.width
@@ -159,6 +162,10 @@ class LossColumn:
     def mean_pull(self) -> float:
         """Pull of the mean term on a free bias."""
         return float(self.column.y @ self.column.pull) if self.column.mean > 0 else 0.0
+
+    def coefficients(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients of the rows as they were given, and their intercept."""
+        return (w[:-1], float(w[-1])) if self.rows.constant else (w, 0.0)
 
     def margins(self, w: np.ndarray) -> np.ndarray:
         """R w."""

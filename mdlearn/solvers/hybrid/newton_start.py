@@ -35,7 +35,7 @@ SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5
 1.5 on tic_tac_toe), on squared ones or with a variance (sweeps: 0.69 to 1.09 of the time below, 0.86 to 1.46 above)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
-multiplier grows by the weight (`_margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
+multiplier grows by the weight (`margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
 short by rows that come and go. On four classes of mnist 134 steps instead of 243; with few columns steps are few
 anyway."""
 DESCENT_PASSES = 10.0
@@ -51,7 +51,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
     m, n, price = problem.n_rows, problem.width, newton_price_against_sweeps(problem)
     if sweeps_alone(problem):
         return False
-    varied, reach = problem.column.kappa > 0, _margin_reach(problem)
+    varied, reach = problem.column.kappa > 0, margin_reach(problem)
     if problem.small and n <= SMALL_COLUMNS and (varied or problem.soft):
         return reach > SMALL_CURVED_STEEPNESS
     if problem.soft:
@@ -102,7 +102,7 @@ def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, Semismooth
     """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
     if _can_start_from_zero(problem) or (varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n)):
-        steepness = STEEPNESS if _margin_reach(problem) > FLAT else FLAT_STEEPNESS
+        steepness = STEEPNESS if margin_reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
     sample = problem.sample(SAMPLE)
     some = SemismoothNewton(sample, np.zeros(n), 0.5 * sample.caps, SAMPLE * cap, np.zeros(sample.n_rows))
@@ -172,7 +172,7 @@ def _starting_coefficients(problem: LossColumn) -> np.ndarray:
 def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
     """Squared hinges of smaller weight for a Newton start, where they are nearly a hard margin in many columns."""
     fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
-    return [problem.weaker(share) for share in WEAKER] if fresh and _margin_reach(problem) > NEARLY_HARD else []
+    return [problem.weaker(share) for share in WEAKER] if fresh and margin_reach(problem) > NEARLY_HARD else []
 
 
 def _can_start_from_zero(problem: LossColumn) -> bool:
@@ -180,7 +180,7 @@ def _can_start_from_zero(problem: LossColumn) -> bool:
     return problem.small and problem.width <= SMALL_COLUMNS and isinstance(problem.stored, DenseRows)
 
 
-def _margin_reach(problem: LossColumn) -> float:
+def margin_reach(problem: LossColumn) -> float:
     """Move of an average margin in a Newton start while its multiplier grows to its upper bound or by steepness."""
     column = problem.column
     most = column.terms[0].steepest if problem.soft else float(problem.caps.max())

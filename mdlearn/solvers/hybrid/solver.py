@@ -28,6 +28,7 @@ from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
+from mdlearn.solvers.hybrid.whitened_column import WHITENED_COLUMNS, whitened_column, whitening_pays
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
@@ -112,7 +113,9 @@ class Hybrid(Solver):
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
         matrices = 4 if "logistic" in form.kinds else 2
-        size = copies + at_once * (8.0 * matrices * order * order + 200.0 * m)
+        whitened = any(one.kappa > 0 for one in form.columns) and d < WHITENED_COLUMNS
+        own = copies if whitened else 0.0
+        size = copies + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
@@ -143,6 +146,8 @@ class Hybrid(Solver):
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
                 return
+            if whitening_pays(problem):
+                problem = yield from whitened_column(problem, (yield from shared.quadratic(column)))
             begun = yield from self._through_weaker(problem, shared, places)
             yield from _hybrid_newton_steps(begun, places)
         except NotPositiveDefinite:
@@ -189,12 +194,10 @@ class Hybrid(Solver):
 
 def _hybrid_report(newton: SemismoothNewton | SmoothNewton) -> Report:
     """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
-    problem, w = newton.problem, newton.coefficients()
-    column = problem.column
+    problem, column = newton.problem, newton.problem.declared
     sigma, alpha = column.spread(newton.z), newton.made_of
-    split = (w[:-1], float(w[-1])) if problem.rows.constant else (w, 0.0)
     duals = None if alpha is None else column.y * (alpha + sigma + column.pull)
-    point = Point(newton.beta.copy()[None], sigma, *split, alpha=duals)
+    point = Point(newton.beta.copy()[None], sigma, *problem.coefficients(newton.coefficients()), alpha=duals)
     return Report.estimated(newton.objective, newton.lower_bound, point)
 
 

@@ -61,7 +61,8 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
         w, beta = descent.element, descent.beta
         z = problem.margins(w)
         value = objective_at(column, z, float(w @ w))[0]
-        return Report.estimated(value, descent.lower_bound, Point(beta[None], descent.sigma))
+        sigma = descent.sigma if column is problem.declared else problem.declared.spread(z)
+        return Report.estimated(value, descent.lower_bound, Point(beta[None], sigma))
 
     while True:
         yield from descent.sweep()

@@ -1,0 +1,107 @@
+"""Whitened rows of the hybrid solver: the same objective in other coordinates, and fewer sweeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from draining import drain
+from hybrid_cases import OBJECTIVES, optimum, sample
+
+import mdlearn
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.hybrid import solver, whitened_column
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+
+VARIANCE, MEAN, C = 30.0, 4.0, 0.7
+
+
+def column_of(m=60, d=4, constant=True, seed=0):
+    """A loss column with weights that differ, one of them 0, and its parts."""
+    rng = np.random.default_rng(seed)
+    X, counts = rng.standard_normal((m, d)) + 2.0, rng.uniform(0.5, 2.0, m)
+    counts[3] = 0.0
+    column = Column(np.where(X[:, 0] > 2.0, 1.0, -1.0), counts, VARIANCE, MEAN, (HingeTerm(C),))
+    rows = AffineRows(DenseRows(X), constant)
+    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized" if constant else "none", True)
+    return LossColumn(column, rows, parts.squares, parts.stored), parts, X
+
+
+def objective(column, X, w, b):
+    z, c = column.y * (X @ w + b), column.counts
+    mean = c @ z / c.sum()
+    spread = c @ (z - mean) ** 2 / c.sum()
+    return 0.5 * (w @ w + b * b) + VARIANCE * spread - MEAN * mean + C * c @ np.maximum(0.0, 1.0 - z)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("operations", [whitened_column.WHITENED_OPERATIONS, 1])
+def test_whitened_rows_have_the_same_objective(constant, operations, monkeypatch):
+    monkeypatch.setattr(whitened_column, "WHITENED_OPERATIONS", operations)
+    problem, parts, X = column_of(constant=constant)
+    quadratic = drain(parts.quadratic(problem.column))[1]
+    white = drain(whitened_column.whitened_column(problem, quadratic))[1]
+    np.testing.assert_allclose(white.squares, (white.rows.rows.X**2).sum(axis=1), rtol=1e-14)
+    for seed in range(5):
+        x = np.random.default_rng(seed).standard_normal(problem.width)
+        w, b = white.coefficients(x)
+        z = white.margins(x)
+        np.testing.assert_allclose(z, problem.y * (X @ w + b), rtol=0, atol=1e-12)
+        value = 0.5 * x @ x - white.pulled @ x + white.loss(z)
+        assert value == pytest.approx(objective(problem.column, X, w, b), rel=1e-12)
+    assert white.column.kappa == 0 and white.declared is problem.column and problem.column.kappa > 0
+
+
+@pytest.mark.parametrize("given", [{"v": 5.0}, {"v": 20.0, "a": 3.0, "C": 0.2}, {"v": 300.0, "a": 1.0, "C": 5.0}])
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+def test_fits_on_whitened_rows_come_to_the_optimum(given, bias, tol, monkeypatch):
+    """Coefficients are those of the given rows, and what they are made of belongs to these, too."""
+    white = []
+    found = solver.whitened_column
+    monkeypatch.setattr(solver, "whitened_column", lambda *parts: white.append(1) or found(*parts))
+    X, y = sample()
+    model = mdlearn.fit(OBJECTIVES["hinge"], X, y, bias=bias, tol=tol, solver="hybrid", **given)
+    best, _ = optimum("hinge", X, y, bias, **given)
+    assert white and model.certificate.converged
+    assert best * (1 - 1e-9) <= model.certificate.objective <= best + tol * abs(best) * (1 + 1e-6)
+    assert model.certificate.lower_bound <= best + 1e-9 * abs(best)
+    w, alpha = model.coef_[0], model.dual_coef_[0]
+    np.testing.assert_allclose(X.T @ alpha, w, rtol=0, atol=1e-9 * np.abs(w).max())
+
+
+def test_sweeps_over_whitened_rows_are_few(monkeypatch):
+    """Multipliers of a variance that outweighs the norm need dozens of sweeps each; whitened rows have none."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((2000, 12)) @ rng.standard_normal((12, 12))
+    y = np.where(X[:, 0] + rng.standard_normal(2000) > 0, 1, -1)
+    swept, sweep = [], solver.DualDescent.sweep
+    monkeypatch.setattr(solver.DualDescent, "sweep", lambda self: swept.append(1) or sweep(self))
+    monkeypatch.setattr(solver.newton_start, "newton_start_beats_sweeps", lambda problem: False)
+    counts = []
+    for given in ({}, {"solver": "hybrid"}):
+        for rows in (X, sp.csr_matrix(X)):
+            swept.clear()
+            mdlearn.fit("ldm", rows, y, C=0.3, lambda1=300.0, tol=1e-3, **given)
+            counts.append(len(swept))
+    assert counts[0] <= 8 and counts[0] == counts[2]
+    assert counts[0] < counts[1]
+
+
+def test_rows_are_whitened_where_the_variance_is_large():
+    problem, _, _ = column_of()
+    assert whitened_column.whitening_pays(problem)
+    column = problem.column
+    for v, weight in ((0.0, C), (1e-6, C), (VARIANCE, 1e-6), (1e12, C)):
+        other = Column(column.y, column.counts, v, MEAN, (HingeTerm(weight),))
+        assert not whitened_column.whitening_pays(LossColumn(other, problem.rows, problem.squares, problem.stored))
+
+
+@pytest.mark.parametrize("name", ["WHITENED_COLUMNS", "COPY_BYTES"])
+def test_rows_are_not_whitened_where_that_costs_too_much(name, monkeypatch):
+    problem, _, _ = column_of()
+    monkeypatch.setattr(whitened_column, name, 4)
+    assert not whitened_column.whitening_pays(problem)
