@@ -20,6 +20,8 @@ from mdlearn.solvers.hybrid.newton_start import margin_reach
 
 WHITENED_COLUMNS = 300
 """Columns up to which whitening every class anew costs less than it saves: usps, 0.66 to 1.16 of the time without."""
+WHITENED_ENTRIES = 1 << 12
+"""Entries of the rows below which steps in compiled code cost less than any preparation: bupa and haberman."""
 WHITENED_GAIN = 0.1
 """Reach of a margin times mean eigenvalue of the variance term from which whitening pays. On 12 real sets, C from 0.01
 to 1, gaps of 1e-2 to 1e-5: 0.74 to 0.94 of the time without at C >= 0.1, 0.93 to 1.4 below."""
@@ -58,7 +60,7 @@ def whitening_pays(problem: LossColumn) -> bool:
     column, n = problem.column, problem.width
     if column.kappa == 0 or problem.soft or column.start is not None or not isinstance(problem.stored, DenseRows):
         return False
-    if n > WHITENED_COLUMNS or 8.0 * problem.n_rows * n > COPY_BYTES:
+    if n > WHITENED_COLUMNS or not WHITENED_ENTRIES <= problem.n_rows * n <= COPY_BYTES / 8.0:
         return False
     v, squares = problem.mean_row, float(problem.squares @ column.counts)
     variance = column.kappa * (squares + column.total * (float(problem.rows.constant) - float(v @ v)))

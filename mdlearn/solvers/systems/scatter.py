@@ -15,6 +15,9 @@ from mdlearn.solvers.systems.weighted_gram import PIECE_ENTRIES, Work, add_weigh
 LEFT_BY_CENTRE = 1e-3
 """Share of a column's squares that a centre leaves at least where these are summed up first: digits are lost beyond."""
 
+CENTRED_ENTRIES = 1 << 14
+"""Entries up to which dense rows are centred in any case: a copy of so few costs less than to look at its digits."""
+
 
 class Scatter(NamedTuple):
     """Scatter of rows: their weights, their mean, and the sum of squares about it."""
@@ -53,7 +56,8 @@ class Scatters:
         mean = self.rows.adjoint(counts) / counts.sum()
         n, d = mean.shape[0], self.stored.shape[1]
         about = np.zeros((n, n))  # a constant column does not vary
-        M = yield from self._sum_less_mean(counts, mean[:d])
+        few = self.rows.rows.shape[0] * d <= CENTRED_ENTRIES and not self.stored.sparse
+        M = None if few else (yield from self._sum_less_mean(counts, mean[:d]))
         if M is None:
             M = yield from self._sum_about(counts, mean[:d])
         about[:d, :d] = M

@@ -19,6 +19,11 @@ from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 VARIANCE, MEAN, C = 30.0, 4.0, 0.7
 
 
+@pytest.fixture(autouse=True)
+def _whiten_small_problems(monkeypatch):
+    monkeypatch.setattr(whitened_column, "WHITENED_ENTRIES", 0)
+
+
 def column_of(m=60, d=4, constant=True, seed=0):
     """A loss column with weights that differ, one of them 0, and its parts."""
     rng = np.random.default_rng(seed)
@@ -100,8 +105,8 @@ def test_rows_are_whitened_where_the_variance_is_large():
         assert not whitened_column.whitening_pays(LossColumn(other, problem.rows, problem.squares, problem.stored))
 
 
-@pytest.mark.parametrize("name", ["WHITENED_COLUMNS", "COPY_BYTES"])
-def test_rows_are_not_whitened_where_that_costs_too_much(name, monkeypatch):
+@pytest.mark.parametrize(("name", "value"), [("WHITENED_COLUMNS", 4), ("COPY_BYTES", 4), ("WHITENED_ENTRIES", 301)])
+def test_rows_are_not_whitened_where_that_costs_too_much(name, value, monkeypatch):
     problem, _, _ = column_of()
-    monkeypatch.setattr(whitened_column, name, 4)
+    monkeypatch.setattr(whitened_column, name, value)
     assert not whitened_column.whitening_pays(problem)

@@ -21,8 +21,10 @@ from mdlearn.solvers.systems.scatter import Scatters
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("far", [0.0, 1e6])
 @pytest.mark.parametrize("piece", [scatter.PIECE_ENTRIES, 500])
-def test_every_class_has_its_own_matrix_from_one_sum(kind, constant, far, piece, monkeypatch):
+@pytest.mark.parametrize("few", [0, scatter.CENTRED_ENTRIES])
+def test_every_class_has_its_own_matrix_from_one_sum(kind, constant, far, piece, few, monkeypatch):
     monkeypatch.setattr(scatter, "PIECE_ENTRIES", piece)
+    monkeypatch.setattr(scatter, "CENTRED_ENTRIES", few)
     rng = np.random.default_rng(0)
     m, d = 200, 6
     X = rng.standard_normal((m, d))
@@ -53,6 +55,7 @@ def test_dense_rows_are_centred_first_only_where_digits_would_be_lost(monkeypatc
     """A copy of the rows about their mean costs several times as much as the sum of their squares."""
     centred, sum_about = [], Scatters._sum_about
     monkeypatch.setattr(Scatters, "_sum_about", lambda self, *others: centred.append(1) or sum_about(self, *others))
+    monkeypatch.setattr(scatter, "CENTRED_ENTRIES", 100)
     X = np.random.default_rng(2).random((50, 4))
     drain(Scatters(AffineRows(DenseRows(X), True)).of(np.ones(50)))
     assert not centred
