@@ -26,7 +26,7 @@ VISIT_ENTRIES = 1 << 23
 """Entries, visits included, between two heartbeats."""
 ORDER_SEED = 0x9E3779B97F4A7C15
 """Of the order of visits: any order serves, the same one every time."""
-LAZY_SHARE = 0.3
+LAZY_SHARE = 0.1
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
 
 
