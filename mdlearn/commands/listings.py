@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 import warnings
 from typing import Any
@@ -11,6 +12,7 @@ from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
 from mdlearn.plugins.command import Command
 from mdlearn.plugins.registry import list_plugins, registry
+from mdlearn.solvers.base import Solver
 
 
 class Objectives(Command):
@@ -48,12 +50,14 @@ class Solvers(Command):
     """Command of the listings: list engines."""
 
     name = "solvers"
-    summary = "list engines with their options"
+    summary = "list engines, their options and what they claim for solver='auto'"
 
     def run(self, given: argparse.Namespace) -> int:
         for name, cls in registry().solvers.items():
             options = ", ".join(f"{key}={value!r}" for key, value in cls.options.items())
             print(f"{name}: {cls.purpose}" + (f"\n    options: {options}" if options else ""))
+            if cls.claims is not Solver.claims:
+                print(f"    claims for 'auto': {(inspect.getdoc(cls.claims) or 'undocumented').splitlines()[0]}")
         print("solver='auto' takes the engine with the cheapest claim; a model has all of them as solver_claims")
         return 0
 

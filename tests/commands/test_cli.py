@@ -51,6 +51,9 @@ def test_solvers(capsys):
         for option in cls.options:
             assert f"{option}=" in engines
     assert "the cheapest claim" in last
+    claiming = [cls for cls in registry().solvers.values() if cls.claims is not mdlearn.Solver.claims]
+    told = re.findall(r"^    claims for 'auto': (.+)$", engines, re.MULTILINE)
+    assert told == [cls.claims.__doc__.splitlines()[0] for cls in claiming] and len(told) > 8
 
 
 @pytest.mark.slow
