@@ -83,13 +83,16 @@ class Scatters:
 
     def _sum_less_mean(self, counts: np.ndarray, mean: np.ndarray) -> Generator[None, None, np.ndarray | None]:
         """The sum from that of the rows as they are, not copied or made dense; None: digits would be lost."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.stored.column_squares(counts)
+            if (squares - counts.sum() * np.square(mean) < LEFT_BY_CENTRE * squares).any():
+                return None  # before the product, which is what costs
         M = np.zeros((mean.shape[0], mean.shape[0]))
         yield from add_weighted_gram(self.stored, False, counts, M)
-        squares = np.diagonal(M).copy()
         with np.errstate(over="ignore", invalid="ignore"):
             M -= np.multiply.outer(counts.sum() * mean, mean)
         mirror_lower(M)
-        return None if (np.diagonal(M) < LEFT_BY_CENTRE * squares).any() else M
+        return M
 
     def centred(self, column: Column) -> Generator[None, None, np.ndarray]:
         """The matrix sum c_i (r_i - v)(r_i - v)' of a column."""

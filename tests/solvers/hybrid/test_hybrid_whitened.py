@@ -105,7 +105,9 @@ def test_rows_are_whitened_where_the_variance_is_large():
         assert not whitened_column.whitening_pays(LossColumn(other, problem.rows, problem.squares, problem.stored))
 
 
-@pytest.mark.parametrize(("name", "value"), [("WHITENED_COLUMNS", 4), ("COPY_BYTES", 4), ("WHITENED_ENTRIES", 301)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("WHITENED_COLUMNS", 4), ("COPY_BYTES", 4), ("WHITENED_ENTRIES", 301), ("MOST_WHITENING", 300)]
+)
 def test_rows_are_not_whitened_where_that_costs_too_much(name, value, monkeypatch):
     problem, _, _ = column_of()
     monkeypatch.setattr(whitened_column, name, value)

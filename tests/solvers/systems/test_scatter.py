@@ -96,3 +96,23 @@ def test_sums_of_other_weights_are_made_once_for_each():
         M = np.zeros((3, 3))
         assert not list(shared.add(1.0, counts, M))  # no piece of rows is gone over
         np.testing.assert_allclose(np.tril(M), np.tril((counts[:, None] * X).T @ X), atol=1e-12)
+
+
+def test_rows_far_from_the_origin_are_multiplied_once(monkeypatch):
+    """Where the sum of the rows as they are would lose digits, it is not made before the one about the mean."""
+    sums, add_weighted_gram = [], scatter.add_weighted_gram
+
+    def counted(rows, *others):
+        sums.append(rows.shape[0])
+        return add_weighted_gram(rows, *others)
+
+    monkeypatch.setattr(scatter, "add_weighted_gram", counted)
+    monkeypatch.setattr(scatter, "CENTRED_ENTRIES", 10)
+    monkeypatch.setattr(scatter, "PIECE_ENTRIES", 1000)
+    X = np.random.default_rng(3).standard_normal((400, 8))
+    for shift in (0.0, 1e4):
+        sums.clear()
+        shared = Scatters(AffineRows(DenseRows(X + shift), False))
+        drain(shared.of(np.ones(400)))
+        assert sum(sums) == 400
+        np.testing.assert_allclose(shared.scatter.about, 400 * np.cov(X, rowvar=False, ddof=0), rtol=1e-7, atol=1e-7)
