@@ -28,7 +28,7 @@ from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
-from mdlearn.solvers.hybrid.whitened_column import WHITENED_COLUMNS, whitened_column, whitening_pays
+from mdlearn.solvers.hybrid.whitened_column import MOST_WHITENING, WHITENED_COLUMNS, whitened_column, whitening_pays
 from mdlearn.solvers.systems.operations import STEPS_OF_A_FIT, is_nearly_hard
 
 LARGE_WEIGHT, STEEPEST, STEEPEST_ROWS = 1e4, 1e9, 1e12
@@ -113,7 +113,8 @@ class Hybrid(Solver):
         order = min(m, d + 1, LARGEST_MATRIX)
         copies = 0.0 if form.features.rows.sparse else min(8.0 * m * d, COPY_BYTES)
         matrices = 4 if "logistic" in form.kinds else 2
-        whitened = any(one.kappa > 0 for one in form.columns) and d < WHITENED_COLUMNS
+        small = d < WHITENED_COLUMNS and m * (d + 1) ** 2 <= MOST_WHITENING
+        whitened = small and any(one.kappa > 0 for one in form.columns)
         own = copies if whitened else 0.0
         size = copies + at_once * (8.0 * matrices * order * order + 200.0 * m + own)
         memory.require(size, f"solver {self.name!r} on {m} rows", memory.FEWER, at_once)
