@@ -61,6 +61,22 @@ def test_kernels_stand_beside_svc(tmp_path, capsys, process):
         kernels.data("few", str(tmp_path), 400)
 
 
+@pytest.mark.slow
+def test_kernel_growth_leaves_svc_out_where_it_needs_too_long(tmp_path, capsys, monkeypatch, process):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    growth = importlib.import_module("kernel_growth")
+    points = [(100, {"SVC": {"seconds": 1.0}}), (200, {"SVC": {"seconds": 4.0}})]
+    assert growth.expected([], 100) == 0.0
+    assert growth.expected(points[:1], 200) == pytest.approx(8.0) and growth.expected(points, 400) == pytest.approx(16)
+    monkeypatch.setattr(growth, "LONGEST", 0.0)
+    assert growth.main(["--rows", "300", "200", "--picture", str(tmp_path / "growth.png")]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told] == ["200", "300", "mdlearn:"]
+    assert "SVC" in told[0] and "SVC" not in told[1]
+    assert (tmp_path / "growth.png").stat().st_size > 1000
+
+
 # ---------------------------------------------------------------- precision
 
 
