@@ -106,6 +106,14 @@ class ForeignCall:
             note_origin(error, self.one, self.kind, self.method)
 
 
+def noted_call(one: Any, kind: str, method: str, *given: Any) -> Any:
+    """Call a method and return what it returns; where its class is foreign, errors inside it are told to be its own."""
+    if not is_foreign(one):
+        return getattr(one, method)(*given)
+    with ForeignCall(one, kind, method):
+        return getattr(one, method)(*given)
+
+
 ORIGIN = "(raised in "
 """Beginning of the line that says which foreign code an error comes from."""
 HOOKED = ("objective", "solver", "kernel", "source", "command")

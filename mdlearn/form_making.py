@@ -19,7 +19,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.errors import ForeignCall, foreign_steps
+from mdlearn.errors import foreign_steps, noted_call
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.errstate import work_in_errstate
@@ -107,8 +107,7 @@ class FormMaker:
         form = yield from foreign_steps(task, "objective", "problem", work)
         check_form(task, form, piece)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
-        with ForeignCall(task, "objective", "check_form"):
-            task.check_form(form, params)
+        noted_call(task, "objective", "check_form", form, params)
         return form
 
     def size(self, j: int) -> tuple[int, float]:
@@ -119,8 +118,7 @@ class FormMaker:
         """Return what is known of a pair of this weight at w = 0; None where the form or a start say more."""
         if self.handed.starts is not None or not total > 0:
             return None
-        with ForeignCall(self.task, "objective", "at_zero"):
-            return self.task.at_zero(self.params, total)
+        return noted_call(self.task, "objective", "at_zero", self.params, total)
 
 
 def _features_of_form(

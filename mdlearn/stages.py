@@ -23,7 +23,7 @@ from mdlearn.driver.checked_form import check_solutions
 from mdlearn.driver.choice import Choice, choose_solver
 from mdlearn.driver.driver import Driver, DriverOutcome, Prepared, Starts
 from mdlearn.driver.limits import Limits, Shortfall
-from mdlearn.errors import FaultyProblem, ForeignCall
+from mdlearn.errors import FaultyProblem, noted_call
 from mdlearn.form_making import FormMaker, PathCache
 from mdlearn.forms.margin import BIASES
 from mdlearn.forms.problem import Form
@@ -263,8 +263,7 @@ class CheckedCall:
         outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
-            with ForeignCall(task, "objective", "arranged"):
-                solutions = [task.arranged(one, form) for one in solutions]
+            solutions = [noted_call(task, "objective", "arranged", one, form) for one in solutions]
         check_solutions(task, solutions, form, self.data, len(self.pieces) > 1)
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
@@ -319,7 +318,6 @@ def _starts_of_objective(task: Objective, starts: Starts) -> Starts:
     """Starts for the stages of a fit, as the objective's forms need them."""
 
     def arranged(form: Form, first: int, n: int) -> list[Any]:
-        with ForeignCall(task, "objective", "starts_of"):
-            return [task.starts_of(given, form) for given in starts(form, first, n)]
+        return [noted_call(task, "objective", "starts_of", given, form) for given in starts(form, first, n)]
 
     return arranged

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import ForeignCall, came, faulty, foreign_title, note_origin
+from mdlearn.errors import ForeignCall, came, faulty, foreign_title, note_origin, noted_call
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.seeds import SeededRng
@@ -40,21 +40,18 @@ class CheckedEngine:
 
     def refusal(self, form: Form) -> str | None:
         """Why it cannot take a form, or None."""
-        with ForeignCall(self.solver, "solver", "refusal"):
-            refusal = self.solver.refusal(form)
+        refusal: str | None = noted_call(self.solver, "solver", "refusal", form)
         if refusal is not None and not isinstance(refusal, str):
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
 
     def claim(self, form: Form) -> Any:
         """Its claim of what a form costs, unchecked."""
-        with ForeignCall(self.solver, "solver", "claims"):
-            return self.solver.claims(form)
+        return noted_call(self.solver, "solver", "claims", form)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
-        with ForeignCall(self.solver, "solver", "check_options"):
-            options = self.solver.check_options(given)
+        options: dict[str, Any] = noted_call(self.solver, "solver", "check_options", given)
         if not isinstance(options, dict) or not options.keys() >= self.solver.options.keys():
             what = f"returned {came(options)}, a dict of all options is needed"
             raise faulty(self.solver, "solver", "check_options", what)

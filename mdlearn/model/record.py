@@ -12,7 +12,7 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_tiles import KernelSums
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, steps
-from mdlearn.errors import ForeignCall, came, faulty, is_foreign
+from mdlearn.errors import ForeignCall, came, faulty, is_foreign, noted_call
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate
 from mdlearn.numerics.blas_threads import threads_for
@@ -98,8 +98,7 @@ class FittedRecord:
             raise AttributeError(f"coef_ exists for the linear kernel only; this model has kernel {self.kernel.name!r}")
         if self._map is None:
             return self._coef
-        with ForeignCall(self._map, "a feature map", "shown"):
-            shown = self._map.shown(self._coef)
+        shown = noted_call(self._map, "a feature map", "shown", self._coef)
         if not isinstance(shown, np.ndarray):
             raise faulty(self._map, "a feature map", "shown", f"returned {came(shown)}, an array is needed")
         return shown

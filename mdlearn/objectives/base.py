@@ -13,7 +13,7 @@ from mdlearn.data.features.kernel_features import Features, KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
-from mdlearn.errors import ForeignCall
+from mdlearn.errors import noted_call
 from mdlearn.forms.losses import Terms
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.forms.problem import Form
@@ -233,8 +233,7 @@ class Objective:
         generator
             Yields None about every 20 ms, and returns the form.
         """
-        with ForeignCall(self, "objective", "form"):
-            return self.form(data, features, bias, params)
+        return noted_call(self, "objective", "form", data, features, bias, params)
         yield  # what makes this a generator
 
     def terms(self, params: dict[str, Any], total: float) -> Terms:
@@ -331,8 +330,7 @@ class Objective:
         if k > 2:
             columns += columns[0].against_rest(data.codes, range(1, k))
         for column in columns:
-            with ForeignCall(self, "objective", "check_column"):
-                self.check_column(params, column, bias)
+            noted_call(self, "objective", "check_column", params, column, bias)
         return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
 
     def place(

@@ -11,7 +11,7 @@ import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
-from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign
+from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted_call
 from mdlearn.forms.losses import Term, Terms
 
 FIT_ARGUMENTS = frozenset(
@@ -356,8 +356,7 @@ def completed_parameters(task: Any, params: dict[str, Any], data: Data) -> dict[
 
 def default_grid(task: Any, total: float) -> Any:
     """Return the grid that an objective declares for rows of weight `total`; FaultyPlugin for what is none."""
-    with ForeignCall(task, "objective", "grid"):
-        grid = task.grid(total)
+    grid = noted_call(task, "objective", "grid", total)
     if not isinstance(grid, (Mapping, Sequence)) or isinstance(grid, str):
         raise faulty(task, "objective", "grid", f"returned {came(grid)}, a mapping or a sequence of them is needed")
     return grid
@@ -365,8 +364,7 @@ def default_grid(task: Any, total: float) -> Any:
 
 def _checked_answer(task: Any, method: str, *given: Any) -> dict[str, Any]:
     """Return the declared parameters that a method of an objective answers with; those of a foreign one are checked."""
-    with ForeignCall(task, "objective", method):
-        params: dict[str, Any] = getattr(task, method)(*given)
+    params: dict[str, Any] = noted_call(task, "objective", method, *given)
     if not is_foreign(task):
         return params
     fault = "" if isinstance(params, dict) else f"returned {came(params)}, a dict of all parameters is needed"

@@ -14,7 +14,7 @@ from mdlearn.data.row_blocks.source import RowBlocks, plus
 from mdlearn.data.row_blocks.summary import Block, Summary, Sums, checked_block
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine
-from mdlearn.errors import ForeignCall, came, faulty, is_foreign
+from mdlearn.errors import came, faulty, is_foreign, noted_call
 from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.margin import MarginForm
 from mdlearn.solvers.base import Solver
@@ -134,11 +134,9 @@ class StreamedDescent(BlockEngine):
         n_rows = self.begun.summary.n_rows
         state = self.descents[j] if known else None
         if not known:
-            with ForeignCall(engine, "solver", "begin_blocks"):
-                state = engine.begin_blocks(form, column, self.options, n_rows, rng)
+            state = noted_call(engine, "solver", "begin_blocks", form, column, self.options, n_rows, rng)
             self._check_state("begin_blocks", state)
-        with ForeignCall(engine, "solver", "over_block"):
-            state = engine.over_block(state, form, column, rng)
+        state = noted_call(engine, "solver", "over_block", state, form, column, rng)
         if not known:
             self._check_state("over_block", state)
         return state

@@ -14,7 +14,7 @@ from mdlearn.data.features.kernels import ARGUMENTS, PARAMETERS, Kernel, kernel_
 from mdlearn.data.row_blocks.sample import DrawSample
 from mdlearn.data.row_blocks.summary import ClassMoments, EntrySpread, Summary
 from mdlearn.data.validation import Data
-from mdlearn.errors import ForeignCall, came, faulty, foreign_steps
+from mdlearn.errors import came, faulty, foreign_steps, noted_call
 from mdlearn.numerics import memory
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import checked_terms, completed_parameters, resolved_parameters
@@ -96,8 +96,7 @@ def streamed_form(task: Objective, params: dict[str, Any], summary: Summary, bia
     check_takes_blocks(task, streamed_form_refusal(terms))
     form = StreamedForm.of(terms, summary, bias)
     for one in form.columns:
-        with ForeignCall(task, "objective", "check_column"):
-            task.check_column(params, one.column, bias)
+        noted_call(task, "objective", "check_column", params, one.column, bias)
     return form
 
 

@@ -16,7 +16,7 @@ from mdlearn.data.rows.arrays import LARGEST_ENTRY, check_rows
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, DenseRows, Rows, RowsInMemory, Selection, read_only_view
 from mdlearn.data.rows.scratch import Piece, Room
-from mdlearn.errors import ForeignCall, came, faulty
+from mdlearn.errors import came, faulty, noted_call
 from mdlearn.numerics import memory
 from mdlearn.numerics.lazy_property import kept
 
@@ -200,8 +200,7 @@ class FeatureMap(ABC):
     def checked(self, A: Rows) -> Rows:
         """Features of some rows as rows of finite numbers: float64, for models of the type of `A`."""
         what = f"what {type(self).__name__}.features returned"
-        with ForeignCall(self, "a feature map", "features"):
-            made = self.features(A)
+        made = noted_call(self, "a feature map", "features", A)
         if not isinstance(made, Rows):
             made = made if hasattr(made, "tocsr") else np.asarray(made)
             # Rounded to float32, they would not be those of a prediction that folds or mixes coefficients.
@@ -347,8 +346,7 @@ class MappedFeatures(LinearFeatures):
 
     def attributes(self) -> dict[str, np.ndarray]:
         """Those of the map."""
-        with ForeignCall(self.map, "a feature map", "attributes"):
-            found: dict[str, np.ndarray] = self.map.attributes()
+        found: dict[str, np.ndarray] = noted_call(self.map, "a feature map", "attributes")
         if not isinstance(found, dict) or not all(isinstance(one, np.ndarray) for one in found.values()):
             raise faulty(self.map, "a feature map", "attributes", f"returned {came(found)}, a dict of arrays is needed")
         return found
