@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mdlearn.errors import ForeignCall, came, faulty, foreign_title, note_origin, noted_call
 from mdlearn.forms.problem import Form, Problem
-from mdlearn.numerics.errstate import overflow_errstate
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
 
@@ -21,17 +21,17 @@ class CheckedEngine:
     Parameters
     ----------
     solver : Solver
+    tol : float
+        Gap above which offers that tell theirs go on with the next heartbeat only.
 
     Attributes
     ----------
-    tol : float
-        Gap above which offers that tell theirs go on with the next heartbeat only.
     broke : str
         The error in its arithmetic that ended its work on some problem; empty if there was none.
     """
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver, self.broke, self.tol = solver, "", 0.0
+    def __init__(self, solver: Solver, tol: float = 0.0) -> None:
+        self.solver, self.broke, self.tol = solver, "", tol
 
     @property
     def title(self) -> str:
@@ -59,40 +59,17 @@ class CheckedEngine:
 
     def prepare_next(self, form: Form, options: dict[str, Any], before: Any, left: int) -> Generator[None, None, Any]:
         """Prepare what columns share, in interruptible pieces, from what those of another form have shared."""
-        work = self._passed("prepare", self.solver.prepare_next, form, options, before, left)
-        while True:
-            try:
-                next(work)
-            except StopIteration as done:
-                return done.value
-            yield None
+        return self._passed("prepare", None, self.solver.prepare_next, form, options, before, left)
 
     def reports(self, form: Form, problem: Problem, shared: Any, options: dict[str, Any], seeded: SeededRng) -> Steps:
         """Reports of one problem, each with a point that its certificate can take; None or an Offer as a heartbeat."""
         rng: Any = seeded.generator if self.solver.draws else None
-        work = self._passed("iterate", self.solver.iterate, form, problem.part, shared, options, rng)
-        while True:
-            try:
-                report = next(work)
-            except StopIteration as done:
-                return done.value
-            if isinstance(report, Offer):
-                report = self._offered(report, problem)
-            elif report is not None:
-                self._check(report, problem)
-            yield report
+        return self._passed("iterate", problem, self.solver.iterate, form, problem.part, shared, options, rng)
 
-    def _offered(self, offer: Offer, problem: Problem) -> Offer:
-        def make() -> Report:
-            with ForeignCall(self.solver, "solver", "iterate"):
-                report = offer.make()
-            self._check(report, problem)
-            return report
-
-        return Offer(make, offer.gap, offer.seconds)
-
-    def _passed(self, method: str, begin: Callable[..., Any], *given: Any) -> Generator[Any, None, Any]:
-        """The engine's own generator; an error inside comes through as it is."""
+    def _passed(
+        self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any
+    ) -> Generator[Any, None, Any]:
+        """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
         with ForeignCall(self.solver, "solver", method):
             work = begin(*given)
         if not isinstance(work, Generator):
@@ -100,32 +77,43 @@ class CheckedEngine:
         waiting: Offer | None = None
         try:
             while True:
-                # Not held across a yield: what runs between steps is not the engine's.
-                with overflow_errstate():
+                try:
                     step = next(work)
                     while isinstance(step, Offer) and self.tol < step.gap < math.inf:
                         waiting = step  # before the engine goes on: that may be its end
                         step = next(work)
+                except StopIteration as done:
+                    if waiting is not None and problem is not None:  # the engine's last word
+                        yield self._checked(waiting.make(), problem)
+                    return done.value
+                except (ArithmeticError, np.linalg.LinAlgError) as error:
+                    told = " ".join([f"ended by {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+                    if problem is None:  # iterate relies on what this returns
+                        raise ValueError(f"{self.title} {told}; scale the features, or use another solver") from error
+                    # Numbers beyond float64: the best point so far is the answer, and its certificate says how good.
+                    self.broke = told
+                    return None
+                except Exception as error:
+                    note_origin(error, self.solver, "solver", method)
+                    raise
                 if step is None:
                     step = waiting
                 waiting = None
-                yield step
-        except StopIteration as done:
-            if waiting is not None:  # the engine's last word
-                yield waiting.make()
-            return done.value
-        except (ArithmeticError, np.linalg.LinAlgError) as error:
-            told = " ".join([f"ended by {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-            if method == "prepare":  # iterate relies on what this returns
-                raise ValueError(f"{self.title} {told}; scale the features, or use another solver") from error
-            # Numbers beyond float64: the best point so far is the answer, and its certificate says how good it is.
-            self.broke = told
-            return None
-        except Exception as error:
-            note_origin(error, self.solver, "solver", method)
-            raise
+                yield None if step is None or problem is None else self._checked(step, problem)
         finally:
             work.close()
+
+    def _checked(self, step: Any, problem: Problem) -> Report | Offer:
+        if isinstance(step, Offer):
+            return Offer(partial(self._made, step.make, problem), step.gap, step.seconds)
+        self._check(step, problem)
+        return step
+
+    def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
+        with ForeignCall(self.solver, "solver", "iterate"):
+            report = make()
+        self._check(report, problem)
+        return report
 
     def _check(self, report: Any, problem: Problem) -> None:
         if not isinstance(report, Report):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
+from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver
@@ -122,6 +123,13 @@ class Driver(LimitedRun):
 
         `later` makes further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
         """
+        limits = self.limits
+        if limits.callback is not None:
+            self.limits = replace(limits, callback=in_errstate_of_caller(limits.callback))
+        with overflow_errstate():  # certificates tell of overflows
+            return self._run(first, later)
+
+    def _run(self, first: Form, later: LaterProblems | None) -> DriverOutcome:
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
         at_once = self._at_once(first, count)
@@ -281,27 +289,32 @@ class Driver(LimitedRun):
 
     def _problem(self, form: Form, problem: Problem, j: int, shared: Any) -> Work:
         """Solve one problem; yield a State per report, None as a heartbeat. Looks at the clock through `stopped`."""
-        return _Solved((yield from self._solution(form, problem, j, shared)), problem.reference, problem.hard)
-
-    def _solution(self, form: Form, problem: Problem, j: int, shared: Any) -> Generator[State | None, None, Solution]:
         untouched = None
         if self.stopped:
             untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over))
         if untouched is not None:
-            return untouched
+            return _Solved(untouched, problem.reference, problem.hard)
         published = self.solver.ends_itself(self.options)
         incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not published)
         if incumbent.begin():
             solution = incumbent.certified()
             yield self.state(1, incumbent.objective, incumbent.lower_bound, incumbent.gap, j)
-            return solution
+            return _Solved(solution, problem.reference, problem.hard)
         if self.stopped:
-            return incumbent.certified()
+            return _Solved(incumbent.certified(), problem.reference, problem.hard)
         count, most = 0, self.limits.max_iter or self.solver.default_max_iter
-        for reports in self._attempts(form, problem, shared, incumbent, SeededRng(self.seed, j)):
-            count = yield from self._followed(reports, problem, incumbent, j, count, most)
-            if self.stopped or count >= most:
+        seeded, others = SeededRng(self.seed, j), [*self.relief]
+        reports = self.engine.reports(form, problem, shared, self.options, seeded)
+        while True:
+            count, asked = yield from self._followed(reports, problem, incumbent, j, count, most)
+            if asked and self.follower is not None:
+                others.insert(0, self.follower)
+            engine = None if self.stopped or count >= most else self._next_engine(form, incumbent, others)
+            if engine is None:
                 break
+            incumbent.resume()
+            longest = None if engine.solver is self.follower else RELIEF_STEPS
+            reports = self._relieved(engine, form, problem, seeded, longest)
         if not count and not self.stopped:
             self.reason = NO_POINT
         solution = incumbent.certified(as_is=published)
@@ -312,14 +325,22 @@ class Driver(LimitedRun):
             problem.explain()
         if not (self.stopped or self.reason):
             problem.conclude(solution)
-        return solution
+        return _Solved(solution, problem.reference, problem.hard)
 
     def _followed(
         self, reports: Reports, problem: Problem, incumbent: Incumbent, j: int, count: int, most: int
-    ) -> Generator[State | None, None, int]:
-        """Take what an engine reports until it ends, proves enough or may not go on; return how many reports came."""
-        published, offer = self.solver.ends_itself(self.options), None
-        for report in reports:
+    ) -> Generator[State | None, None, tuple[int, Any]]:
+        """Take what an engine reports until it ends, proves enough or may not go on.
+
+        Returns how many reports came, and whether the engine asked for a follower.
+        """
+        published, offer, asked = self.solver.ends_itself(self.options), None, None
+        while True:
+            try:
+                report = next(reports)
+            except StopIteration as done:
+                asked = done.value
+                break
             if isinstance(report, Offer) and report.gap <= self.limits.tol:
                 report = report.make()
             if report is None:
@@ -346,34 +367,22 @@ class Driver(LimitedRun):
         reports.close()
         if offer is not None and self.stopped:
             incumbent.take(offer.make())
-        return count
+        return count, asked
 
-    def _attempts(
-        self, form: Form, problem: Problem, shared: Any, incumbent: Incumbent, seeded: SeededRng
-    ) -> Iterator[Reports]:
-        """Reports of the engine, of its follower where it asks for it, and of others while the gap is not reached.
+    def _next_engine(self, form: Form, incumbent: Incumbent, others: list[Solver]) -> CheckedEngine | None:
+        """Take from the list the engine that is to go on: the follower, or another while the gap is not reached.
 
-        Where rounding ended it, others go on only from a gap that costs more than half of the digits: coefficients are
-        then longer than they need to be.
+        Where rounding ended the last one, others go on only from a gap that costs more than half of the digits:
+        coefficients are then longer than they need to be.
         """
-        followers: list[Solver] = []
-
-        def first() -> Reports:
-            asked = yield from self.engine.reports(form, problem, shared, self.options, seeded)
-            if asked and self.follower is not None:
-                followers.append(self.follower)
-
-        yield first()
-        half = math.sqrt(float(np.finfo(form.features.dtype).eps))
-        for solver in (*followers, *self.relief):
-            enough = max(self.limits.tol, REACHED_GAP, half if incumbent.at_limit else 0.0)
-            if self.stopped or incumbent.certified().certificate.gap <= enough:
-                return
-            engine = CheckedEngine(solver)
-            engine.tol = self.limits.tol
-            if solver.name != self.solver.name and engine.refusal(form) is None:
-                incumbent.resume()
-                yield self._relieved(engine, form, problem, seeded, None if solver in followers else RELIEF_STEPS)
+        while others:
+            half = math.sqrt(float(np.finfo(form.features.dtype).eps)) if incumbent.at_limit else 0.0
+            if self.stopped or incumbent.certified().certificate.gap <= max(self.limits.tol, REACHED_GAP, half):
+                return None
+            engine = CheckedEngine(others.pop(0), self.limits.tol)
+            if engine.solver.name != self.solver.name and engine.refusal(form) is None:
+                return engine
+        return None
 
     def _relieved(
         self, engine: CheckedEngine, form: Form, problem: Problem, seeded: SeededRng, most: int | None

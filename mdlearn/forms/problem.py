@@ -28,13 +28,13 @@ from mdlearn.forms.certificates.without_ridge import corrections_are_cheap
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_shift, started_point, zero_point
 from mdlearn.forms.proof import Solution, Start
-from mdlearn.numerics.errstate import overflow_errstate
 
 __all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_joint_problem", "problems_of"]
 
 
 class ColumnProblem(Problem):
-    """Problem of one column of a MarginForm; overflows in its certificate are infinite, and prove nothing."""
+    """Problem of one column of a MarginForm; overflows in its certificate are infinite, and prove nothing: the driver
+    has NumPy keep quiet about them."""
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.part, self.unit, self.hard = form, column, form.unit * column.unit, column.hard
@@ -82,9 +82,8 @@ class ColumnProblem(Problem):
         form, column = self.form, self.part
         value = column.at_zero
         if form.bias == "free":
-            with overflow_errstate():
-                shift = best_bias_shift(column, np.zeros(form.features.n_rows))
-                value = column.distribution_value(shift * column.y) if shift else value
+            shift = best_bias_shift(column, np.zeros(form.features.n_rows))
+            value = column.distribution_value(shift * column.y) if shift else value
         lower = -math.inf if column.pulled else column.bound_at_zero
         return math.inf if self.hard else value, -math.inf if math.isnan(lower) else lower
 
@@ -95,8 +94,7 @@ class ColumnProblem(Problem):
             return self.bounds_at_start()[1]
         if not corrections_are_cheap(form) if form.ridge == 0 else not form.features.ready:
             return -math.inf
-        with overflow_errstate():
-            lower = feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
+        lower = feasible_dual(form, column, np.zeros(column.caps.shape), np.zeros(column.counts.shape)).lower
         return -math.inf if math.isnan(lower) else lower
 
     def highest_bound_at_start(self) -> float:
@@ -114,8 +112,7 @@ class ColumnProblem(Problem):
         """Objective as the certificate states it: passes for float32 rows, and where rounding may show in it."""
         if not math.isfinite(objective):
             return objective
-        with overflow_errstate():
-            return stored_objective(self.form, self.part, point, objective)
+        return stored_objective(self.form, self.part, point, objective)
 
     @property
     def corrects(self) -> bool:
@@ -124,8 +121,7 @@ class ColumnProblem(Problem):
 
     def stored_bound(self, point: Any, lower: float) -> float:
         """Bound as the certificate states it: two passes where rounding of so long multipliers may show in it."""
-        with overflow_errstate():
-            return stored_bound(self.form, self.part, point, lower)
+        return stored_bound(self.form, self.part, point, lower)
 
     def untouched(self, tol: float, bounded: bool) -> Solution | None:
         """Return w = 0 with multipliers 0; a mean that pulls at these says nothing from below without the rows."""
@@ -135,8 +131,7 @@ class ColumnProblem(Problem):
             return None
         shift = best_bias_shift(column, np.zeros(form.features.n_rows)) if form.bias == "free" else 0.0
         intercept = float(form.features.dtype.type(shift))
-        with overflow_errstate():
-            value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
+        value = column.distribution_value(intercept * column.y) if intercept else column.at_zero
         objective = math.inf if column.hard else self.unit * value
         certificate = self.certificate_of(objective, self.unit * column.bound_at_zero, tol)
         coef, held = form.features.to_model(*form.no_coefficients)
@@ -146,21 +141,18 @@ class ColumnProblem(Problem):
 
     def certify(self, point: Any, tol: float) -> Solution:
         """Certify the representer of a point's multipliers."""
-        with overflow_errstate():
-            proven = certify(self.form, self.part, point, tol)
+        proven = certify(self.form, self.part, point, tol)
         self.latest = point, tol, proven
         return proven[1]
 
     def certify_best(self, point: Any, tol: float) -> Solution:
         """Certify the better of the representer and the engine's own coefficients."""
         known = self.latest[2] if self.latest is not None and self.latest[:2] == (point, tol) else None
-        with overflow_errstate():
-            return certify_best(self.form, self.part, point, tol, known)
+        return certify_best(self.form, self.part, point, tol, known)
 
     def certify_as_is(self, point: Any, tol: float) -> Solution:
         """Certify the engine's own coefficients."""
-        with overflow_errstate():
-            return certify_as_is(self.form, self.part, point, tol)
+        return certify_as_is(self.form, self.part, point, tol)
 
     def fault(self, point: Any) -> str | None:
         """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""

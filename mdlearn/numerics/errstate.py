@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,17 @@ def overflow_errstate() -> np.errstate:
         over="ignore" if now["over"] == "warn" else now["over"],
         invalid="ignore" if now["invalid"] == "warn" else now["invalid"],
     )
+
+
+def in_errstate_of_caller(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs in the NumPy error state of now, whatever holds where it is called."""
+    found = np.geterr()
+
+    def called(*given: Any) -> Any:
+        with np.errstate(**found):
+            return call(*given)
+
+    return called
 
 
 def work_in_errstate(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
