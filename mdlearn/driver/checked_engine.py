@@ -45,10 +45,6 @@ class CheckedEngine:
             raise TypeError(self._fault(f"its refusal returned {refusal!r}, a text or None is needed"))
         return refusal
 
-    def claim(self, form: Form) -> Any:
-        """Its claim of what a form costs, unchecked."""
-        return noted_call(self.solver, "solver", "claims", form)
-
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """All options of the engine, with defaults filled in."""
         options: dict[str, Any] = noted_call(self.solver, "solver", "check_options", given)

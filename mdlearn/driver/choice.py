@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.driver.checked_engine import CheckedEngine
-from mdlearn.errors import came, faulty, is_foreign
+from mdlearn.errors import came, faulty, is_foreign, noted_call
 from mdlearn.forms.answers import number_fault
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.base import Claim, Solver
@@ -46,23 +46,24 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
     best, chosen, least = None, None, float("inf")
     for cls in engines:
         engine = cls()
-        foreign, own = is_foreign(cls), not cls.claims.__module__.startswith("mdlearn.")
-        claim = None
-        if own:
-            claim = CheckedEngine(engine).claim(form)
-        elif not foreign:  # a claim that a plugin's engine inherits is that of the built-in one
-            claim = engine.claims(form)
-        asked[cls.name] = None
-        if claim is not None:
-            if foreign:
-                check_claim(engine, claim, form)
-            asked[cls.name] = claim.operations
-            if claim.operations < least:
-                best, chosen, least = claim, engine, claim.operations
+        claim = _foreign_claim(engine, form) if is_foreign(cls) else engine.claims(form)
+        asked[cls.name] = None if claim is None else claim.operations
+        if claim is not None and claim.operations < least:
+            best, chosen, least = claim, engine, claim.operations
     if best is None or chosen is None:
         found = _unclaimed(form, [cls() for cls in engines])
         return Choice(found.name, "no engine claims it, and this one can", asked, found)
     return Choice(chosen.name, best.reason, asked, chosen)
+
+
+def _foreign_claim(engine: Solver, form: Form) -> Claim | None:
+    """Claim of a plugin's engine, checked, for the choice; one that it inherits from mdlearn's is not its own."""
+    if engine.claims.__module__.startswith("mdlearn."):
+        return None
+    claim: Claim | None = noted_call(engine, "solver", "claims", form)
+    if claim is not None:
+        check_claim(engine, claim, form)
+    return claim
 
 
 def check_claim(engine: Solver, claim: Any, form: Form) -> None:

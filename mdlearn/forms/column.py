@@ -13,7 +13,7 @@ import numpy as np
 
 from mdlearn.data.rows.rows import read_only_view
 from mdlearn.errors import came
-from mdlearn.forms.losses import TERM_CLASSES, Term, check_terms
+from mdlearn.forms.losses import CURVED, TERM_CLASSES, Term, check_terms
 from mdlearn.forms.proof import Start, gap_between
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.numerics.lazy_property import kept
@@ -78,7 +78,6 @@ class Column:
     hard: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_terms(self.terms)
         if not (0 <= self.variance < np.inf and 0 <= self.mean < np.inf):
             raise ValueError(
                 f"a problem needs finite weights >= 0 of variance and mean; got {self.variance!r} and {self.mean!r}"
@@ -91,17 +90,23 @@ class Column:
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{name} of a Column needs to be an array of floats, one per row; got {came(value)}")
             own[name] = read_only_view(value)
-        known = [t for t in terms if type(t) in TERM_CLASSES]  # the check of a foreign form tells of others
-        sides = np.array([t.side for t in known], dtype=float)
-        thresholds = np.array([t.threshold for t in known], dtype=float)
-        kinds, hard = frozenset([t.kind for t in known if t.weight > 0]), True in [t.hard for t in known]
+        sides, thresholds, kinds, hard = list[int](), list[float](), set[str](), False
+        for t in terms:
+            if type(t) in TERM_CLASSES:
+                sides.append(t.side)
+                thresholds.append(t.threshold)
+                hard = hard or t.hard
+                if t.weight > 0:
+                    kinds.add(t.kind)
+            else:
+                check_terms((t,))  # the check of a foreign form tells of others
         if self.offset is not None and hard:
             raise ValueError("a problem of regression needs a loss of finite weight; lower C")
         weights, shifts = (None, None) if by_row is None else (by_row.weights, by_row.shifts)
         each = (self.counts,) * len(terms) if weights is None else np.multiply(weights, self.counts, order="C")
         own.update(by_row=by_row, terms=terms, total=float(self.counts.sum()), shares=tuple(zip(terms, each)))
-        own.update(sides=read_only_view(sides), thresholds=read_only_view(thresholds), shifts=shifts)
-        own.update(level=self.offset is None and shifts is None, kinds=kinds, hard=hard)
+        own.update(sides=read_only_view(np.array(sides, float)), thresholds=read_only_view(np.array(thresholds, float)))
+        own.update(shifts=shifts, level=self.offset is None and shifts is None, kinds=frozenset(kinds), hard=hard)
 
     @kept
     def whole(self) -> bool:
@@ -136,7 +141,7 @@ class Column:
         terms = [t for t in self.terms if t.weight > 0]
         low = sorted((t.threshold, t.weight) for t in terms if t.side > 0)
         high = sorted((t.threshold, t.weight) for t in terms if t.side < 0)
-        return low == high and all(t.kind == "squared" for t in terms)
+        return low == high and self.kinds <= {"squared"}
 
     @kept
     def label_mean(self) -> float:
@@ -265,7 +270,11 @@ class Column:
     @kept
     def bound_at_zero(self) -> float:
         """Lower bound of the objective from multipliers 0, without the rows; -inf where a mean pulls at these."""
-        return -np.inf if self.mean > 0 else self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
+        if self.mean > 0:
+            return -math.inf
+        if self.level and CURVED.isdisjoint(self.kinds):  # conjugates of hinge terms are 0 there
+            return 0.0
+        return self.bound(np.zeros(self.caps.shape), np.zeros(self.counts.shape))
 
     @kept
     def no_multipliers(self) -> np.ndarray:

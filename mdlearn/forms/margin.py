@@ -91,6 +91,16 @@ class MarginForm:
         """Coefficients 0 of columns and of rows, which stand for those of all classes."""
         return np.broadcast_to(0.0, (self.features.width,)), np.broadcast_to(0.0, (self.features.n_rows,))
 
+    @kept
+    def varied(self) -> bool:
+        """Whether some column has a variance."""
+        return any(column.kappa > 0 for column in self.columns)
+
+    @kept
+    def quadratic(self) -> bool:
+        """Whether the loss of every column is a sum of squared losses: one linear system solves such a form."""
+        return self.kinds <= {"squared"} and all(column.quadratic for column in self.columns)
+
     @property
     def scaled(self) -> bool:
         """Whether the squared norm weighs explicit columns unequally."""

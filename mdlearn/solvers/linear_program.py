@@ -53,7 +53,7 @@ class LinearProgram(Solver):
             return "its linear program has no squared norm"
         if not isinstance(form.features, LinearFeatures):
             return "its linear program needs explicit rows (kernel='linear')"
-        if any(column.kappa > 0 for column in form.columns):
+        if form.varied:
             return "its linear program has no margin variance"
         return "its linear program needs a loss" if not form.kinds else None
 

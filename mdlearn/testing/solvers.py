@@ -14,7 +14,7 @@ import numpy as np
 from mdlearn.api import fit
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.choice import check_claim
-from mdlearn.errors import ConvergenceWarning, FaultyPlugin
+from mdlearn.errors import ConvergenceWarning, FaultyPlugin, noted_call
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.forms.problem import ColumnProblem, Form, Problem, problems_of
@@ -130,7 +130,7 @@ def solver_claims_what_it_takes(engine: Solver, trials: Iterable[SolverTrial]) -
     for trial in trials:
         claims = []
         for _ in range(2):
-            claim = CheckedEngine(engine).claim(trial.form)
+            claim = noted_call(engine, "solver", "claims", trial.form)
             if claim is not None:
                 try:
                     check_claim(engine, claim, trial.form)

@@ -277,8 +277,9 @@ def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) 
 
     Of many classes that a time limit leaves without any work, each would else cost some passes over its rows.
     """
-    moved = point.coef is None or point.coef.any() or point.intercept != 0 or point.beta.any()
-    if moved or column.hard or form.ridge == 0 or form.bias == "free" or column.pull.any():
+    if column.hard or form.ridge == 0 or form.bias == "free" or column.pulled or point.intercept != 0:
+        return None
+    if point.coef is None or np.count_nonzero(point.coef) or np.count_nonzero(point.beta):
         return None
     objective, lower = column.at_zero, column.bound(point.beta, np.zeros_like(column.y))
     zero, none = np.zeros(form.features.width), np.zeros_like(column.y)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from mdlearn.data.features.linear_features import LinearFeatures
-from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.affine import AffineRows, with_last
 from mdlearn.forms.margin import MarginForm
 from mdlearn.numerics.cholesky import nearly_inverse_by_cholesky
 
@@ -59,25 +60,23 @@ def representer(
     if not features.by_rows:
         return alpha  # nobody asks for it
     bias = form.bias == "regularized"
-    target = np.append(coef, intercept) if bias else coef
-    if not target.any():
+    target = with_last(coef, intercept) if bias else coef
+    if not np.count_nonzero(target):
         return np.zeros_like(alpha)  # nearer ones would leave rounding of their own size behind
 
     def expand(v: np.ndarray) -> np.ndarray:
-        return np.append(features.expand(v), v.sum()) if bias else features.expand(v)
+        return with_last(features.expand(v), v.sum()) if bias else features.expand(v)
 
     def adjoint(w: np.ndarray) -> np.ndarray:
         inner = w[: features.width] if features.ridge is None else w[: features.width] / features.ridge
         return features.decision(inner) + (w[-1] if bias else 0.0)
 
-    if expanded is None:
-        start = expand(alpha)
-    else:
-        start = np.append(expanded, alpha.sum()) if bias else expanded
+    known = features.expand(alpha) if expanded is None else expanded
+    start = with_last(known, alpha.sum()) if bias else known
     rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
     if (np.abs(rest) <= SAME_ELEMENT * largest).all():
         return alpha
-    scale = _inverse_squared_lengths(features, bias)
+    scale = _shared(features, _inverse_squared_lengths, bias)
     # A sum of alpha_i x_ij is known to a few eps |alpha| times the length of column j.
     enough = max(
         SAME_ELEMENT**2 * float(scale @ np.square(largest)),
@@ -93,7 +92,7 @@ def representer(
         # Where lengths say little of the columns, more steps would cost more than all their inner products.
         rest = target - expand(alpha)
         alpha, _ = _craig_steps(
-            alpha, rest, scale, enough, (expand, adjoint, _shared_whitening(features, bias, None)), MOST_STEPS
+            alpha, rest, scale, enough, (expand, adjoint, _shared(features, _whitening, bias)), MOST_STEPS
         )
     return alpha
 
@@ -114,12 +113,12 @@ def nearest_dual_coefficients(
     """
     if features.width > FACTORED_COLUMNS or features.rows.sparse or not features.by_rows or features.ridge is not None:
         return None
-    inverse, d = _shared_whitening(features, bias, products), features.width
+    inverse, d = _shared(features, _whitening, bias, products), features.width
     found = np.array(alpha)
-    target = np.vstack([coef, intercepts]) if bias else coef
+    target = with_last(coef, intercepts) if bias else coef
     for _ in range(FACTORED_STEPS):
         sums = features.expand(found)
-        rest = target - (np.vstack([sums, found.sum(axis=0)]) if bias else sums)
+        rest = target - (with_last(sums, found.sum(axis=0)) if bias else sums)
         if (np.abs(rest) <= ROUNDED_SUM * EPS * np.abs(target)).all():
             break
         towards = inverse(rest)
@@ -160,19 +159,16 @@ def _inverse_squared_lengths(features: LinearFeatures, bias: bool) -> np.ndarray
     """Inverse squared length of every column, which scales steps to a representer; 0 for columns of zeros."""
     lengths = np.square(features.lengths)
     lengths = lengths if features.ridge is None else lengths / features.ridge**2
-    lengths = np.append(lengths, features.n_rows) if bias else lengths
+    lengths = with_last(lengths, features.n_rows) if bias else lengths
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def _shared_whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
-    """Whitening for representers of all classes: nearly the inverse of the map alpha -> element times its transpose.
-
-    It depends on rows and bias alone: classes share it, and features keep it.
-    """
-    known: dict[bool, Map] = vars(features).setdefault("_whitenings", {})
-    if bias not in known:
-        known[bias] = _whitening(features, bias, products)
-    return known[bias]
+def _shared(features: LinearFeatures, make: Callable[..., Any], bias: bool, *given: Any) -> Any:
+    """Return what is made for representers of rows and bias alone: classes share it, and features keep it."""
+    known: dict[tuple[Any, bool], Any] = vars(features).setdefault("_for_representers", {})
+    if (make, bias) not in known:
+        known[make, bias] = make(features, bias, *given)
+    return known[make, bias]
 
 
 def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> np.ndarray:
@@ -186,8 +182,11 @@ def _scaled_products(features: LinearFeatures, bias: bool, root: np.ndarray) -> 
     return M
 
 
-def _whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None) -> Map:
-    """Whitening for representers: nearly the inverse of inner products of columns of length 1, plus a trace of I."""
+def _whitening(features: LinearFeatures, bias: bool, products: np.ndarray | None = None) -> Map:
+    """Whitening for representers: nearly the inverse of the map alpha -> element times its transpose.
+
+    Of inner products of columns of length 1, plus a trace of I.
+    """
     root = np.sqrt(_inverse_squared_lengths(features, bias))
     n = root.shape[0]
     inverse = nearly_inverse_by_cholesky(

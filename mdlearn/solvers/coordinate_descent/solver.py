@@ -106,13 +106,14 @@ class CoordinateDescent(Solver):
         general = super().refusal(form)
         if general is not None:
             return general
-        if form.bias == "free" and not (_on_centred_rows(form) or _descends_on_gram(form)):
-            return "it cannot keep the equality constraint of bias='free'"
-        if _on_centred_rows(form) and any(column.hard for column in form.columns):
+        if not _on_centred_rows(form):
+            held = form.bias != "free" or _descends_on_gram(form)
+            return None if held else "it cannot keep the equality constraint of bias='free'"
+        if any(column.hard for column in form.columns):
             return "its sweeps over sparse rows need a finite C"
-        if _on_centred_rows(form) and form.offsets:
+        if form.offsets:
             return "its sweeps over sparse rows know no targets of regression"
-        return "its sweeps over sparse rows need a ridge of ones" if _on_centred_rows(form) and form.scaled else None
+        return "its sweeps over sparse rows need a ridge of ones" if form.scaled else None
 
     def claims(self, form: Any) -> Claim | None:
         """Sweeps, in units of the second-order steps that they replace; none where they crawl."""
@@ -158,7 +159,7 @@ class CoordinateDescent(Solver):
         if _descends_on_gram(form):
             # R (and one more while it is made) is shared; a column with another key, or a bias in R, has its own.
             alike = len({variance_key(column) for column in form.columns}) == 1
-            held = form.bias == "free" and any(column.kappa > 0 for column in form.columns)
+            held = form.bias == "free" and form.varied
             matrices = 2 + (1 if alike and not held else 2) * at_once
             memory.require(
                 8.0 * matrices * m * m,
@@ -166,7 +167,7 @@ class CoordinateDescent(Solver):
                 memory.FEWER,
                 at_once,
             )
-        elif any(c.kappa > 0 for c in form.columns):
+        elif form.varied:
             if 8.0 * m * width > COPY_BYTES:
                 raise InsufficientMemory(
                     f"a whitened copy of {m} x {width} values needs {8e-9 * m * width:.3g} GB but may take "

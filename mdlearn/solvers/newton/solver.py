@@ -77,7 +77,7 @@ class Newton(Factoring):
 
     def claims(self, form: Any) -> Claim | None:
         """Second-order steps; none where one system does, nor where squared terms are too steep."""
-        if self.refusal(form) is not None or all(column.quadratic for column in form.columns):
+        if self.refusal(form) is not None or form.quadratic:
             return None
         curved = not CURVED.isdisjoint(form.kinds)
         if not curved and _are_too_steep(form):

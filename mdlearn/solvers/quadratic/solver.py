@@ -60,7 +60,7 @@ class Direct(Factoring):
     def refusal(self, form: MarginForm) -> str | None:
         """Anything but a quadratic objective has kinks."""
         general = super().refusal(form)
-        if general is None and not all(column.quadratic for column in form.columns):
+        if general is None and not form.quadratic:
             return "its one linear system knows no kinks (squared loss only)"
         return general
 

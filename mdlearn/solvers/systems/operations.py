@@ -39,7 +39,7 @@ STIFF_BOX = 1e4
 
 def steps_of_fit(form: MarginForm) -> int:
     """Second-order steps of operations that a fit takes: one where all losses are quadratic."""
-    return 1 if all(column.quadratic for column in form.columns) else STEPS_OF_A_FIT
+    return 1 if form.quadratic else STEPS_OF_A_FIT
 
 
 def step_operations(form: MarginForm) -> float:
@@ -54,7 +54,7 @@ def step_operations(form: MarginForm) -> float:
         return float(rows.n_entries) * rows.coupled
     if isinstance(rows, CsrRows):
         # Where means outweigh a column's spread, centring makes the rows of the first matrix dense.
-        first = m * d * d if any(column.kappa > 0 for column in form.columns) else 0.0
+        first = m * d * d if form.varied else 0.0
         factor = d**3 / (3.0 if d <= m else 1.0)  # over fewer rows than columns a Gram matrix takes longer
         return weighted_gram_operations(rows) + factor + first / STEPS_OF_A_FIT
     return m * d * d
