@@ -22,7 +22,6 @@ from mdlearn.driver.driver import Prepared, Starts
 from mdlearn.errors import foreign_steps, noted_call
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
-from mdlearn.numerics.errstate import work_in_errstate
 from mdlearn.numerics.seeds import seeded_rng
 from mdlearn.objectives.base import Objective, default_features
 
@@ -88,12 +87,6 @@ class FormMaker:
 
     def make(self, j: int) -> Generator[None, Any, Form]:
         """Make a form, in interruptible pieces."""
-        form = yield from work_in_errstate(self._form(j))
-        if self.check is not None:
-            self.check(form)
-        return form
-
-    def _form(self, j: int) -> Generator[None, Any, Form]:
         task, params, kernel, handed = self.task, self.params, self.kernel, self.handed
         piece, features = handed.pieces.pop(j, None) or self.pieces[j], handed.features.pop(j, None)
         if features is None:
@@ -108,6 +101,8 @@ class FormMaker:
         check_form(task, form, piece)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
         noted_call(task, "objective", "check_form", form, params)
+        if self.check is not None:
+            self.check(form)
         return form
 
     def size(self, j: int) -> tuple[int, float]:

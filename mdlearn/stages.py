@@ -32,6 +32,7 @@ from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_mo
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
 from mdlearn.numerics.blas_threads import product_work, threads_for
+from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.memory import memory_error_in_words
 from mdlearn.objectives.base import Objective
@@ -232,8 +233,10 @@ class CheckedCall:
     def solve(
         self, task: Objective, filled: dict[str, Any], kernel: Kernel, handed: PathCache, limits: Limits | None = None
     ) -> Fitted:
-        """Make the forms and run the engine."""
+        """Make the forms and run the engine; certificates tell of overflows, and NumPy warns of none meanwhile."""
         call, limits = self.call, limits or self.call.limits
+        if limits.callback is not None:
+            limits = replace(limits, callback=in_errstate_of_caller(limits.callback))
         shortfalls: list[Shortfall] = []
 
         def driven(form: Form, later: FormMaker | None, starts: Starts | None, known: Prepared) -> Any:
@@ -258,9 +261,10 @@ class CheckedCall:
 
         names = call.bias, call.multiclass, call.seed
         turns = FormMaker(self.pieces, task, filled, kernel, *names, handed, level)
-        form = finished(turns.make(0), limits.late)
-        starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
-        outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
+        with overflow_errstate():
+            form = finished(turns.make(0), limits.late)
+            starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
+            outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
         solutions = outcome.solutions
         if len(self.pieces) == 1:
             solutions = [noted_call(task, "objective", "arranged", one, form) for one in solutions]

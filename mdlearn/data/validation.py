@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,7 +153,7 @@ def _classes_and_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # Two numbers need no sorting.
         low, high = labels.min(), labels.max()
         upper = labels == high
-        if (upper | (labels == low)).all() and low != high:
+        if low != high and np.count_nonzero(upper) + np.count_nonzero(labels == low) == labels.shape[0]:
             return np.array([low, high], dtype=labels.dtype), upper.astype(np.intp)
     parts = list(steps(labels.shape[0], SORTED_LABELS))
     found = [np.unique(labels[part]) for part in parts] or [labels]
@@ -173,10 +175,11 @@ def check_model_labels(labels: np.ndarray, codes: np.ndarray, classes: np.ndarra
     return found
 
 
-def check_classes(classes: np.ndarray, totals: np.ndarray, n_rows: int) -> None:
-    """Validate classes: ValueError where labels are fractions that nearly all differ; `totals` are their weights."""
+def check_classes(classes: np.ndarray, weigh: Callable[[], np.ndarray], n_rows: int) -> None:
+    """Validate classes: ValueError where labels are fractions that nearly all differ; `weigh` returns their weights."""
     if classes.dtype.kind != "f" or 2 * classes.shape[0] <= FEWEST_ROWS_OF_REGRESSION:
         return
+    totals = weigh()
     named = classes[totals > 0]
     size = max(float(n_rows), float(totals.sum()))  # so that repeated rows are judged as weights are
     if 2 * named.shape[0] > max(size, FEWEST_ROWS_OF_REGRESSION) and (named != np.rint(named)).any():
@@ -259,12 +262,12 @@ def check_data(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square:
     m = A.shape[0]
     classes, codes = check_labels(y, m)
     if sample_weight is None and class_weight is None:
-        check_classes(classes, np.bincount(codes), m)
+        check_classes(classes, partial(np.bincount, codes), m)
         _check_two_classes(classes)
         rows = np.arange(m)
         return Data(_rows_of_positive_weight(A, rows, square), codes, np.ones(m), classes, rows, m, names)
     weights = check_weights(sample_weight, m)
-    check_classes(classes, np.bincount(codes, weights=weights, minlength=classes.shape[0]), m)
+    check_classes(classes, partial(np.bincount, codes, weights=weights, minlength=classes.shape[0]), m)
     counts = weights * class_factors(class_weight, classes, codes, weights)[codes]
     rows = np.flatnonzero(counts > 0)
     present = np.flatnonzero(np.bincount(codes[rows]))

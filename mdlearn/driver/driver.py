@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
@@ -23,7 +23,6 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
-from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver
@@ -123,13 +122,6 @@ class Driver(LimitedRun):
 
         `later` makes further forms (pairs of classes). Each is made, solved and forgotten when its turn comes.
         """
-        limits = self.limits
-        if limits.callback is not None:
-            self.limits = replace(limits, callback=in_errstate_of_caller(limits.callback))
-        with overflow_errstate():  # certificates tell of overflows
-            return self._run(first, later)
-
-    def _run(self, first: Form, later: LaterProblems | None) -> DriverOutcome:
         problems = self._problems(first)
         count = len(problems) if later is None else len(later)
         at_once = self._at_once(first, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,3 @@ def in_errstate_of_caller(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*given)
 
     return called
-
-
-def work_in_errstate(work: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Run the steps of `work` within `overflow_errstate`, yield between them outside of it, and return the result."""
-    given: Any = None
-    try:
-        while True:
-            with overflow_errstate():
-                step = work.send(given)
-            given = yield step
-    except StopIteration as done:
-        return done.value
-    finally:
-        work.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from mdlearn.errors import InsufficientMemory
 
@@ -106,11 +107,27 @@ def require(n_bytes: float, what: str, instead: str, at_once: int = 1) -> None:
         )
 
 
-class memory_error_in_words(contextlib.ContextDecorator):
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class memory_error_in_words:
     """Turn a MemoryError, which may come without a word, into an InsufficientMemory that says where."""
 
     def __init__(self, what: str) -> None:
         self.what = what
+
+    def __call__(self, call: Call) -> Call:
+        """Return a function with its memory errors in words."""
+
+        @wraps(call)
+        def guarded(*given: Any, **named: Any) -> Any:
+            try:
+                return call(*given, **named)
+            except MemoryError as error:
+                self.__exit__(MemoryError, error, None)
+                raise
+
+        return cast("Call", guarded)
 
     def __enter__(self) -> None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -290,7 +291,8 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     cause: ArithmeticError | None = None
     with ForeignCall(task, "objective", "terms"):
         try:
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            # Built-in objectives reckon with Python's numbers, of which NumPy does not warn.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore") if is_foreign(task) else nullcontext():
                 terms = task.terms(params, total)
                 fault = _fault_of_terms(task, terms, total)
         except ArithmeticError as error:

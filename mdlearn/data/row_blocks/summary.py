@@ -211,7 +211,7 @@ class Census:
     def summary(self, class_weight: Any) -> Summary:
         """Make a summary with class weights; ValueError where there is nothing to learn from."""
         classes = self.classes
-        check_classes(classes, self.totals, self.rows)
+        check_classes(classes, lambda: self.totals, self.rows)
         factors = class_factors(class_weight, classes, np.arange(classes.shape[0]), self.totals)
         totals = self.totals * factors
         used = totals > 0
