@@ -19,7 +19,7 @@ from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
 from mdlearn.driver.checked_form import check_features, check_form
 from mdlearn.driver.driver import Prepared, Starts
-from mdlearn.errors import foreign_steps, noted_call
+from mdlearn.errors import foreign_steps, is_foreign, noted_call
 from mdlearn.forms.problem import Form, as_joint_problem
 from mdlearn.forms.proof import AtZero, Solution
 from mdlearn.numerics.seeds import seeded_rng
@@ -98,7 +98,8 @@ class FormMaker:
         inner = kernel if kernel.explicit is None else Kernel("linear")
         work = partial(task.problem, piece, features, inner, self.bias, params, self.solve)
         form = yield from foreign_steps(task, "objective", "problem", work)
-        check_form(task, form, piece)
+        if is_foreign(task):
+            check_form(task, form, piece)
         form = as_joint_problem(form) if self.multiclass == "joint" else form
         noted_call(task, "objective", "check_form", form, params)
         if self.check is not None:
@@ -126,7 +127,8 @@ def _features_of_form(
     if place is None:
         work = partial(task.features, data, kernel, params, seeded_rng(*seeds))
         made = yield from foreign_steps(task, "objective", "features", work)
-        check_features(task, made, data)
+        if is_foreign(task):
+            check_features(task, made, data)
         if isinstance(made, LinearFeatures) and made.rows is not data.X and not made.rows.made_when_asked:
             check_feature_size(made.rows.largest(), made.dtype)
         return made

@@ -114,11 +114,10 @@ class CheckedEngine:
     def _check(self, report: Any, problem: Problem) -> None:
         if not isinstance(report, Report):
             raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
-        numbers = {"objective": report.objective, "lower_bound": report.lower_bound}
-        if report.residual is not None:
-            numbers["residual"] = report.residual
-        for name, value in numbers.items():
-            if not isinstance(value, (int, float, np.floating)) or math.isnan(value):
+        for name in ("objective", "lower_bound", "residual"):
+            value = getattr(report, name)
+            wrong = not isinstance(value, (int, float, np.floating)) or math.isnan(value)
+            if wrong and not (name == "residual" and value is None):
                 raise ValueError(self._fault(f"its report has as {name} {value!r}, a number is needed"))
         fault = problem.fault(report.point)
         if fault:

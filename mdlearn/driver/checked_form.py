@@ -11,7 +11,7 @@ from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.validation import Data
-from mdlearn.errors import came, faulty, is_foreign
+from mdlearn.errors import came, faulty
 from mdlearn.forms.answers import Fault, floats_fault, number_fault, solution_fault
 from mdlearn.forms.column import Column
 from mdlearn.forms.composite import Composite
@@ -27,8 +27,6 @@ FEATURES = "LinearFeatures or KernelFeatures"
 
 def check_features(task: Objective, features: Any, data: Data) -> None:
     """Check in a fit the features that a foreign objective made; FaultyPlugin for others than those of all rows."""
-    if not is_foreign(task):
-        return
     fault = _features_fault(features)
     if not fault and features.n_rows != data.X.shape[0]:
         fault = f"returned features of {features.n_rows} rows, those of all {data.X.shape[0]} rows are needed"
@@ -50,7 +48,7 @@ def check_features(task: Objective, features: Any, data: Data) -> None:
 def check_form(task: Objective, form: Form, data: Data) -> None:
     """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
     own = type(task)
-    if is_foreign(task) and (own.form is not Objective.form or own.problem is not Objective.problem):
+    if own.form is not Objective.form or own.problem is not Objective.problem:
         fault = _form_fault(form) or (own.arranged is Objective.arranged and _number_fault(form, data))
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
@@ -62,8 +60,6 @@ def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data:
 
     `one_each`: every solution is that of a pair of classes, with rows of its own.
     """
-    if not is_foreign(task):
-        return
     own, place = type(task), form.features.mapping()
     method = "arranged" if own.arranged is not Objective.arranged else "form"
     if own.problem is not Objective.problem and method == "form":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import FaultyProblem, is_foreign
+from mdlearn.errors import FaultyProblem
 from mdlearn.forms.base import has_foreign
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.forms.proof import Certificate, Solution
@@ -36,9 +36,7 @@ CERTIFYING_METHODS = (
 
 def checked_problem(problem: Problem, form: Form) -> Any:
     """Return a problem as it is where its certificates are mdlearn's own, else one that checks and labels them."""
-    if is_foreign(problem) and certifies_itself(type(problem)):
-        return CheckedProblem(problem, form.features.dtype)
-    return problem
+    return CheckedProblem(problem, form.features.dtype) if certifies_itself(type(problem)) else problem
 
 
 def certifies_itself(cls: type) -> bool:

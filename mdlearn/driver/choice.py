@@ -10,6 +10,7 @@ import numpy as np
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.errors import came, faulty, is_foreign, noted_call
 from mdlearn.forms.answers import number_fault
+from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
 from mdlearn.solvers.base import Claim, Solver
 
@@ -44,9 +45,13 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
         return Choice(named, "the engine that this kind of problem names", {})
     asked: dict[str, float | None] = {}
     best, chosen, least = None, None, float("inf")
+    kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
     for cls in engines:
-        engine = cls()
-        claim = _foreign_claim(engine, form) if is_foreign(cls) else engine.claims(form)
+        engine, claim = cls(), None
+        if is_foreign(cls):
+            claim = _foreign_claim(engine, form)
+        elif kinds <= cls.kinds:
+            claim = engine.claims(form)
         asked[cls.name] = None if claim is None else claim.operations
         if claim is not None and claim.operations < least:
             best, chosen, least = claim, engine, claim.operations

@@ -17,8 +17,8 @@ from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
 from mdlearn.driver.incumbent import Incumbent
 from mdlearn.driver.limits import OUT_OF_TIME, LimitedRun, Limits, Shortfall
-from mdlearn.driver.threads import run_in_threads, run_one_by_one
-from mdlearn.errors import FaultyProblem
+from mdlearn.driver.threads import run_in_threads
+from mdlearn.errors import FaultyProblem, is_foreign
 from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
@@ -191,7 +191,7 @@ class Driver(LimitedRun):
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
         """Problems of a form, told where to begin."""
-        problems = tuple([checked_problem(one, form) for one in problems_of(form)])
+        problems = tuple([checked_problem(one, form) if is_foreign(one) else one for one in problems_of(form)])
         if self.starts is not None:
             for problem, given in zip(problems, self.starts(form, first, len(problems))):
                 problem.begin(given)
@@ -230,20 +230,28 @@ class Driver(LimitedRun):
 
         Those whose turn does not come before the end are None.
         """
-        run = run_one_by_one(works, self.late)
         if at_once > 1:
-            run = run_in_threads(works, at_once, (self.limits.n_threads or at_once) // at_once, self.late)
-        with closing(run):
+            share = (self.limits.n_threads or at_once) // at_once
+            found: list[_Solved | None] = self._watched(run_in_threads(works, at_once, share, self.late))
+            return found
+        solved: list[_Solved | None] = [None] * len(works)
+        for j, work in enumerate(works):
+            if self.late():
+                break
+            solved[j] = self._watched(work)
+        return solved
+
+    def _watched(self, work: Generator[State | None, None, Any]) -> Any:
+        """Run work to its end and return its result; its states are recorded, and after each the clock is looked at."""
+        with closing(work):
             while True:
                 try:
-                    state = next(run)
+                    state = next(work)
                 except StopIteration as done:
-                    solved: list[_Solved | None] = done.value
-                    return solved
+                    return done.value
                 if state is None:
                     self.progress.beat()
-                # Once stopped, what other threads were still about to report is of no interest.
-                if state is not None and not self.stopped:
+                elif not self.stopped:  # what other threads were still about to report is of no interest
                     self.record(state)
                 self.late()
 

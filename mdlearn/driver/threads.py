@@ -1,4 +1,4 @@
-"""Generators that run one after the other, or side by side in threads."""
+"""Generators that run side by side in threads."""
 
 from __future__ import annotations
 
@@ -22,21 +22,6 @@ ITEM, END, ERROR = "item", "end", "error"
 def never_enough() -> bool:
     """Default of `enough` for generators in threads: all are run, whatever comes."""
     return False
-
-
-def run_one_by_one(
-    works: Sequence[Generator[Item, None, Result]], enough: Callable[[], bool] = never_enough
-) -> Generator[Item, None, list[Result | None]]:
-    """Run generators one after the other, without threads; pass their items on and return their results.
-
-    Those whose turn comes when there is `enough` are not begun: their result is None.
-    """
-    results: list[Result | None] = [None] * len(works)
-    for k, work in enumerate(works):
-        if enough():
-            break
-        results[k] = yield from work
-    return results
 
 
 def run_in_threads(

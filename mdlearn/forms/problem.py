@@ -159,17 +159,13 @@ class ColumnProblem(Problem):
         if not isinstance(point, Point):
             return f"it yielded {type(point).__name__} as a point, a Point is needed"
         m = self.part.y.shape[0]
-        shapes = (
-            ("beta", (len(self.part.terms), m)),
-            ("sigma", (m,)),
-            ("coef", (self.form.features.width,)),
-            ("alpha", (m,)),
-        )
-        for name, shape in shapes:
-            value = getattr(point, name)
-            fault = array_fault(name, value, shape) if value is not None or name in ("beta", "sigma") else None
-            if fault:
-                return fault
+        fault = array_fault("beta", point.beta, (len(self.part.terms), m)) or array_fault("sigma", point.sigma, (m,))
+        if not fault and point.coef is not None:
+            fault = array_fault("coef", point.coef, (self.form.features.width,))
+        if not fault and point.alpha is not None:
+            fault = array_fault("alpha", point.alpha, (m,))
+        if fault:
+            return fault
         if not isinstance(point.intercept, (int, float, np.floating)):
             return f"its point has as intercept {type(point.intercept).__name__}, a number is needed"
         return None if math.isfinite(point.intercept) else "its point has NaN or infinity in intercept"

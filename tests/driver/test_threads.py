@@ -21,7 +21,7 @@ from threading_cases import (
 )
 
 import mdlearn
-from mdlearn.driver.threads import run_in_threads, run_one_by_one
+from mdlearn.driver.threads import run_in_threads
 from mdlearn.numerics import memory
 from mdlearn.solvers.coordinate_descent.solver import CoordinateDescent
 from mdlearn.solvers.interior_point.solver import Interior
@@ -218,10 +218,10 @@ def numbers(start, n):
     return start
 
 
-@pytest.mark.parametrize("at_once", [None, 1, 2, 9])
+@pytest.mark.parametrize("at_once", [1, 2, 9])
 def test_items_and_results(at_once):
     works, items = [numbers(100 * k, 5) for k in range(7)], []
-    pieces = run_one_by_one(works) if at_once is None else run_in_threads(works, at_once, 1)
+    pieces = run_in_threads(works, at_once, 1)
     while True:
         try:
             items.append(next(pieces))

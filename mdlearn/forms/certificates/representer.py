@@ -73,15 +73,13 @@ def representer(
 
     known = features.expand(alpha) if expanded is None else expanded
     start = with_last(known, alpha.sum()) if bias else known
-    rest, largest = target - start, np.maximum(np.abs(target), np.abs(start))  # the target may be 0
-    if (np.abs(rest) <= SAME_ELEMENT * largest).all():
-        return alpha
-    scale = _shared(features, _inverse_squared_lengths, bias)
+    rest, scale = target - start, _shared(features, _inverse_squared_lengths, bias)
     # A sum of alpha_i x_ij is known to a few eps |alpha| times the length of column j.
-    enough = max(
-        SAME_ELEMENT**2 * float(scale @ np.square(largest)),
-        (ROUNDED_SUM * EPS) ** 2 * np.count_nonzero(scale) * float(alpha @ alpha),
-    )
+    enough: float = (ROUNDED_SUM * EPS) ** 2 * np.count_nonzero(scale) * float(alpha @ alpha)
+    if scale @ np.square(rest) <= enough:
+        return alpha
+    largest = np.maximum(np.abs(target), np.abs(start))  # the target may be 0
+    enough = max(enough, SAME_ELEMENT**2 * float(scale @ np.square(largest)))
     full = features.n_entries >= FULL_SHARE * features.n_rows * features.width
     narrow = features.width <= FACTORED_COLUMNS and full
     few = max(LEAST_STEPS, features.width // (COLUMNS_PER_STEP * sharing)) if narrow else MOST_STEPS

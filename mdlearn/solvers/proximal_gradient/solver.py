@@ -61,8 +61,7 @@ class APG(Solver):
             return "it knows no targets of regression"
         if form.by_row:
             return NOT_BY_ROW
-        strange = sorted(form.kinds - self.kinds)
-        return f"it takes no loss of the kind {strange[0]!r}" if strange else None
+        return None if form.kinds <= self.kinds else f"it takes no loss of the kind {min(form.kinds - self.kinds)!r}"
 
     def claims(self, form: Any) -> Claim | None:
         """Products with the rows, not matrices: for penalties and joint problems, else where matrices are large."""
