@@ -114,6 +114,7 @@ class Driver(LimitedRun):
         self.solver = solver = engine.solver
         engine.tol = limits.tol
         super().__init__(solver.name, limits)
+        self.published = solver.ends_itself(options)  # whether it runs to an end of its own
         self.reason = ""  # why some problem ended early
         self.unproven = ""  # why none can be certified
 
@@ -181,12 +182,12 @@ class Driver(LimitedRun):
 
     def _fell_short(self, certificate: Certificate, exact: bool) -> Shortfall | None:
         """Say why the gap was not reached, and what to do."""
-        broke, published = self.engine.broke, self.solver.ends_itself(self.options)
+        broke = self.engine.broke
         ended = self.stopped or broke or self.reason
         advice = "use another solver" if ended in (NO_POINT, broke) else "allow more"
         if self.unproven:
             ended, advice = self.unproven, "declare one of them"
-        at_its_end = published and not (self.stopped or self.reason)
+        at_its_end = self.published and not (self.stopped or self.reason)
         return self.shortfall(self.engine.title, certificate, at_its_end, exact, ended, advice)
 
     def _problems(self, form: Form, first: int = 0) -> tuple[Problem, ...]:
@@ -294,8 +295,7 @@ class Driver(LimitedRun):
             untouched = problem.untouched(self.limits.tol, bounded=not (j or self.limits.over))
         if untouched is not None:
             return _Solved(untouched, problem.reference, problem.hard)
-        published = self.solver.ends_itself(self.options)
-        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not published)
+        incumbent = Incumbent(problem, self.limits.tol, self.solver.gives_last(self.options), not self.published)
         if incumbent.begin():
             solution = incumbent.certified()
             yield self.state(1, incumbent.objective, incumbent.lower_bound, incumbent.gap, j)
@@ -317,11 +317,11 @@ class Driver(LimitedRun):
             reports = self._relieved(engine, form, problem, seeded, longest)
         if not count and not self.stopped:
             self.reason = NO_POINT
-        solution = incumbent.certified(as_is=published)
+        solution = incumbent.certified(as_is=self.published)
         self.unproven = self.unproven or problem.unproven
         # The linear program of `explain` proves nothing beyond its tolerance: not asked where `max_iter` ended the fit.
         cut = self.stopped or (self.reason and self.limits.max_iter)
-        if np.isinf(solution.certificate.objective) and not cut:
+        if math.isinf(solution.certificate.objective) and not cut:
             problem.explain()
         if not (self.stopped or self.reason):
             problem.conclude(solution)
@@ -334,7 +334,7 @@ class Driver(LimitedRun):
 
         Returns how many reports came, and whether the engine asked for a follower.
         """
-        published, offer, asked = self.solver.ends_itself(self.options), None, None
+        published, offer, asked = self.published, None, None
         while True:
             try:
                 report = next(reports)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.proof import AtZero
-from mdlearn.numerics.lazy_property import kept
 
 
 @dataclass(frozen=True)
@@ -40,30 +39,27 @@ class HingeTerm:
         Margin at which the term vanishes.
     power : int
         1 or 2.
+    hard : bool
+        Whether the term is a constraint side * (z - threshold) >= 0.
+    kind : str
+        "constraint", "hinge" (a kink) or "squared" (a continuous slope).
     """
 
     weight: float
     side: int = 1
     threshold: float = 1.0
     power: int = 1
+    hard: bool = field(init=False, repr=False, compare=False)
+    kind: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.weight >= 0:
             raise ValueError(f"the weight of a hinge term needs to be >= 0; got {self.weight!r}")
         if self.side not in (-1, 1) or self.power not in (1, 2) or not math.isfinite(self.threshold):
             raise ValueError(f"a hinge term needs side +1 or -1, power 1 or 2 and a finite threshold; got {self!r}")
-
-    @kept
-    def hard(self) -> bool:
-        """True when the term is a constraint side * (z - threshold) >= 0."""
-        return math.isinf(self.weight)
-
-    @kept
-    def kind(self) -> str:
-        """ "constraint", "hinge" (a kink) or "squared" (a continuous slope)."""
-        if self.hard:
-            return "constraint"
-        return "hinge" if self.power == 1 else "squared"
+        hard = math.isinf(self.weight)
+        kind = "constraint" if hard else "hinge" if self.power == 1 else "squared"
+        vars(self).update(hard=hard, kind=kind)
 
     @property
     def numbers(self) -> tuple[float, float, float, float, float, float]:

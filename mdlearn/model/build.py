@@ -41,7 +41,7 @@ def build_model(
     duals = _values_over_all_rows([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
     held = stored_coefficients(solutions, places, data.n_given, dtype)
     used = rows_used_by_models(solutions, places, data.n_given)
-    support = np.flatnonzero(used)
+    (support,) = used.nonzero()
     mine = support if data.rows.shape[0] == data.n_given else np.flatnonzero(used[data.rows])
     kind = Model if data.targets is None else RegressionModel
     return kind(
@@ -130,7 +130,7 @@ def stored_coefficients(
 
 def joined_solution_values(values: list[Any], single: int = 0) -> np.ndarray:
     """Values of all solutions for the model to build, joined; those of one column have `single` dimensions."""
-    return np.array(values) if np.ndim(values[0]) == single else np.concatenate(values)
+    return np.array(values) if getattr(values[0], "ndim", 0) == single else np.concatenate(values)
 
 
 def rows_used_by_models(solutions: list[Any], places: Sequence[np.ndarray], n: int) -> np.ndarray:
@@ -161,7 +161,7 @@ def nonzero_solution_arrays(values: list[np.ndarray]) -> list[int]:
 
 def is_zero_solution_array(values: np.ndarray) -> bool:
     """Whether a solution's array is all 0 for the model to build; one number may stand for all of its values."""
-    return not (values.any() if any(values.strides) else values.flat[:1].any())
+    return not np.count_nonzero(values if any(values.strides) else values.flat[:1])
 
 
 def _attributes_of_features(solutions: list[Any], pairs: bool) -> dict[str, Any]:

@@ -93,7 +93,8 @@ class LinearFeatures:
     @kept
     def longest_row(self) -> float:
         """Length of the longest row."""
-        return float(self.row_lengths.max())
+        squares = self.squares() if self.ridge is None else self.rows.squares()
+        return math.sqrt(float(squares.max()))
 
     @kept
     def all_lengths(self) -> float:

@@ -17,7 +17,6 @@ here costs two passes over the data.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -269,7 +268,8 @@ def _with_dual_coefficients(form: MarginForm, own: Solution, near: np.ndarray, f
     """Certified solution of a margin form, with dual coefficients that make its coefficients, near given ones."""
     coef = form.features.from_model(own.coef, own.alpha)
     alpha = representer(form, near, coef, float(own.intercept), far=far, sharing=len(form.columns))
-    return replace(own, alpha=form.features.to_model(coef, alpha)[1])
+    held = form.features.to_model(coef, alpha)[1]
+    return Solution(own.coef, own.intercept, held, own.beta, own.norm, own.certificate, own.at_limit, own.extras)
 
 
 def _certified_zero(form: MarginForm, column: Column, point: Point, tol: float) -> Solution | None:
