@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 
@@ -42,9 +43,15 @@ PLUGIN_OF_MODULE: dict[str, str] = {}
 """Module of what a plugin brings -> distribution and version; the loading of plugins fills it."""
 
 
+@lru_cache(maxsize=256)
+def _class_is_foreign(cls: type) -> bool:
+    """Whether a class lies outside of mdlearn, for errors inside it."""
+    return not cls.__module__.startswith("mdlearn.")
+
+
 def is_foreign(one: Any) -> bool:
     """Whether the class of an object, or a class, lies outside of mdlearn."""
-    return not (one if isinstance(one, type) else type(one)).__module__.startswith("mdlearn.")
+    return _class_is_foreign(one if isinstance(one, type) else type(one))
 
 
 def _class_of(one: Any) -> type:

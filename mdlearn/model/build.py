@@ -179,6 +179,8 @@ def _values_over_all_rows(
     """Values over some rows as (p, T, n) over all of the caller's rows, in `dtype`, for the model to build."""
     first = values[0]
     each, terms = first.shape[0] if first.ndim > 2 else 1, first.shape[-2] if first.ndim > 1 else 1
+    if len(values) == each == 1 and first.shape[-1] == n:
+        return np.array(to_type(first.reshape(1, terms, n), dtype, towards_zero))
     out = np.zeros((each * len(values), terms, n), dtype)
     for i in nonzero_solution_arrays(values):  # zeros are there already
         at = places[i]
