@@ -43,15 +43,13 @@ PLUGIN_OF_MODULE: dict[str, str] = {}
 """Module of what a plugin brings -> distribution and version; the loading of plugins fills it."""
 
 
-@lru_cache(maxsize=256)
-def _class_is_foreign(cls: type) -> bool:
-    """Whether a class lies outside of mdlearn, for errors inside it."""
-    return not cls.__module__.startswith("mdlearn.")
+class_is_foreign: Callable[[Any], bool] = lru_cache(maxsize=256)(lambda cls: not cls.__module__.startswith("mdlearn."))
+"""Whether a class lies outside of mdlearn."""
 
 
 def is_foreign(one: Any) -> bool:
     """Whether the class of an object, or a class, lies outside of mdlearn."""
-    return _class_is_foreign(one if isinstance(one, type) else type(one))
+    return class_is_foreign(one if isinstance(one, type) else type(one))
 
 
 def _class_of(one: Any) -> type:
@@ -115,10 +113,18 @@ class ForeignCall:
 
 def noted_call(one: Any, kind: str, method: str, *given: Any) -> Any:
     """Call a method and return what it returns; where its class is foreign, errors inside it are told to be its own."""
-    if not is_foreign(one):
+    if not class_is_foreign(one if isinstance(one, type) else type(one)):
         return getattr(one, method)(*given)
     with ForeignCall(one, kind, method):
         return getattr(one, method)(*given)
+
+
+def noted(one: Any, kind: str, method: str, call: Callable[..., Any], *given: Any) -> Any:
+    """Do the same for a function that belongs to a method of a class that may be foreign."""
+    if not class_is_foreign(type(one)):
+        return call(*given)
+    with ForeignCall(one, kind, method):
+        return call(*given)
 
 
 ORIGIN = "(raised in "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdlearn.errors import ForeignCall, came, faulty, foreign_title, note_origin, noted_call
+from mdlearn.errors import came, faulty, foreign_title, note_origin, noted, noted_call
 from mdlearn.forms.problem import Form, Problem
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver, Steps
@@ -66,8 +66,7 @@ class CheckedEngine:
         self, method: str, problem: Problem | None, begin: Callable[..., Any], *given: Any
     ) -> Generator[Any, None, Any]:
         """The engine's own generator; an error inside comes through as it is. Without a problem, None is all it has."""
-        with ForeignCall(self.solver, "solver", method):
-            work = begin(*given)
+        work = noted(self.solver, "solver", method, begin, *given)
         if not isinstance(work, Generator):
             raise TypeError(self._fault(f"its {method} returned {type(work).__name__}, a generator is needed"))
         waiting: Offer | None = None
@@ -106,8 +105,7 @@ class CheckedEngine:
         return step
 
     def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
-        with ForeignCall(self.solver, "solver", "iterate"):
-            report = make()
+        report: Report = noted(self.solver, "solver", "iterate", make)
         self._check(report, problem)
         return report
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mdlearn.driver.checked_engine import CheckedEngine
-from mdlearn.errors import came, faulty, is_foreign, noted_call
+from mdlearn.errors import came, class_is_foreign, faulty, noted_call
 from mdlearn.forms.answers import number_fault
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.problem import Form, Problem, Several, problems_of
@@ -48,7 +48,7 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
     kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
     for cls in engines:
         engine, claim = cls(), None
-        if is_foreign(cls):
+        if class_is_foreign(cls):
             claim = _foreign_claim(engine, form)
         elif kinds <= cls.kinds:
             claim = engine.claims(form)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
-from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted_call
+from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted, noted_call
 from mdlearn.forms.losses import Term, Terms
 
 FIT_ARGUMENTS = frozenset(
@@ -261,8 +261,7 @@ def filled_parameters(task: Any, total: float) -> dict[str, Any]:
         if key in task.given:
             value = task.given[key]
         else:
-            with ForeignCall(task, "objective", "parameters"):
-                value = parameter.fill(filled, total)
+            value = noted(task, "objective", "parameters", parameter.fill, filled, total)
         if isinstance(value, Relative):
             value = parameter.check(key, value.of(filled["C"], total))
         filled[key] = value

@@ -255,8 +255,11 @@ class DenseRows(RowsInMemory):
 
     X: np.ndarray
 
+    suits_blas: bool = field(init=False, repr=False)
+    """Whether BLAS takes X as it is, and so any range of its rows."""
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", read_only_view(self.X))
+        vars(self).update(X=read_only_view(self.X), suits_blas=_rows_suit_blas(self.X))
 
     def take(self, rows: Selection) -> DenseRows:
         """Selected rows as `DenseRows`; a view where `rows` is a slice, else a copy made block by block."""
@@ -276,11 +279,6 @@ class DenseRows(RowsInMemory):
         """Selected rows as a dense float64 array; a view where no conversion is needed and `rows` is a slice."""
         some = self.X[rows]
         return some if self.suits_blas and isinstance(rows, slice) else _rows_for_blas(some)
-
-    @kept
-    def suits_blas(self) -> bool:
-        """Whether BLAS takes X as it is, and so any range of its rows."""
-        return _rows_suit_blas(self.X)
 
     @property
     def whole(self) -> Any:
