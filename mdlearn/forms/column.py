@@ -164,12 +164,12 @@ class Column:
     @kept
     def steepest_slopes(self) -> float:
         """Largest sum of the slopes of all terms but squared ones; infinity where a slope has no bound."""
-        return sum(float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared")
+        return sum([float(cap.sum()) for t, cap in zip(self.terms, self.caps) if t.kind != "squared"])
 
     @kept
     def bends(self) -> float:
         """Sum of the second derivatives of variance and squared terms at most."""
-        squared = sum(t.steepest for t in self.terms if t.kind == "squared")
+        squared = sum([t.steepest for t in self.terms if t.kind == "squared"])
         return (self.kappa + squared) * self.total
 
     @kept
@@ -222,15 +222,15 @@ class Column:
 
     def distribution_value(self, scores: np.ndarray) -> float:
         """v Var(z) - a mean(z) + losses at scores y f: everything but the ridge."""
-        z = self.margins(scores)
+        z = scores if self.offset is None else scores - self.offset
         value = 0.0
         if self.mean > 0 or self.variance > 0:  # 0 times an overflow is no number
             mean = float(self.counts @ z) / self.total
             value = -self.mean * mean
         if self.variance > 0:
             value += self.variance * (float(self.counts @ np.square(z - mean)) / self.total)
-        for (t, own), there in zip(self.shares, self.margins_of_terms(z)):
-            value += t.value(there, own)
+        for i, (t, own) in enumerate(self.shares):
+            value += t.value(z if self.shifts is None else z - self.shifts[i], own)
         return value
 
     def slopes(self, scores: np.ndarray) -> np.ndarray:

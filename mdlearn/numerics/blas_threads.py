@@ -96,7 +96,7 @@ class _BlasScope:
     def apply(self) -> None:
         smallest = min(self.requests.values(), default=None)
         # Asking takes as long as much of a small fit: not where nothing was changed, and nothing is to be.
-        self.changed = self.changed or any(number != smallest for _, number in self.found if smallest is not None)
+        self.changed = self.changed or (smallest is not None and [n for _, n in self.found if n != smallest] != [])
         for library, number in self.found if self.changed else ():
             _set_blas_threads(library, number if smallest is None else smallest)
 

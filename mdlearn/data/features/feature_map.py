@@ -295,6 +295,7 @@ class LazyMappedRows(DenseRows):
     """
 
     made_when_asked = True
+    suits_blas = True
 
     def __init__(self, source: Rows, by: FeatureMap) -> None:
         # The parent is frozen.

@@ -251,12 +251,12 @@ class DenseRows(RowsInMemory):
     ----------
     X : ndarray of shape (m, d)
     model_dtype : dtype or None
+    suits_blas : bool
+        Whether BLAS takes X as it is, and so any range of its rows.
     """
 
     X: np.ndarray
-
     suits_blas: bool = field(init=False, repr=False)
-    """Whether BLAS takes X as it is, and so any range of its rows."""
 
     def __post_init__(self) -> None:
         vars(self).update(X=read_only_view(self.X), suits_blas=_rows_suit_blas(self.X))
