@@ -55,6 +55,19 @@ def test_claims_are_operations_of_forms_that_are_taken():
     assert claimed == {cls.name for cls in BUILT_IN if cls.claims is not Solver.claims}
 
 
+def test_engines_are_asked_for_kinds_of_loss_that_they_declare(monkeypatch):
+    """For others they have no claim, so the choice is as if all had been asked."""
+    for given in all_forms():
+        assert all(cls().claims(given) is None for cls in BUILT_IN if not given.kinds <= cls.kinds)
+    asked = []
+    for cls in BUILT_IN:
+        own = cls.claims
+        monkeypatch.setattr(cls, "claims", lambda self, form, own=own: asked.append(type(self)) or own(self, form))
+    choice = choose_solver(form(dense(300, 5), (HingeTerm(1.0),)), BUILT_IN)
+    assert set(asked) == {cls for cls in BUILT_IN if "hinge" in cls.kinds} != set(BUILT_IN)
+    assert choice.claims.keys() == {cls.name for cls in BUILT_IN}
+
+
 def test_whatever_an_engine_takes_with_a_norm_has_a_claim():
     """The choice is a claim, not the way out for forms that nobody claims."""
     for given in all_forms():
