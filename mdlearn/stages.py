@@ -260,16 +260,17 @@ class CheckedCall:
             return found
 
         names = call.bias, call.multiclass, call.seed
+        several = len(self.pieces) > 1
         turns = FormMaker(self.pieces, task, filled, kernel, *names, handed, level)
         with overflow_errstate():
             form = finished(turns.make(0), limits.late)
             starts = None if handed.starts is None else _starts_of_objective(task, handed.starts)
-            outcome, ran = driven(form, turns if len(turns) > 1 else None, starts, handed.prepared)
+            outcome, ran = driven(form, turns if several else None, starts, handed.prepared)
         solutions = outcome.solutions
-        if len(self.pieces) == 1:
+        if not several:
             solutions = [noted_call(task, "objective", "arranged", one, form) for one in solutions]
         if is_foreign(task):
-            check_solutions(task, solutions, form, self.data, len(self.pieces) > 1)
+            check_solutions(task, solutions, form, self.data, several)
         params = {**filled, **kernel.params}
         return Fitted(task, params, kernel.exact, outcome, solutions, form.features.mapping(), ran, shortfalls)
 

@@ -108,6 +108,8 @@ class BlasGuard:
         self.lock = threading.Lock()
         self.scopes: dict[int, _BlasScope] = {}
         self.libraries: list[Any] = []
+        self.shared: list[Any] = []  # those with one number for all threads
+        self.per_thread: list[Any] = []
         self.n_modules = 0  # imported when the libraries were listed
         self.kinds: dict[str, bool] = {}
         self.forks = 0  # the thread that is forking, while it holds the lock
@@ -145,9 +147,8 @@ class BlasGuard:
         with self.lock:
             if PROCESS not in self.scopes:
                 self._list_libraries()
-            for key in (PROCESS, token[0]):
+            for key, mine in ((PROCESS, self.shared), (token[0], self.per_thread)):
                 if key not in self.scopes:
-                    mine = [library for library in self.libraries if self.kinds[library.filepath] == (key != PROCESS)]
                     if not mine and key != PROCESS:
                         continue
                     self.scopes[key] = _BlasScope([(library, library.get_num_threads()) for library in mine])
@@ -188,17 +189,19 @@ class BlasGuard:
         Listing takes a millisecond, as long as a small fit. It calls back from C, where a KeyboardInterrupt would be
         swallowed: another thread does it, as signals come to the main thread alone.
         """
+        if len(sys.modules) == self.n_modules:
+            return
         from threadpoolctl import ThreadpoolController
 
         n_modules = len(sys.modules)
-        if n_modules == self.n_modules:
-            return
         with ThreadPoolExecutor(1) as other:
             loaded = other.submit(ThreadpoolController).result().select(user_api="blas").lib_controllers
         self.libraries = [library for library in loaded if library.get_num_threads() is not None]
         for library in self.libraries:
             if library.filepath not in self.kinds:
                 self.kinds[library.filepath] = _blas_threads_are_per_thread(library)
+        self.shared = [library for library in self.libraries if not self.kinds[library.filepath]]
+        self.per_thread = [library for library in self.libraries if self.kinds[library.filepath]]
         self.n_modules = n_modules
 
 

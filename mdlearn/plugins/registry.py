@@ -173,8 +173,9 @@ _once = _ProcessRegistry()
 
 def registry() -> Registry:
     """Registry of this process, made at first use; faults of plugins are reported once, as PluginWarning."""
-    found = _once()
-    found.report()
+    found = _once.made[0] if _once.made else _once()
+    if found.unreported:
+        found.report()
     return found
 
 

@@ -25,15 +25,14 @@ def objective_at(column: Column, z: np.ndarray, squares: float) -> tuple[float, 
     return 0.5 * factor * factor * squares + column.distribution_value(z if factor == 1.0 else factor * z), factor
 
 
-def primal(form: MarginForm, column: Column, coef: np.ndarray, intercept: float) -> tuple[float, np.ndarray, float]:
-    """Primal (objective, margins, factor) of coefficients, from one pass over the rows."""
-    return _primal_at_decision_values(form, column, coef, intercept, form.features.decision(coef))
-
-
-def _primal_at_decision_values(
-    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray
+def primal(
+    form: MarginForm, column: Column, coef: np.ndarray, intercept: float, f: np.ndarray | None = None
 ) -> tuple[float, np.ndarray, float]:
-    """Return what `primal` does, where the decision values f without the intercept are known."""
+    """Primal (objective, margins, factor) of coefficients, from one pass over the rows.
+
+    `f` are the decision values without the intercept, where they are known: no pass.
+    """
+    f = form.features.decision(coef) if f is None else f
     z = column.y * (f + intercept)
     objective, factor = objective_at(column, z, form.norm(coef, intercept, f))
     return objective, z * factor if 1.0 < factor < math.inf else z, factor
@@ -44,10 +43,10 @@ def improved_primal(
 ) -> tuple[float, np.ndarray, float]:
     """Objective of a primal point made feasible, freed of rounding losses, with the best free intercept.
 
-    `f` are the decision values of coef, where they are known: a pass over the rows less.
+    `f` are the decision values of coef, where they are known, as for `primal`.
     """
     f = form.features.decision(coef) if f is None else f
-    objective, z, factor = _primal_at_decision_values(form, column, coef, intercept, f)
+    objective, z, factor = primal(form, column, coef, intercept, f)
     if math.isinf(objective):
         return objective, coef, intercept
     if factor != 1.0:
@@ -62,7 +61,7 @@ def improved_primal(
             objective, coef, intercept, same = value, growth * coef, growth * intercept, False
     if form.bias == "free":
         shifted = intercept + best_bias_shift(column, z)
-        trial = _primal_at_decision_values(form, column, coef, shifted, f if same else form.features.decision(coef))[0]
+        trial = primal(form, column, coef, shifted, f if same else None)[0]
         if trial <= objective + 1e-14 * abs(objective):  # on a flat interval rounding decides nothing
             objective, intercept = trial, shifted
     return objective, coef, intercept
