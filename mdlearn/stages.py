@@ -126,8 +126,9 @@ class Call:
     @memory_error_in_words("reading the data")
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
-        data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=self.square)
-        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, self.square))
+        square = self.square
+        data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=square)
+        return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square))
 
 
 def given_engine(solver: Any, solver_options: Any) -> tuple[Solver | None, dict[str, Any]]:

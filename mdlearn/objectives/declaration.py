@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -287,21 +286,25 @@ def checked_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     TypeError, ValueError
         For anything else, and for parameters that lead to weights beyond float64.
     """
+    if not is_foreign(task):  # reckons with Python's numbers, of which NumPy does not warn
+        return _declared_terms(task, params, total)
+    with ForeignCall(task, "objective", "terms"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _declared_terms(task, params, total)
+
+
+def _declared_terms(task: Any, params: dict[str, Any], total: float) -> Terms:
     cause: ArithmeticError | None = None
-    with ForeignCall(task, "objective", "terms"):
-        try:
-            # Built-in objectives reckon with Python's numbers, of which NumPy does not warn.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore") if is_foreign(task) else nullcontext():
-                terms = task.terms(params, total)
-                fault = _fault_of_terms(task, terms, total)
-        except ArithmeticError as error:
-            fault, cause = BEYOND, error
-        if fault == BEYOND:
-            told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
-            raise ValueError(
-                f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
-                "weights nearer 1"
-            ) from cause
+    try:
+        terms: Terms = task.terms(params, total)
+        fault = _fault_of_terms(task, terms, total)
+    except ArithmeticError as error:
+        fault, cause = BEYOND, error
+    if fault == BEYOND:
+        told = ", ".join(f"{name}={value:g}" for name, value in params.items() if type(value) in (int, float))
+        raise ValueError(
+            f"objective {task.name!r} with {told} and rows of weight {total:g} has {fault}; give parameters and "
+            "weights nearer 1"
+        ) from cause
     if fault:
         raise faulty(task, "objective", "terms", fault)
     return terms
@@ -346,6 +349,9 @@ def resolved_parameters(task: Any, total: float, data: Data | None = None) -> di
 
     FaultyPlugin for a foreign objective that returns other names, or something else than numbers.
     """
+    if not is_foreign(task):
+        own: dict[str, Any] = task.resolve(total)
+        return own if data is None else task.complete(own, data)
     params = _checked_answer(task, "resolve", total)
     return params if data is None else completed_parameters(task, params, data)
 
