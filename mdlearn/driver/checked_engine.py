@@ -101,15 +101,12 @@ class CheckedEngine:
     def _checked(self, step: Any, problem: Problem) -> Report | Offer:
         if isinstance(step, Offer):
             return Offer(partial(self._made, step.make, problem), step.gap, step.seconds)
-        self._check(step, problem)
-        return step
+        return self._check(step, problem)
 
     def _made(self, make: Callable[[], Report], problem: Problem) -> Report:
-        report: Report = noted(self.solver, "solver", "iterate", make)
-        self._check(report, problem)
-        return report
+        return self._check(noted(self.solver, "solver", "iterate", make), problem)
 
-    def _check(self, report: Any, problem: Problem) -> None:
+    def _check(self, report: Any, problem: Problem) -> Report:
         if not isinstance(report, Report):
             raise TypeError(self._fault(f"it yielded {type(report).__name__}, a Report or None is needed"))
         for name in ("objective", "lower_bound", "residual"):
@@ -120,6 +117,7 @@ class CheckedEngine:
         fault = problem.fault(report.point)
         if fault:
             raise ValueError(self._fault(fault))
+        return report
 
     def _fault(self, what: str) -> str:
         return f"{self.title} is faulty: {what}; use another solver"

@@ -23,7 +23,7 @@ from mdlearn.forms.problem import Form, Problem, problems_of
 from mdlearn.forms.proof import AtZero, Certificate, Solution, Start, State, ZeroSolutions, combine_proofs, fit_history
 from mdlearn.numerics.blas_threads import GUARD
 from mdlearn.numerics.eigh_time import eigh_seconds
-from mdlearn.numerics.interruptible import finished
+from mdlearn.numerics.interruptible import finished, with_heartbeat
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.solvers.base import Offer, Report, Solver
 
@@ -152,14 +152,8 @@ class Driver(LimitedRun):
 
         Yields None as often as that engine is to.
         """
-        with closing(self._alone(_ready_form(form), 0)) as work:
-            while True:
-                try:
-                    next(work)
-                except StopIteration as done:
-                    solved: _Solved = done.value
-                    return solved.solution
-                yield None
+        solved = yield from with_heartbeat(self._alone(_ready_form(form), 0), None)
+        return solved.solution
 
     def _at_once(self, form: Form, count: int) -> int:
         """Number of problems to solve at the same time: by default 1, for large ones up to as many as BLAS has threads.

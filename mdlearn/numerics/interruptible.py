@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any, TypeVar
 
 Beat = TypeVar("Beat")
@@ -22,10 +23,11 @@ def finished(work: Generator[Any, Any, Any], look: Callable[[], Any] | None = No
 
 def with_heartbeat(work: Generator[Any, Any, Result], beat: Beat) -> Generator[Beat, None, Result]:
     """Run interruptible work to its end, yield `beat` in the place of all that it yields, and return its result."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            found: Result = done.value
-            return found
-        yield beat
+    with closing(work):
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                found: Result = done.value
+                return found
+            yield beat

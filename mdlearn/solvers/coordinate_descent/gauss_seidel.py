@@ -29,9 +29,7 @@ ROUNDING_OF_SLOPES = 1e-16
 
 def suits_gauss_seidel(form: MarginForm) -> bool:
     """Whether Gauss-Seidel sweeps take a form: it has no loss, and explicit columns of which a matrix can be made."""
-    if form.kinds or form.ridge == 0:
-        return False
-    return not any(column.terms for column in form.columns) and prefers_rows(form)
+    return not (form.kinds or any(one.terms for one in form.columns)) and form.ridge > 0 and prefers_rows(form)
 
 
 def gauss_seidel_descent(form: MarginForm, column: Column, rng: np.random.Generator) -> Steps:
