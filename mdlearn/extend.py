@@ -36,6 +36,7 @@ from mdlearn.forms.joint.point import CompositeEvaluation, CompositePoint
 from mdlearn.forms.losses import HingeTerm, LogisticTerm
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.forms.native import NativeFunction
+from mdlearn.forms.penalised.coefficient_terms import LimitTerm, NormTerm, first_differences
 from mdlearn.forms.problem import ColumnProblem, Problem, Several
 from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.forms.row_terms import RowTerms
@@ -75,11 +76,13 @@ __all__ = [
     "HingeTerm",
     "Kernel",
     "Layout",
+    "LimitTerm",
     "LinearFeatures",
     "LogisticTerm",
     "MappedFeatures",
     "MarginForm",
     "NativeFunction",
+    "NormTerm",
     "Objective",
     "Parameter",
     "Point",
@@ -114,6 +117,7 @@ __all__ = [
     "distinct",
     "f1_macro",
     "f1_micro",
+    "first_differences",
     "hookimpl",
     "in_time",
     "judge",

@@ -47,14 +47,18 @@ def choose_solver(form: Form, engines: Iterable[type[Solver]]) -> Choice:
     best, chosen, least = None, None, float("inf")
     kinds = form.kinds if isinstance(form, MarginForm) else frozenset()
     for cls in engines:
+        asked[cls.name] = None
+        if cls.claims is Solver.claims:
+            continue
         engine, claim = cls(), None
         if class_is_foreign(cls):
             claim = _foreign_claim(engine, form)
         elif kinds <= cls.kinds:
             claim = engine.claims(form)
-        asked[cls.name] = None if claim is None else claim.operations
-        if claim is not None and claim.operations < least:
-            best, chosen, least = claim, engine, claim.operations
+        if claim is not None:
+            asked[cls.name] = claim.operations
+            if claim.operations < least:
+                best, chosen, least = claim, engine, claim.operations
     if best is None or chosen is None:
         found = _unclaimed(form, [cls() for cls in engines])
         return Choice(found.name, "no engine claims it, and this one can", asked, found)

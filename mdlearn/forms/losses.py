@@ -19,6 +19,7 @@ import numpy as np
 
 from mdlearn._solvers import hinges, logistic
 from mdlearn.forms.given import GivenTerm
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
 from mdlearn.forms.proof import AtZero
 
 
@@ -240,6 +241,8 @@ class Terms:
         Factor > 0 of the whole objective: other weights of 1/2 |w|^2 are written as unit * (1/2 |w|^2 + rest / unit).
     penalty : float
         Factor of the sum over features of the length of their coefficients (L1 for one column, else L2,1).
+    coefficient_terms : tuple of NormTerm and LimitTerm (see `mdlearn.forms.penalised.coefficient_terms`)
+        Other penalties of the coefficients, and linear constraints on them. A list becomes a tuple.
     """
 
     variance: float = 0.0
@@ -248,10 +251,12 @@ class Terms:
     ridge: float = 1.0
     unit: float = 1.0
     penalty: float = 0.0
+    coefficient_terms: tuple[CoefficientTerm, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.loss, list):
-            object.__setattr__(self, "loss", tuple(self.loss))
+        for name in ("loss", "coefficient_terms"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         check_terms(self.loss)
 
     def at_zero(self, total: float) -> AtZero:

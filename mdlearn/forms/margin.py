@@ -18,6 +18,7 @@ import numpy as np
 from mdlearn.data.features.kernel_features import Features
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.forms.column import Column
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm
 from mdlearn.numerics.lazy_property import kept
 
 __all__ = ["BIASES", "Column", "MarginForm", "Point", "best_bias_shift", "started_point", "zero_point"]
@@ -47,6 +48,11 @@ class MarginForm:
         `joint`, else in each column.
     joint : bool
         Whether the columns are one problem.
+    coefficient_terms : tuple of NormTerm and LimitTerm
+        Other penalties of the coefficients and constraints on them; of every column, or of all if `joint`.
+    penalised : bool
+        Whether coefficients are coupled by terms whose multipliers a proof needs: `coefficient_terms`, or a penalty or
+        classes as one problem beside kinks, targets or terms that differ from row to row.
     offsets : bool
         Whether margins have an offset (regression).
     by_row : bool
@@ -62,6 +68,8 @@ class MarginForm:
     unit: float = 1.0
     penalty: float = 0.0
     joint: bool = False
+    coefficient_terms: tuple[CoefficientTerm, ...] = ()
+    penalised: bool = field(init=False, repr=False)
     offsets: bool = field(init=False, repr=False)
     by_row: bool = field(init=False, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
@@ -71,15 +79,14 @@ class MarginForm:
         for column in self.columns:
             offsets, by_row = offsets or column.offset is not None, by_row or column.by_row is not None
             kinds |= column.kinds
-        vars(self).update(offsets=offsets, by_row=by_row, kinds=kinds)
+        coupled = (self.joint or self.penalty > 0) and (offsets or by_row or "hinge" in kinds)
+        penalised = coupled or bool(self.coefficient_terms)
+        vars(self).update(offsets=offsets, by_row=by_row, kinds=kinds, penalised=penalised)
         if self.bias == "free" and self.offsets and any(one.unbounded_in_bias for one in self.columns):
             raise ValueError(
                 "with bias='free' the objective of this regression is unbounded below: the mean of the residuals "
                 "outweighs the loss of large ones; lower its weight, raise that of the loss or use bias='regularized'"
             )
-        if self.by_row and (self.joint or self.penalty > 0):
-            what = "classes as one problem" if self.joint else "a penalty"
-            raise ValueError(f"weights and thresholds of loss terms by row are not possible together with {what}")
         if self.ridge not in (0.0, 1.0) or not 0 < self.unit < np.inf or not 0 <= self.penalty < np.inf:
             raise ValueError(
                 "a form needs ridge 0 or 1, a finite unit > 0 and a finite penalty >= 0; got "

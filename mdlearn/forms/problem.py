@@ -27,6 +27,7 @@ from mdlearn.forms.certificates.unboundedness import check_attained
 from mdlearn.forms.certificates.without_ridge import corrections_are_cheap
 from mdlearn.forms.joint.margin_composite import MarginComposite
 from mdlearn.forms.margin import Column, MarginForm, Point, best_bias_shift, started_point, zero_point
+from mdlearn.forms.penalised.problem import PenalisedProblem
 from mdlearn.forms.proof import Solution, Start
 
 __all__ = ["ColumnProblem", "Form", "Problem", "Several", "as_joint_problem", "problems_of"]
@@ -193,9 +194,10 @@ def problems_of(form: Form) -> tuple[Problem, ...]:
         return (form,)
     if isinstance(form, Several):
         return form.problems()
-    if form.joint or form.penalty > 0:
+    if form.joint or form.penalty > 0 or form.penalised:
         groups = (form.columns,) if form.joint else tuple((column,) for column in form.columns)
-        return tuple(MarginComposite(form, group) for group in groups)
+        kind = PenalisedProblem if form.penalised else MarginComposite
+        return tuple(kind(form, group) for group in groups)
     return tuple([ColumnProblem(form, column) for column in form.columns])
 
 

@@ -331,7 +331,8 @@ class Objective:
             columns += columns[0].against_rest(data.codes, range(1, k))
         for column in columns:
             noted_call(self, "objective", "check_column", params, column, bias)
-        return MarginForm(features, tuple(columns), bias, terms.ridge, terms.unit, terms.penalty)
+        weights = terms.ridge, terms.unit, terms.penalty
+        return MarginForm(features, tuple(columns), bias, *weights, coefficient_terms=terms.coefficient_terms)
 
     def place(
         self, data: Data, params: dict[str, Any], rng: np.random.Generator

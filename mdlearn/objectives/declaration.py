@@ -13,6 +13,7 @@ from mdlearn.data.rows.arrays import LARGEST_ENTRY
 from mdlearn.data.validation import Data, check_number
 from mdlearn.errors import ForeignCall, ForeignParameters, came, did_you_mean, faulty, is_foreign, noted, noted_call
 from mdlearn.forms.losses import Term, Terms
+from mdlearn.forms.penalised.coefficient_terms import coefficient_terms_fault
 
 FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
@@ -315,7 +316,7 @@ def _fault_of_terms(task: Any, terms: Any, total: float) -> str:
     if not isinstance(terms, Terms):
         return f"returned {came(terms)}, Terms are needed"
     if is_foreign(task):
-        fault = terms_fault(terms.loss) or _fault_of_factors(terms)
+        fault = terms_fault(terms.loss) or coefficient_terms_fault(terms.coefficient_terms) or _fault_of_factors(terms)
         if fault:
             return f"returned Terms with {fault}"
     weights = [terms.variance, terms.mean, terms.penalty, terms.unit]

@@ -121,7 +121,7 @@ def _check_loo_weights(study: Study, units: RowUnits) -> None:
 
 def has_closed_loo(form: Any) -> bool:
     """Whether selection by leave-one-out (LOO) has a closed form: quadratic in margins, with a squared norm."""
-    if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0:
+    if not isinstance(form, MarginForm) or form.joint or form.ridge != 1 or form.penalty > 0 or form.coefficient_terms:
         return False
     return all(
         column.quadratic
@@ -332,7 +332,7 @@ def _terms_of_loo_bound(task: Objective, params: dict[str, Any], total: float) -
         terms = Terms(ridge=0.0)
     loss = [t for t in terms.loss if t.weight > 0]
     plain = all(t.kind in ("hinge", "constraint") and t.side == 1 and t.threshold == 1 for t in loss)
-    if type(task).row_terms is not Objective.row_terms:
+    if type(task).row_terms is not Objective.row_terms or terms.coefficient_terms:
         plain = False
     if terms.ridge != 1 or terms.unit != 1 or terms.penalty > 0 or len(loss) > 1 or not plain:
         raise ValueError(

@@ -15,6 +15,7 @@ def mdlearn_solvers() -> list[type]:
     from mdlearn.solvers.newton.solver import Newton
     from mdlearn.solvers.newton_cg.solver import NewtonCG
     from mdlearn.solvers.proximal_gradient.solver import APG
+    from mdlearn.solvers.proximal_multipliers import ProximalMultipliers
     from mdlearn.solvers.quadratic.solver import Direct
     from mdlearn.solvers.stochastic.solver import ASGD, SGD
 
@@ -29,6 +30,7 @@ def mdlearn_solvers() -> list[type]:
         LinearProgram,
         Newton,
         NewtonCG,
+        ProximalMultipliers,
         SGD,
         SMW,
     ]

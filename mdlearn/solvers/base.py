@@ -168,7 +168,7 @@ class Solver:
         """
         if not isinstance(form, MarginForm):
             return "it needs an objective declared by margins; this one brings its own gradient"
-        if form.penalty > 0:
+        if form.penalty > 0 or form.coefficient_terms:
             return "it knows no penalty on coefficients beside the squared norm"
         if form.joint:
             return "it solves one class at a time; give multiclass='ovr'"

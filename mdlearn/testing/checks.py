@@ -198,7 +198,8 @@ def check_model(objective: Any) -> None:
         wanted = (1, d) if model._map is None else (1, *np.shape(getattr(model, "coef_", ()))[1:])
         require(not linear or model.coef_.shape == wanted, f"{name}coef_ needs the shape {wanted}")
         judge = ReferenceObjective(objective, model, X, y, counts) if has_terms(objective) else None
-        if judge is not None and judge.terms.ridge > 0 and judge.terms.penalty == 0:
+        plain = judge is not None and judge.terms.penalty == 0 and not judge.terms.coefficient_terms
+        if judge is not None and judge.terms.ridge > 0 and plain:
             _check_combination(model, X, judge.F, counts, name)
         require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
         if k == 0:

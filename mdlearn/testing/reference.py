@@ -17,6 +17,7 @@ from mdlearn.errors import ConvergenceWarning, FaultyPlugin, FaultyProblem, Unde
 from mdlearn.forms.given import GivenTerm
 from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
+from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, LimitTerm, matrix_of
 from mdlearn.model.model import Model
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter, Terms
@@ -69,6 +70,7 @@ class ReferenceObjective:
         value *= self.terms.ridge
         last = abs(b) if self.model.bias == "regularized" else 0.0
         value += self.terms.penalty * (float(np.abs(coef).sum()) + last)
+        value += sum(_reference_coefficient_term(term, coef) for term in self.terms.coefficient_terms)
         value += self.terms.variance * float(self.counts @ (z - mean) ** 2) / self.total - self.terms.mean * mean
         for term, own, shift in zip(self.terms.loss, self.row_weights, self.shifts):
             excess = term.side * (term.threshold + shift - z)
@@ -120,6 +122,19 @@ def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
     if isinstance(term, LogisticTerm):
         return term.weight / term.alpha * np.logaddexp(0.0, term.alpha * excess)
     return 0.0 * short if term.hard else term.weight * short**term.power
+
+
+def _reference_coefficient_term(term: CoefficientTerm, coef: np.ndarray) -> float:
+    """Reference value of one term of the coefficients, by its formula; infinite beyond limits."""
+    K = matrix_of(term, coef.shape[0]).toarray()
+    v, room = K @ coef, ROUNDING * (np.abs(K) @ np.abs(coef) + 1.0)
+    if isinstance(term, LimitTerm):
+        lower, upper = term.sides(v.shape[0])
+        return 0.0 if ((v >= lower - room) & (v <= upper + room)).all() else math.inf
+    labels = np.arange(v.shape[0]) if term.groups is None else np.asarray(term.groups)
+    names = np.unique(labels)
+    weights = np.broadcast_to(np.asarray(term.weight, dtype=float), names.shape)
+    return float(sum(weight * np.linalg.norm(v[labels == name]) for weight, name in zip(weights, names)))
 
 
 def reference_task(objective: Any, **given: float) -> Objective:

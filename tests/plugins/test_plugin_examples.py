@@ -53,6 +53,7 @@ def test_all_are_here():
         "smooth.c",
         "regression",
         "costs",
+        "penalties",
         "composite",
         "inner",  # tests/plugins/test_inner_problems.py
         "features",
@@ -124,6 +125,28 @@ def test_costs_of_single_rows(example, tmp_path):
     assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
     model.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(mdlearn.load(tmp_path / "model.npz").params["costs"], costs)
+
+
+@pytest.mark.slow
+def test_penalties_and_constraints(example):
+    objective = example("penalties")["SmoothSVM"]
+    for check in CHECKS:
+        check(objective)
+    X, y = overlapping(60, 4)
+    model = mdlearn.fit(objective, X, y, C=0.7, lam=2.0, bias="none", tol=1e-10)
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+
+    def value(v):
+        w = v * v  # nonnegative
+        return 0.5 * w @ w + 2.0 * np.abs(np.diff(w)).sum() + 0.7 * np.maximum(0, 1 - signs * (X @ w)).sum()
+
+    assert (model.coef_ >= 0).all()
+    assert model.certificate.objective == pytest.approx(value(np.sqrt(model.coef_[0])), rel=1e-12)
+    start = np.sqrt(model.coef_[0]) + 0.05
+    for _ in range(3):
+        start = minimize(value, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x
+    assert value(start) == pytest.approx(model.certificate.objective, rel=1e-5)
+    assert value(start) >= model.certificate.lower_bound
 
 
 @pytest.mark.parametrize("k", [2, 3])

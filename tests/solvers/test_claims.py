@@ -136,6 +136,7 @@ FORMS = (
     ("newton-cg", form(rbf(200), "logistic")),
     ("apg", form(dense(300, 20), "squared hinge", penalty=0.1)),
     ("apg", form(dense(9000, 1500), "logistics")),
+    ("pmm", form(dense(300, 20), "hinge", penalty=0.1)),
 )
 """A form for every line of the table of claims in docs/architecture.md."""
 

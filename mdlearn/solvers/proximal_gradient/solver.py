@@ -57,6 +57,8 @@ class APG(Solver):
             return "it needs margins or a gradient; this problem brings neither"
         if not isinstance(form.features, LinearFeatures):
             return "its steps move a weight vector, which only kernel='linear' has"
+        if form.coefficient_terms:
+            return "it knows no penalty but that of the lengths of features' coefficients"
         if form.offsets:
             return "it knows no targets of regression"
         if form.by_row:

@@ -39,6 +39,8 @@ def streamed_form_refusal(terms: Terms) -> str:
         return "a loss of infinite weight is a constraint of every single row"
     if terms.penalty > 0 and "hinge" in kinds:
         return "a penalty on coefficients beside a hinge loss has no engine"
+    if terms.coefficient_terms:
+        return "terms of the coefficients need all rows"
     if "hinge" in kinds and (terms.ridge == 0 or len(kinds) > 1):
         return "a hinge loss needs the squared norm, and no other loss, beside it"
     return ""

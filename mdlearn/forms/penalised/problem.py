@@ -1,0 +1,267 @@
+"""Penalised problem: columns of a MarginForm with coefficient terms, and losses of any finite weight, hinges included.
+
+::
+
+    minimise  unit * ( ridge/2 |w|^2 + sum over columns (v Var(z) - a mean(z) + losses) + P(w) )
+
+Multipliers beta of the losses and s of the coefficient terms are tangents of both: with g = -X'alpha(beta),
+
+    bound(beta) - P*(s) + min_w [ ridge/2 |w|^2 + <g + K's, w> ]
+
+is a lower bound. Coefficients without a ridge need g + K's = 0: s is moved there, and where it is too long then, all
+multipliers are shortened, which mixes the tangent with what losses are nowhere below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.forms.base import Problem, array_fault
+from mdlearn.forms.certificates.rounding import to_type
+from mdlearn.forms.composite import TILTED
+from mdlearn.forms.margin import Column, MarginForm
+from mdlearn.forms.penalised.blocks import CoefficientBlocks
+from mdlearn.forms.proof import Certificate, Solution, Start, judge
+from mdlearn.numerics.errstate import overflow_errstate
+from mdlearn.numerics.lazy_property import kept
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedPoint:
+    """Point of a penalised problem: coefficients, multipliers of the losses and of the coefficient terms.
+
+    Attributes
+    ----------
+    W : ndarray of shape (p, k)
+        With a bias, the last row holds the intercepts.
+    beta : ndarray of shape (k, T, m)
+    s : ndarray of shape (r,)
+    """
+
+    W: np.ndarray
+    beta: np.ndarray
+    s: np.ndarray
+
+
+class PenalisedProblem(Problem):
+    """Problem of columns with coefficient terms.
+
+    Parameters
+    ----------
+    form : MarginForm
+        With explicit rows.
+    columns : sequence of Column
+        All of its columns, or one.
+    """
+
+    def __init__(self, form: MarginForm, columns: Sequence[Column]) -> None:
+        assert isinstance(form.features, LinearFeatures)
+        features, last = form.features, form.bias != "none"
+        self.form, self.columns, self.features = form, tuple(columns), features
+        self.unit = form.unit * columns[0].unit
+        self.affine = AffineRows(features.rows, last)
+        self.shape = features.width + last, len(columns)
+        weights = np.ones(features.width) if features.ridge is None else features.ridge
+        own = [] if not last else [1.0 if form.bias == "regularized" else 0.0]
+        self.ridge = np.repeat(form.ridge * np.append(weights, own), self.shape[1])
+        self.penalty = np.full(features.width + (form.bias == "regularized"), form.penalty)
+        self.at_zero = sum(column.at_zero for column in columns)
+        self.first: PenalisedPoint | None = None
+
+    @property
+    def part(self) -> PenalisedProblem:
+        """Object that engines work on: this one. A reference that is kept would be one in a circle, which holds X."""
+        return self
+
+    @kept
+    def blocks(self) -> CoefficientBlocks:
+        """The coefficient terms."""
+        return CoefficientBlocks(self.form.coefficient_terms, self.penalty, self.shape, self.features.width)
+
+    def start(self) -> PenalisedPoint:
+        """Return w = 0 with multipliers 0."""
+        return self.point_at(np.zeros(self.shape))
+
+    def point_at(self, W: np.ndarray) -> PenalisedPoint:
+        """Return coefficients with multipliers 0."""
+        beta = np.zeros((self.shape[1], *self.columns[0].caps.shape))
+        return PenalisedPoint(W, beta, np.zeros(self.blocks.K.shape[0]))
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Keep coefficients and multipliers of the starts, one for each column."""
+        last = self.form.bias != "none"
+        W = np.array([np.append(one.coef, one.intercept) if last else one.coef for one in starts]).T
+        if W.shape == self.shape:
+            pairs, point = list(zip((one.beta for one in starts), self.columns)), self.point_at(W)
+            fit = all(beta.shape == column.caps.shape for beta, column in pairs)
+            beta = np.array([np.clip(beta, 0.0, column.caps) for beta, column in pairs]) if fit else point.beta
+            self.first = PenalisedPoint(W, beta, point.s)
+
+    def starting_point(self) -> PenalisedPoint | None:
+        """Return the start as a point."""
+        return self.first
+
+    def bounds_at_start(self) -> tuple[float, float]:
+        """Return the objective at w = 0, infinite where that is beyond the limits, and what multipliers 0 say."""
+        inside = not self.form.coefficient_terms or self.blocks.kept(np.zeros(self.ridge.shape[0]), 0.0)
+        return self.at_zero if inside else math.inf, -math.inf if self._pulled else self._floor
+
+    @property
+    def _pulled(self) -> bool:
+        return any(column.pulled for column in self.columns)
+
+    @property
+    def _floor(self) -> float:
+        """Value that the losses are nowhere below; -inf where a mean pulls at the margins."""
+        return sum(column.bound_at_zero for column in self.columns)
+
+    def scores(self, W: np.ndarray) -> np.ndarray:
+        """y f at coefficients, shape (m, k)."""
+        F = self.affine.dot(W)
+        for j, column in enumerate(self.columns):
+            F[:, j] *= column.y
+        return F
+
+    def objective(self, W: np.ndarray, Z: np.ndarray | None = None, dtype: Any = np.float64) -> float:
+        """Value at coefficients, in units of the form; infinite beyond the limits."""
+        Z = self.scores(W) if Z is None else Z
+        w = W.ravel()
+        if not self.blocks.kept(w, float(np.finfo(dtype).eps)):
+            return math.inf
+        losses = sum(column.distribution_value(Z[:, j]) for j, column in enumerate(self.columns))
+        return losses + 0.5 * float(self.ridge @ np.square(w)) + self.blocks.value(self.blocks.dot(w))
+
+    def settled(self, point: PenalisedPoint) -> tuple[np.ndarray, float]:
+        """Return coefficients that keep the limits and have zeros where multipliers say so, and the objective."""
+        dtype = self.features.dtype
+        found = self.blocks.settled(point.W.ravel(), point.s), self.blocks.repaired(point.W.ravel().copy())
+        held = [to_type(w.reshape(self.shape), dtype).astype(np.float64) for w in found]
+        values = [self.objective(W, dtype=dtype) for W in held]
+        better = 1 if values[1] < values[0] else 0
+        return held[better], values[better]
+
+    def alphas(self, beta: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Signed multipliers of the rows, (m, k), at scores Z: minus the slopes of all but ridge and terms of w."""
+        columns = enumerate(self.columns)
+        return np.array([column.alpha(beta[j], column.spread(Z[:, j])) for j, column in columns]).T
+
+    def lower(self, point: PenalisedPoint, Z: np.ndarray) -> float:
+        """Return the lower bound of multipliers, those of the variance by scores Z; in units of the form."""
+        beta, s, blocks = point.beta, self.blocks.feasible(point.s), self.blocks
+        if self.form.bias == "free":
+            beta = np.array([balanced_multipliers(c, beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns)])
+        bare, share = self.ridge == 0, 1.0
+        held = bare & (np.asarray(blocks.sizes.sum(axis=0)).ravel() > 0)
+        if held.any():
+            beta, s = self._stationary(beta, s, Z, bare)
+        value = sum(c.bound(beta[j], c.spread(Z[:, j])) for j, c in enumerate(self.columns))
+        g = -self.affine.adjoint(self.alphas(beta, Z)).ravel()
+        if held.any() and math.isfinite(self._floor) and not self._pulled:
+            missing = -(g + blocks.adjoint(s))[held]
+            exact = s + np.linalg.lstsq(blocks.K[:, np.flatnonzero(held)].T.toarray(), missing, rcond=None)[0]
+            excess = blocks.excess(exact)
+            if math.isfinite(excess):
+                s, share = exact, min(1.0, 1.0 / excess if excess > 1.0 else 1.0)
+        s = share * s
+        q = share * g + blocks.adjoint(s)
+        mixed = share * value + ((1.0 - share) * self._floor if share < 1.0 else 0.0)
+        lower = mixed - blocks.conjugate(s) - 0.5 * float((q[~bare] ** 2 / self.ridge[~bare]).sum())
+        # Slopes of coefficients without ridge, which are to be 0, count as often as these differ from 0.
+        tilt = 2.0 * float(np.abs(q[bare]) @ np.abs(point.W.ravel()[bare]))
+        return lower - tilt if tilt <= TILTED * max(abs(value), abs(self.at_zero)) else -math.inf
+
+    def _stationary(
+        self, beta: np.ndarray, s: np.ndarray, Z: np.ndarray, bare: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move multipliers that are between their bounds to where coefficients without a ridge have slope 0.
+
+        What rounding of margins left in them would else count as often as their caps are larger than the penalty.
+        """
+        blocks, (p, k), at = self.blocks, self.shape, np.flatnonzero(bare)
+        q = -self.affine.adjoint(self.alphas(beta, Z)).ravel() + blocks.adjoint(s)
+        own = np.flatnonzero(blocks.free(s))
+        pieces, parts = [blocks.K[own][:, at].T.toarray()], []
+        for j, column in enumerate(self.columns):
+            terms, rows = np.nonzero((beta[j] > 0) & (beta[j] < column.caps))
+            if rows.shape[0] > MOST_FREE_MULTIPLIERS:
+                return beta, s
+            block = np.zeros((p, k, rows.shape[0]))
+            block[:, j] = -(self.affine.block(rows) * (column.sides[terms] * column.y[rows])[:, None]).T
+            pieces.append(block.reshape(p * k, -1)[at])
+            parts.append((j, terms, rows))
+        move = np.linalg.lstsq(np.hstack(pieces), -q[at], rcond=None)[0]
+        beta, s = beta.copy(), s.copy()
+        s[own] += move[: own.shape[0]]
+        start = own.shape[0]
+        for j, terms, rows in parts:
+            there = beta[j, terms, rows] + move[start : start + rows.shape[0]]
+            beta[j, terms, rows] = np.clip(there, 0.0, self.columns[j].caps[terms, rows])
+            start += rows.shape[0]
+        return beta, blocks.feasible(s)
+
+    def stored_objective(self, point: PenalisedPoint, objective: float) -> float:
+        """Objective as the certificate states it."""
+        with overflow_errstate():
+            return objective if self.features.dtype == np.float64 else self.settled(point)[1]
+
+    def certify(self, point: PenalisedPoint, tol: float) -> Solution:
+        """Certify the coefficients of a point, within their limits, and its multipliers."""
+        with overflow_errstate():
+            W, objective = self.settled(point)
+            lower = self.lower(point, self.scores(point.W))
+            certificate = self._judged(objective, lower, tol)
+            exact = self.objective(point.W) if self.features.dtype != np.float64 else objective
+            at_limit = not self._judged(objective, exact, tol).converged
+        d = self.features.width
+        coef = np.ascontiguousarray(W[:d].T)
+        intercept = W[d].copy() if self.form.bias != "none" else np.zeros(self.shape[1])
+        norm = np.sqrt([self.features.squared_norm(w) for w in coef])
+        return Solution(coef, intercept, None, point.beta, norm, certificate, at_limit)
+
+    def _judged(self, objective: float, lower: float, tol: float) -> Certificate:
+        return judge(self.unit * objective, self.unit * lower, self.unit * self.at_zero, False, tol)
+
+    def conclude(self, solution: Solution) -> None:
+        """Raise ValueError where the limits contradict each other, by a linear program."""
+        if solution.certificate.objective < math.inf:
+            return
+        from scipy.optimize import linprog
+        from scipy.sparse import vstack
+
+        lower, upper = self.blocks.limits()
+        K, low, high = self.blocks.K, np.isfinite(lower), np.isfinite(upper)
+        A, b = vstack([K[high], -K[low]]), np.append(upper[high], -lower[low])
+        if linprog(np.zeros(K.shape[1]), A_ub=A, b_ub=b, bounds=(None, None)).status == INFEASIBLE_PROGRAM:
+            raise ValueError("the constraints on the coefficients contradict each other; widen their limits")
+
+    def fault(self, point: Any) -> str | None:
+        """Return why a point cannot be certified: another type, shapes that do not fit, NaN or infinity."""
+        if not isinstance(point, PenalisedPoint):
+            return f"it yielded {type(point).__name__} as a point, a PenalisedPoint is needed"
+        shapes = (self.shape[1], *self.columns[0].caps.shape), self.blocks.K.shape[:1]
+        beta, s = (array_fault(name, getattr(point, name), shape) for name, shape in zip(("beta", "s"), shapes))
+        return array_fault("W", point.W, self.shape) or beta or s
+
+
+MOST_FREE_MULTIPLIERS = 2000
+"""Multipliers of one column between their bounds up to which a penalised problem solves for them."""
+INFEASIBLE_PROGRAM = 2
+"""Status of SciPy's `linprog` for limits of a penalised problem that contradict each other."""
+
+
+def balanced_multipliers(column: Column, beta: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+    """Shorten a penalised problem's multipliers such that their signed sum is 0, as a free bias needs it."""
+    over = float(column.alpha(beta, sigma).sum())
+    parts = column.sides[:, None] * column.y * beta
+    towards = parts * over > 0
+    whole = float(np.abs(parts[towards]).sum())
+    if not over or whole < abs(over):
+        return beta
+    return np.where(towards, beta * (1.0 - abs(over) / whole), beta)
