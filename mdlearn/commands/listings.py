@@ -99,8 +99,8 @@ class NewPlugin(Command):
     """Command beside the listings: write the package of a new plugin."""
 
     name = "new-plugin"
-    summary = "write a package with an objective of your own"
-    description = "Write a small package: an objective, its entry point, tests and a README, ready for pip."
+    summary = "write a package with an objective, or anything else, of your own"
+    description = "Write a small package: what it brings, its entry point, tests and a README, ready for pip."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME", help="name of the package and of its folder")
@@ -110,11 +110,16 @@ class NewPlugin(Command):
         parser.add_argument(
             "--native", action="store_true", help="with a compiled loss (needs Cython and a C compiler)"
         )
+        parser.add_argument(
+            "--kind",
+            default="objective",
+            help="what it brings: objective, composite, solver, kernel, source or command (default: objective)",
+        )
 
     def run(self, given: argparse.Namespace) -> int:
         from mdlearn.plugins.scaffold import new_plugin
 
-        target = new_plugin(given.name, given.dir, given.native)
+        target = new_plugin(given.name, given.dir, given.native, given.kind)
         how = "'.[test]'" if given.native else "-e '.[test]'"
         print(f"{target} written; in that folder run: pip install {how} && pytest")
         return 0

@@ -9,29 +9,35 @@ import sys
 from pathlib import Path
 from string import Template
 
+from mdlearn.data.features.kernels import PARAMETERS
 from mdlearn.output_files import check_folder
+from mdlearn.plugins.command import BUILT_IN
 from mdlearn.plugins.discovery import normalized_distribution
 from mdlearn.plugins.registry import registry
-from mdlearn.plugins.templates import FILES
+from mdlearn.plugins.templates_kinds import FILES_BY_KIND
 from mdlearn.plugins.templates_native import NATIVE_FILES
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
 TAKEN = frozenset({"mdlearn", "numpy", "scipy", "pluggy", "threadpoolctl", "cython", "setuptools", "pytest", "tests"})
 PREFIX = "mdlearn_"
+BUILT_IN_NAMES = {"kernel": (*PARAMETERS, "precomputed"), "command": BUILT_IN}
+"""Names of a kind that no plugin can have, and the registry does not list."""
 
 
-def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Path:
+def new_plugin(name: str, folder: str | Path = ".", native: bool = False, kind: str = "objective") -> Path:
     """Write the scaffold of a new plugin, the package `name`, into `folder`, which is made when it is missing.
 
     Parameters
     ----------
     name : str
         Name of the distribution: letters, digits, and single '-', '_' or '.' between them. The module is the same with
-        '_' and in lower case; the objective is the module's name without a leading "mdlearn_".
+        '_' and in lower case; what it brings has the module's name without a leading "mdlearn_".
     folder : str or Path, default the current one
         Where the folder `name` goes.
     native : bool, default False
-        Whether the loss is compiled (Cython), instead of declared.
+        Whether the loss of an objective is compiled (Cython), instead of declared.
+    kind : {"objective", "composite", "solver", "kernel", "source", "command"}
+        What it brings; a composite is an objective with value, gradient and prox of its own.
 
     Returns
     -------
@@ -41,15 +47,19 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
     Raises
     ------
     ValueError
-        For a name that cannot be used.
+        For a name that cannot be used, another kind, or a compiled loss of what is no objective.
         Or when the folder `name` exists and is not empty.
     """
-    values = _new_plugin_values(name)
+    if kind not in FILES_BY_KIND:
+        raise ValueError(f"kind needs to be one of {', '.join(FILES_BY_KIND)}; got {kind!r}")
+    if native and kind != "objective":
+        raise ValueError(f"a compiled loss is that of an objective; leave out --native, or --kind {kind}")
+    values = _new_plugin_values(name, "objective" if kind == "composite" else kind)
     target = Path(folder) / name
     check_folder(target, "give another NAME or --dir, or remove it")
     target.mkdir(parents=True, exist_ok=True)
     try:
-        for path, text in (NATIVE_FILES if native else FILES).items():
+        for path, text in (NATIVE_FILES if native else FILES_BY_KIND[kind]).items():
             file = target / Template(path).substitute(values)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(Template(text).substitute(values), encoding="utf-8", newline="\n")
@@ -59,7 +69,7 @@ def new_plugin(name: str, folder: str | Path = ".", native: bool = False) -> Pat
     return target
 
 
-def _new_plugin_values(name: str) -> dict[str, str]:
+def _new_plugin_values(name: str, kind: str) -> dict[str, str]:
     """Values that the scaffold of a new plugin fills into its templates, by name; ValueError for a bad name."""
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -69,14 +79,15 @@ def _new_plugin_values(name: str) -> dict[str, str]:
     module = normalized_distribution(name).replace("-", "_")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
         raise ValueError(f"NAME {name!r} would make a module {module!r}, which exists; give another NAME")
-    objective = module.removeprefix(PREFIX)
+    objective, article = module.removeprefix(PREFIX), "an" if kind == "objective" else "a"
     if not objective[0].isalpha():
-        raise ValueError(f"NAME {name!r} would make an objective {objective!r}; let a letter follow {PREFIX!r}")
+        raise ValueError(f"NAME {name!r} would make {article} {kind} {objective!r}; let a letter follow {PREFIX!r}")
     found = registry()
     mine = [one for one in found.records if normalized_distribution(one.distribution) == normalized_distribution(name)]
-    own = {known for one in mine for known in one.objectives}
-    if objective in found.objectives and objective not in own:
-        raise ValueError(f"NAME {name!r} would make an objective {objective!r}, which exists; give another NAME")
+    own = {known for one in mine for known in getattr(one, kind + "s")}
+    taken = {*getattr(found, kind + "s"), *BUILT_IN_NAMES.get(kind, ())}
+    if objective in taken and objective not in own:
+        raise ValueError(f"NAME {name!r} would make {article} {kind} {objective!r}, which exists; give another NAME")
     # The ending keeps the class apart from everything that its module imports.
-    cls = "".join(part.capitalize() for part in objective.split("_")) + "Objective"
+    cls = "".join(part.capitalize() for part in objective.split("_")) + kind.capitalize()
     return {"distribution": name, "module": module, "objective": objective, "cls": cls}

@@ -46,6 +46,54 @@ def test_it_installs_registers_and_passes_its_tests(tmp_path):
     assert done.returncode == 1 and "1 failed" in done.stdout
 
 
+WRONG = {
+    "composite": ("0.5 * float((self.share", "0.6 * float((self.share"),
+    "solver": ("rest = alpha.sum() - b if", "rest = alpha.sum() + b if"),
+    "kernel": ('/ params["width"]', '* params["width"]'),
+    "source": ("sorted(X.glob", "sorted(X.parent.glob"),
+    "command": (":.6g}, gap", ":.5g}, gap"),
+}
+"""For every kind beside an objective, a mistake in what is written, which the tests that are written find."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_build(), reason="needs pip and setuptools>=70.1")
+@pytest.mark.parametrize("kind", WRONG)
+def test_every_kind_installs_registers_and_passes_its_tests(tmp_path, kind):
+    assert main(["new-plugin", "My-Part", "--kind", kind, "--dir", str(tmp_path / "new")]) == 0
+    package, target = tmp_path / "new" / "My-Part", tmp_path / "site"
+    install(package, target)
+    done = run_tests(package, target)
+    assert done.returncode == 0, done.stdout
+    module = target / "my_part" / "__init__.py"
+    text = module.read_text()
+    assert text.count(WRONG[kind][0]) == 1
+    module.write_text(text.replace(*WRONG[kind]))
+    done = run_tests(package, target)
+    assert done.returncode == 1 and "failed" in done.stdout
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_names_of_every_kind(tmp_path, kind, capsys):
+    """Nothing is left open in what is written, and a built-in name of the kind is refused."""
+    package = new_plugin("mdlearn-own", tmp_path, kind=kind)
+    texts = [path.read_text() for path in package.rglob("*") if path.is_file()]
+    assert len(texts) == 4
+    assert all("$" not in text and text.endswith("\n") and not text.endswith("\n\n") for text in texts)
+    taken = {"composite": "svm", "solver": "newton", "kernel": "rbf", "command": "demo"}.get(kind)
+    if taken:
+        assert main(["new-plugin", f"mdlearn-{taken}", "--kind", kind, "--dir", str(tmp_path)]) == 1
+        assert f" {'objective' if kind == 'composite' else kind} {taken!r}, which exists" in capsys.readouterr().err
+
+
+def test_kinds_that_cannot_be(tmp_path, capsys):
+    assert main(["new-plugin", "own", "--kind", "engine", "--dir", str(tmp_path)]) == 1
+    assert "one of objective, composite, solver, kernel, source, command; got 'engine'" in capsys.readouterr().err
+    assert main(["new-plugin", "own", "--kind", "solver", "--native", "--dir", str(tmp_path)]) == 1
+    assert "leave out --native, or --kind solver" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_written(tmp_path, capsys):
     assert main(["new-plugin", "mdlearn-wide.margin", "--dir", str(tmp_path)]) == 0
     package = tmp_path / "mdlearn-wide.margin"

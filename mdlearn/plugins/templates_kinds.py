@@ -1,0 +1,373 @@
+"""Templates of new plugins that bring something else than a declared objective: kind -> path -> text."""
+
+from mdlearn.plugins.templates import FILES, PYPROJECT, TESTS
+
+REGISTERED = '''\
+"""$test_summary"""
+
+import mdlearn
+$imports
+
+def test_registered():
+    (record,) = [one for one in mdlearn.list_plugins() if one.distribution == "$distribution"]
+    assert (record.$hook, record.state, record.error) == (("$objective",), "ok", None)
+
+'''
+
+KIND_README = """\
+# $distribution
+
+A plugin for mdlearn: the $kind `$objective`. It is an example to start from; all of it is in `src/$module/__init__.py`.
+
+In an environment where mdlearn is installed:
+
+```sh
+pip install -e ".[test]"
+python -m mdlearn plugins
+pytest
+```
+
+$usage
+"""
+
+HOOK = '''
+
+@mdlearn.hookimpl
+def mdlearn_$hook():
+    """What this package offers."""
+    return [$cls]
+'''
+
+COMPOSITE = '''\
+"""The objective $objective for mdlearn, a composite: value, gradient and prox of its own."""
+
+import mdlearn
+import numpy as np
+from mdlearn.extend import Composite, CompositeEvaluation, Parameter
+
+requires_api = 1
+
+
+class Squares(Composite):
+    """Half the mean squared distance of X W to the targets + ridge/2 |W|^2 + lam sum |W_jk|."""
+
+    convex = True
+    nonnegative = True
+
+    def __init__(self, data, features, lam, ridge):
+        k, d = data.classes.shape[0], features.width
+        self.targets = np.eye(k)[data.codes] if k > 2 else 2.0 * data.codes[:, None] - 1.0
+        super().__init__(features, "none", self.targets.shape[1], np.full(d, ridge), np.zeros(d))
+        self.X, self.lam, self.share = features.matrix(), lam, data.counts[:, None] / data.total
+        self.at_zero = self.at(np.zeros(self.shape)).value
+
+    def at(self, W):
+        residual = self.X @ W - self.targets
+        gradient = self.X.T @ (self.share * residual)
+        sizes = np.abs(self.X).T @ (self.share * np.abs(residual)).sum(axis=1)
+        return CompositeEvaluation(W, 0.5 * float((self.share * residual**2).sum()), gradient, sizes)
+
+    def lipschitz(self):
+        return float(np.linalg.norm(np.sqrt(self.share) * self.X, 2) ** 2 + self.ridge.max())
+
+    def penalty(self, W):
+        return self.lam * float(np.abs(W).sum())
+
+    def prox(self, V, step):
+        return np.sign(V) * np.maximum(np.abs(V) - step * self.lam, 0.0)
+
+    def least(self, G, sizes):
+        return -0.5 * float((np.maximum(np.abs(G) - self.lam, 0.0) ** 2 / self.ridge[:, None]).sum())
+
+
+class $cls(mdlearn.Objective):
+    """Least squares on the labels with an elastic net."""
+
+    name = "$objective"
+    summary = "least squares on the labels with an elastic net"
+    formula = "mean |f - e|^2 / 2 + ridge/2 |W|^2 + lam sum |W_jk|"
+    parameters = {
+        "lam": Parameter(0.01, "weight of the absolute values"),
+        "ridge": Parameter(0.01, "weight of the squares", strict=True),
+    }
+    default_bias = "none"
+    multiclass = ("joint",)
+    kernels = False
+
+    def form(self, data, features, bias, params):
+        return Squares(data, features, params["lam"], params["ridge"])
+'''
+
+COMPOSITE_TEST = """
+
+def test_the_value_is_that_of_the_formula():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = X[:, 0] + rng.standard_normal(40) > 0
+    model = mdlearn.fit("$objective", X, y, lam=0.05, ridge=0.1, tol=1e-10)
+    w = model.coef_[0]
+    value = 0.5 * np.mean((X @ w - np.where(y, 1, -1)) ** 2) + 0.05 * w @ w + 0.05 * np.abs(w).sum()
+    assert model.certificate.objective == pytest.approx(value, rel=1e-9)
+    assert model.certificate.converged
+"""
+
+SOLVER = '''\
+"""The solver $objective for mdlearn: gradient descent, with a step that halves when it was too long."""
+
+import mdlearn
+import numpy as np
+from mdlearn.extend import Claim, LinearFeatures, Point, check_number, report_of
+
+requires_api = 1
+
+
+class $cls(mdlearn.Solver):
+    """Gradient descent on coefficients of explicit rows."""
+
+    name = "$objective"
+    purpose = "gradient descent, for losses with a continuous slope"
+    options = {"step": 1.0}
+    default_max_iter = 20000
+    exact = False
+    kinds = frozenset({"squared", "logistic"})
+
+    def refusal(self, form):
+        told = super().refusal(form)
+        if told is None and not isinstance(form.features, LinearFeatures):
+            told = "it moves a weight vector, which only kernel='linear' has"
+        if told is None and form.bias == "free":
+            told = "it knows no free bias"
+        return told
+
+    def claims(self, form):
+        if self.refusal(form) is not None:
+            return None
+        # A round figure of passes over the rows: measure yours.
+        return Claim(2000.0 * len(form.columns) * form.features.n_entries, "gradient steps")
+
+    def check_options(self, given):
+        options = super().check_options(given)
+        options["step"] = check_number(options["step"], "solver option step", low=0.0, strict=True)
+        return options
+
+    def prepare(self, form, options):
+        yield from form.features.computed()
+
+    def iterate(self, form, column, shared, options, rng):
+        def look(w, b):
+            scores = column.y * (form.features.decision(w) + b)
+            beta, sigma = column.slopes(scores), column.spread(scores)
+            alpha = column.y * (column.sides @ beta + sigma + column.pull)
+            rest = alpha.sum() - b if form.bias == "regularized" else 0.0
+            return report_of(form, column, Point(beta, sigma, w, b), scores), form.features.expand(alpha) - w, rest
+
+        w, b, step = np.zeros(form.features.width), 0.0, options["step"]
+        report, down, rest = look(w, b)
+        yield report
+        while step > 1e-12:
+            trial = look(w + step * down, b + step * rest)
+            if trial[0].objective > report.objective:
+                step *= 0.5
+                yield None
+                continue
+            w, b = w + step * down, b + step * rest
+            report, down, rest = trial
+            yield report
+'''
+
+SOLVER_TEST = """
+def test_conformance():
+    check_solver("$objective")
+
+
+def test_it_reaches_the_optimum_of_another_solver():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = X[:, 0] + rng.standard_normal(40) > 0
+    mine = mdlearn.fit("l2lr", X, y, bias="none", solver="$objective", tol=1e-6)
+    other = mdlearn.fit("l2lr", X, y, bias="none", solver="newton", tol=1e-10)
+    assert mine.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-5)
+"""
+
+KERNEL_MODULE = '''\
+"""The kernel $objective for mdlearn: it falls with the sum of the distances in every column."""
+
+import mdlearn
+import numpy as np
+from mdlearn.extend import Parameter
+
+requires_api = 1
+
+
+class $cls(mdlearn.KernelFunction):
+    """exp(-|a - b|_1 / width)."""
+
+    name = "$objective"
+    summary = "exp(-|a - b|_1 / width)"
+    parameters = {"width": Parameter(1.0, "distance over which it falls by 1/e", strict=True)}
+
+    def values(self, params, A, B):
+        distances = np.zeros((len(A), len(B)))
+        for a, b in zip(A.T, B.T):
+            distances += np.abs(np.subtract.outer(a, b))
+        return np.exp(-distances / params["width"])
+'''
+
+KERNEL_TEST = """
+def test_conformance():
+    check_kernel("$objective")
+
+
+def test_models_are_saved_with_it(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    model = mdlearn.fit("svm", X, X[:, 0] > 0, kernel="$objective", width=2.0, tol=1e-8)
+    model.save(tmp_path / "model.npz")
+    assert np.array_equal(mdlearn.load(tmp_path / "model.npz").decision_function(X), model.decision_function(X))
+    distances = np.abs(X[:, None] - X[None]).sum(axis=2)
+    values = np.exp(-distances / 2.0) @ model.dual_coef_[0] + model.intercept_[0]
+    assert values == pytest.approx(model.decision_function(X), abs=1e-9)
+"""
+
+SOURCE_MODULE = '''\
+"""The source $objective for mdlearn: the .npz files of a folder, one row block each, with arrays X and y."""
+
+from pathlib import Path
+
+import mdlearn
+import numpy as np
+
+requires_api = 1
+
+
+class $cls(mdlearn.RowBlocks):
+    """Row blocks of a folder that is given as X, a Path."""
+
+    name = "$objective"
+
+    @classmethod
+    def given(cls, X, y, weight):
+        if not isinstance(X, Path) or y is not None or weight is not None:
+            return None
+        names = sorted(X.glob("*.npz"))
+
+        def blocks():
+            for name in names:
+                with np.load(name) as arrays:
+                    yield arrays["X"], arrays["y"]
+
+        return cls(blocks)
+'''
+
+SOURCE_TEST = """
+def test_conformance(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = (X[:, 0] + rng.standard_normal(40) > 0).astype(int)
+    for j in range(4):
+        part = slice(10 * j, 10 * j + 10)
+        np.savez(tmp_path / f"{j}.npz", X=X[part], y=y[part])
+    check_source("$objective")
+    check_source(mdlearn_sources()[0].given(tmp_path, None, None), X, y)
+    streamed = mdlearn.fit("lsvm", tmp_path, tol=1e-8)
+    whole = mdlearn.fit("lsvm", X, y, tol=1e-8)
+    assert streamed.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-7)
+"""
+
+COMMAND = '''\
+"""The command $objective for mdlearn: it fits an objective to random classes, and tells the certified gap."""
+
+import mdlearn
+from mdlearn.extend import positive_integer
+
+requires_api = 1
+
+
+class $cls(mdlearn.Command):
+    """Print objective and gap of a fit to two normal distributions."""
+
+    name = "$objective"
+    summary = "fit an objective to random classes, and tell the certified gap"
+
+    def add_arguments(self, parser):
+        parser.add_argument("objective", help="name of an objective; python -m mdlearn objectives lists them")
+        parser.add_argument("--rows", type=positive_integer, default=100, help="number of rows (default: 100)")
+
+    def run(self, given):
+        X, y = mdlearn.datasets.two_gaussians(given.rows, random_state=0)
+        certificate = mdlearn.fit(given.objective, X, y).certificate
+        print(f"{certificate.objective:.6g}, gap {certificate.gap:.1e}")
+        return 0 if certificate.converged else 1
+'''
+
+COMMAND_TEST = """
+def run(*given):
+    return subprocess.run([sys.executable, "-m", "mdlearn", "$objective", *given], capture_output=True, text=True)
+
+
+def test_it_prints_objective_and_gap():
+    done = run("svm", "--rows", "50")
+    assert done.returncode == 0, done.stderr
+    X, y = mdlearn.datasets.two_gaussians(50, random_state=0)
+    certificate = mdlearn.fit("svm", X, y).certificate
+    assert done.stdout == f"{certificate.objective:.6g}, gap {certificate.gap:.1e}\\n"
+
+
+def test_wrong_names_are_one_line():
+    done = run("no-such-objective")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.count("\\n") == 1 and "no-such-objective" in done.stderr
+"""
+
+CHECKED = "import numpy as np\nimport pytest\nfrom mdlearn.testing import check_"
+HOOK_OF_KIND = {
+    "composite": "objectives",
+    "solver": "solvers",
+    "kernel": "kernels",
+    "source": "sources",
+    "command": "commands",
+}
+"""Hook by which a new plugin of a kind brings what it has."""
+MODULES = {
+    "composite": (COMPOSITE, "", ""),
+    "solver": (SOLVER, SOLVER_TEST, CHECKED + "solver\n"),
+    "kernel": (KERNEL_MODULE, KERNEL_TEST, CHECKED + "kernel\n"),
+    "source": (SOURCE_MODULE, SOURCE_TEST, CHECKED + "source\nfrom $module import mdlearn_sources\n"),
+    "command": (COMMAND, COMMAND_TEST, ""),
+}
+USAGE = {
+    "composite": 'Then, in Python: `mdlearn.fit("$objective", X, y, lam=0.01)`.',
+    "solver": 'Then, in Python: `mdlearn.fit("l2lr", X, y, solver="$objective")`.',
+    "kernel": 'Then, in Python: `mdlearn.fit("ldm", X, y, kernel="$objective", width=2.0)`.',
+    "source": 'Then, in Python: `mdlearn.fit("lsvm", Path("folder"))`.',
+    "command": "Then `python -m mdlearn $objective svm --rows 50`.",
+}
+SUMMARIES = {
+    "solver": "The solver is registered, keeps every promise of a solver, and reaches the optimum.",
+    "kernel": "The kernel is registered, keeps every promise of a kernel, and has the values of its formula.",
+    "source": "The source is registered, gives all rows in every pass, and a fit over it is that of the rows.",
+    "command": "The command is registered, prints what it says, and tells what is wrong in one line.",
+}
+
+
+def _files_of_kind(kind: str) -> dict[str, str]:
+    """Templates of a new plugin of one kind; those of a composite are tested as any objective."""
+    module, test, imports = MODULES[kind]
+    if kind == "composite":
+        tests = TESTS + COMPOSITE_TEST
+    else:
+        head = REGISTERED.replace("$test_summary", SUMMARIES[kind]).replace("$imports", imports)
+        if kind == "command":
+            head = head.replace("import mdlearn\n", "import subprocess\nimport sys\n\nimport mdlearn\n", 1)
+        tests = head.replace("$hook", HOOK_OF_KIND[kind]) + test
+    word = "objective" if kind == "composite" else kind
+    return {
+        "pyproject.toml": PYPROJECT.replace("The objective", f"The {word}"),
+        "README.md": KIND_README.replace("$kind", word).replace("$usage", USAGE[kind]),
+        "src/$module/__init__.py": module + HOOK.replace("$hook", HOOK_OF_KIND[kind]),
+        "tests/test_$module.py": tests,
+    }
+
+
+FILES_BY_KIND = {"objective": FILES, **{kind: _files_of_kind(kind) for kind in MODULES}}
+"""Files of a new plugin, by what it brings."""
