@@ -185,3 +185,68 @@ def test_features_and_groups_are_left_out(sample):
     assert set(there) == {0, 3}
     single = fit("group_lasso_svm", X, y, counts, "none", C=0.1, group=6.0)
     assert single.decision_function(X) == pytest.approx(plain.decision_function(X), abs=1e-4)
+
+
+def least_with_slacks(F, d, counts, C, ridge, v, a, terms):
+    """Return the least ridge/2 w^2 + v Var - a mean + C sum of hinges + sum |K w|, by slacks; K w >= 0 for weight 0."""
+    (m, n), share = F.shape, counts / counts.sum()
+    wide = [(weight, np.hstack([K, np.zeros((len(K), n - d))])) for weight, K in terms]
+    size = n + m + sum(len(K) for weight, K in wide if weight)
+    cost, rows, right, start = (
+        np.zeros(size),
+        [np.hstack([F, np.eye(m), np.zeros((m, size - n - m))])],
+        [np.ones(m)],
+        n + m,
+    )
+    cost[n : n + m] = C * counts
+    for weight, K in wide:
+        for side in (1.0, -1.0) if weight else (1.0,):
+            row = np.zeros((len(K), size))
+            row[:, :n] = side * K
+            if weight:
+                row[np.arange(len(K)), start + np.arange(len(K))] = 1.0
+            rows.append(row)
+            right.append(np.zeros(len(K)))
+        if weight:
+            cost[start : start + len(K)] = weight
+            start += len(K)
+    A, b = np.vstack(rows), np.concatenate(right)
+    squares, mean = ridge, share @ F
+    H = np.diag(squares) + 2.0 * v * (F - mean).T @ (share[:, None] * (F - mean))
+    bounds = [(None, None)] * n + [(0, None)] * (size - n)
+
+    def value(u):
+        w = u[:n]
+        return 0.5 * w @ H @ w - a * mean @ w + cost @ u, cost + np.append(H @ w - a * mean, np.zeros(size - n))
+
+    room = {"type": "ineq", "fun": lambda u: A @ u - b, "jac": lambda u: A}
+    start, least = np.append(np.zeros(n), np.ones(size - n)), np.inf
+    for _ in range(10):
+        options = {"ftol": 1e-15, "maxiter": 1000}
+        found = minimize(value, start, jac=True, bounds=bounds, constraints=room, method="SLSQP", options=options)
+        start, gain, least = found.x, least - found.fun, min(least, found.fun)
+        if gain <= 1e-12 * abs(least):
+            break
+    assert (A @ start - b).min() > -1e-8
+    return least
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["l1_svm", "doubly_regularized_svm", "fused_svm", "nonnegative_ldm"])
+def test_penalties_beside_the_hinge(sample, seed, name):
+    X, y, _, counts, bias = sample(seed, d=3)
+    X = np.column_stack([X, np.random.default_rng(seed + 99).standard_normal((len(X), 2))])
+    F, squares = columns(X, bias)
+    one, differences, C = np.eye(5), np.diff(np.eye(5), axis=0), 0.8
+    given, terms, v, a = {
+        "l1_svm": ({}, [(1.0, one)], 0.0, 0.0),
+        "doubly_regularized_svm": ({"l1": 1.5}, [(1.5, one)], 0.0, 0.0),
+        "fused_svm": ({"l1": 0.5, "fused": 2.0}, [(0.5, one), (2.0, differences)], 0.0, 0.0),
+        "nonnegative_ldm": ({"lambda1": 0.6, "lambda2": 0.4}, [(0.0, one)], 1.2, 0.4),
+    }[name]
+    if name == "l1_svm":
+        squares = np.zeros(len(squares))
+    value = least_with_slacks(y[:, None] * F, 5, counts, C, squares, v, a, terms)
+    model = fit(name, X, y, counts, bias, C=C, **given)
+    check_optimum(model, value)
+    assert name != "nonnegative_ldm" or (model.coef_ >= 0).all()

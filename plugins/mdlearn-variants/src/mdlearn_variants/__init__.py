@@ -10,19 +10,24 @@ from .penalties import ElasticNetLDM, ElasticNetSVM, GroupLassoLDM, GroupLassoSV
 from .pinball import PinballLDM, PinballSVM
 from .ramp import RampLDM, RampSVM
 from .regression import HuberVariance, QuantileVariance, TubeVariance
+from .sparse_hinges import L1SVM, DoublyRegularizedSVM, FusedSVM, NonnegativeLDM
 
 requires_api = 1
 
 __all__ = [
     "CCCP",
+    "L1SVM",
     "CostLDM",
+    "DoublyRegularizedSVM",
     "ElasticNetLDM",
     "ElasticNetSVM",
+    "FusedSVM",
     "FuzzySVM",
     "GroupLassoLDM",
     "GroupLassoSVM",
     "HuberVariance",
     "MSVMAv",
+    "NonnegativeLDM",
     "OneClassLDM",
     "OneClassSVM",
     "PinballLDM",
@@ -54,6 +59,10 @@ def mdlearn_objectives():
         GroupLassoLDM,
         OneClassSVM,
         OneClassLDM,
+        L1SVM,
+        DoublyRegularizedSVM,
+        FusedSVM,
+        NonnegativeLDM,
     ]
 
 

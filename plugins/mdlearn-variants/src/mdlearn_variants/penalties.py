@@ -28,8 +28,8 @@ class ElasticNetSVM(mdlearn.Objective):
 
     Notes
     -----
-    Certain: the elastic net beside a loss of margins. Readings: the squared hinge in the place of the paper's hinge
-    (no engine takes hinges of power 1 beside a penalty); weights relative to 1/2 |w|^2, a common factor apart.
+    Certain: the elastic net beside a loss of margins. Readings: the squared hinge in the place of the paper's hinge,
+    which `doubly_regularized_svm` has; weights relative to 1/2 |w|^2, a common factor apart.
 
     References
     ----------
