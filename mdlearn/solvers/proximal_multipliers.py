@@ -159,7 +159,8 @@ class Envelopes:
             _, beta, Z = self._alphas(self.w)
             s = self._block_multipliers(self.w)
             point = PenalisedPoint(self.w.reshape(problem.shape).copy(), np.array(beta), s)
-            objective, lower = problem.settled(point)[1], problem.lower(point, Z)
+            lower = problem.lower(point, Z)
+            _, objective = problem.settled(point, lower)
             yield Report.estimated(objective, lower, point)
             gap = problem.gap_of(problem.unit * objective, problem.unit * lower)
             stalled, fallen, risen = 0 if gap < 0.9 * best else stalled + 1, gap < FAST_FALL * last, gap > last

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mdlearn.data.features.kernel_rounding import ROUNDINGS_HERE, UNIT
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.base import Problem, array_fault
@@ -138,13 +139,17 @@ class PenalisedProblem(Problem):
         losses = sum(column.distribution_value(Z[:, j]) for j, column in enumerate(self.columns))
         return losses + 0.5 * float(self.ridge @ np.square(w)) + self.blocks.value(self.blocks.dot(w))
 
-    def settled(self, point: PenalisedPoint) -> tuple[np.ndarray, float]:
-        """Return coefficients that keep the limits and have zeros where multipliers say so, and the objective."""
+    def settled(self, point: PenalisedPoint, lower: float = -math.inf) -> tuple[np.ndarray, float]:
+        """Return coefficients that keep the limits and have zeros where multipliers say so, and the objective.
+
+        Zeros may cost half of what is left to a lower bound.
+        """
         dtype = self.features.dtype
         found = self.blocks.settled(point.W.ravel(), point.s), self.blocks.repaired(point.W.ravel().copy())
         held = [to_type(w.reshape(self.shape), dtype).astype(np.float64) for w in found]
         values = [self.objective(W, dtype=dtype) for W in held]
-        better = 1 if values[1] < values[0] else 0
+        worth = max(WORTH_OF_ZEROS * abs(values[1]), 0.5 * (values[1] - lower) if lower > -math.inf else 0.0)
+        better = 0 if values[0] <= values[1] + worth else 1
         return held[better], values[better]
 
     def alphas(self, beta: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -172,7 +177,9 @@ class PenalisedProblem(Problem):
         s = share * s
         q = share * g + blocks.adjoint(s)
         mixed = share * value + ((1.0 - share) * self._floor if share < 1.0 else 0.0)
-        lower = mixed - blocks.conjugate(s) - 0.5 * float((q[~bare] ** 2 / self.ridge[~bare]).sum())
+        conjugate, squares = blocks.conjugate(s), 0.5 * float((q[~bare] ** 2 / self.ridge[~bare]).sum())
+        sizes = abs(mixed) + abs(conjugate) + squares + float((beta * np.abs([c.kinks for c in self.columns])).sum())
+        lower = mixed - conjugate - squares - ROUNDINGS_HERE * UNIT * sizes
         # Slopes of coefficients without ridge, which are to be 0, count as often as these differ from 0.
         tilt = 2.0 * float(np.abs(q[bare]) @ np.abs(point.W.ravel()[bare]))
         return lower - tilt if tilt <= TILTED * max(abs(value), abs(self.at_zero)) else -math.inf
@@ -214,8 +221,8 @@ class PenalisedProblem(Problem):
     def certify(self, point: PenalisedPoint, tol: float) -> Solution:
         """Certify the coefficients of a point, within their limits, and its multipliers."""
         with overflow_errstate():
-            W, objective = self.settled(point)
             lower = self.lower(point, self.scores(point.W))
+            W, objective = self.settled(point, lower)
             certificate = self._judged(objective, lower, tol)
             exact = self.objective(point.W) if self.features.dtype != np.float64 else objective
             at_limit = not self._judged(objective, exact, tol).converged
@@ -250,6 +257,8 @@ class PenalisedProblem(Problem):
         return array_fault("W", point.W, self.shape) or beta or s
 
 
+WORTH_OF_ZEROS = 1e-12
+"""Share of the objective that a penalised problem always gives for coefficients that are exactly 0."""
 MOST_FREE_MULTIPLIERS = 2000
 """Multipliers of one column between their bounds up to which a penalised problem solves for them."""
 INFEASIBLE_PROGRAM = 2
