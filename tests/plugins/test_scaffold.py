@@ -48,7 +48,7 @@ def test_it_installs_registers_and_passes_its_tests(tmp_path):
 
 WRONG = {
     "composite": ("0.5 * float((self.share", "0.6 * float((self.share"),
-    "solver": ("rest = alpha.sum() - b if", "rest = alpha.sum() + b if"),
+    "solver": ("form.features.expand(alpha) - w", "form.features.expand(alpha) + w"),
     "kernel": ('/ params["width"]', '* params["width"]'),
     "source": ("sorted(X.glob", "sorted(X.parent.glob"),
     "command": (":.6g}, gap", ":.5g}, gap"),
