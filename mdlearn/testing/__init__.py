@@ -1,7 +1,8 @@
 """Conformance checks of objectives, solvers, kernels and sources of row blocks, built-in ones and those of plugins.
 
-`check_objective`, `check_solver`, `check_kernel` and `check_source` go through all clauses of a contract; what does not
-hold is an AssertionError of one sentence, with the clause and the smallest example that was tried.
+`check_objective`, `check_solver`, `check_kernel`, `check_source` and `check_estimator` go through all clauses of a
+contract; what does not hold is an AssertionError of one sentence, with the clause and the smallest example that was
+tried.
 
 In the tests of a plugin::
 
@@ -24,6 +25,7 @@ from typing import Any
 
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.checks import CHECKS
+from mdlearn.testing.estimators import check_estimator
 from mdlearn.testing.installed import CheckOutcome, check_installed
 from mdlearn.testing.kernels import check_kernel
 from mdlearn.testing.reference import hold_clauses, title_of
@@ -33,6 +35,7 @@ from mdlearn.testing.sources import check_source
 __all__ = [
     "CHECKS",
     "CheckOutcome",
+    "check_estimator",
     "check_installed",
     "check_kernel",
     "check_objective",
