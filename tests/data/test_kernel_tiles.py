@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mdlearn.data.features import kernel_tiles
+from mdlearn.data.features import kernel_tiles, kernels
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import make_kernel
 from mdlearn.data.rows.arrays import array_as_rows
@@ -73,3 +73,16 @@ def test_decision_values_without_a_matrix(kind):
     near = alpha.copy()
     near[:20] += 0.1
     assert np.abs(features.decision(near) - G @ near).max() <= 2e-14 * scale
+
+
+def test_nearly_dense_sparse_rows_are_written_out(monkeypatch):
+    for density, written in ((0.5, True), (0.02, False)):
+        X = sp.random(300, 40, density=density, format="csr", random_state=0)
+        rows = array_as_rows(X, "X")
+        kernel = make_kernel("rbf", {"gamma": 0.3}, rows, np.ones(300))
+        assert kernel.centred_copy(rows)[1].sparse != written
+        features, dense = KernelFeatures(rows, kernel), KernelFeatures(array_as_rows(X.toarray(), "X"), kernel)
+        np.testing.assert_allclose(finished(features.gram()), finished(dense.gram()), atol=1e-14)
+    monkeypatch.setattr(kernels, "COPY_BYTES", 1000)
+    rows = array_as_rows(sp.csr_matrix(np.ones((300, 40))), "X")
+    assert kernel.centred_copy(rows)[1] is rows

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from mdlearn._solvers import gaussian
-from mdlearn.data.features.kernels import Kernel
+from mdlearn.data.features.kernels import FULL_ROWS, Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pieces_in_threads import work_in_threads
 
 SUMS_TILE = (512, 256)
 """Rows and columns of kernel values that stay in the cache while sums of them are made."""
-FULL_ROWS = 16
-"""Columns to an entry of sparse rows up to which products of written-out rows cost less (asv_bench/kernels.py)."""
 TILE_LENGTH = 512
 """Rows and columns of values that stay in the cache while they are made and used."""
 SINGLE_LENGTH = 100.0
@@ -272,8 +270,7 @@ class KernelSums:
     @kept
     def _written(self) -> tuple[Kernel, Rows, np.ndarray]:
         """Kernel, rows b_j and their squared lengths, as dense rows."""
-        rows = DenseRows(self.rows.block(slice(None))) if self.rows.sparse else self.rows
-        kernel, rows = self.kernel.centred_copy(rows)
+        kernel, rows = self.kernel.centred_copy(self.rows)
         return kernel, rows, kernel.squares(rows, kernel.centre)
 
     @kept

@@ -41,6 +41,8 @@ RANGES: dict[str, dict[str, Any]] = {
 }
 """What `check_number` asks of the parameters of built-in kernels. A power of 1024 takes 2 beyond float64; a negative
 constant makes the polynomial kernel indefinite, and the problem non-convex."""
+FULL_ROWS = 16
+"""Columns to an entry of sparse rows up to which products of written-out rows cost less (asv_bench/kernels.py)."""
 DEFAULTS = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
@@ -175,9 +177,15 @@ class Kernel:
         return None
 
     def centred_copy(self, rows: Rows) -> tuple[Kernel, Rows]:
-        """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small."""
-        small = 8.0 * rows.shape[0] * rows.shape[1] <= COPY_BYTES
-        if rows.sparse or not small or (self.centre is None and rows.dtype == np.float64):
+        """Kernel and rows for which all blocks between these rows cost less: in float64 and centred, if small.
+
+        Sparse rows are written out where products of dense ones cost less.
+        """
+        m, d = rows.shape
+        thin = rows.sparse and FULL_ROWS * rows.n_entries < m * d
+        if thin or 8.0 * m * d > COPY_BYTES:
+            return self, rows
+        if not rows.sparse and self.centre is None and rows.dtype == np.float64:
             return self, rows
         out = np.empty(rows.shape)
         for span in rows.spans():
