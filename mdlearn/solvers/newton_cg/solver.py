@@ -34,8 +34,8 @@ from mdlearn.solvers.systems.operations import (
     steps_of_fit,
 )
 
-ROUGH_STEP, CLOSEST_STEP = 1e-3, 1e-6
-"""Share of a residual that a step may leave: at first, and where steps that leave more lead nowhere."""
+ROUGH_STEP, EXACT_STEP, CLOSEST_STEP = 1e-3, 0.1, 1e-6
+"""Share of a residual that a step may leave: at first, where margins are exact, and where more leads nowhere."""
 SAME_COEFFICIENTS = 1e-10
 """Difference of coefficients, relative to the largest, up to which those of multipliers are taken in their place."""
 SINGLE_GAP = 1e-3
@@ -118,10 +118,12 @@ class NewtonCG(Solver):
         assert isinstance(features, KernelFeatures)
         yield from current.begin()
         system, model, share = None, np.empty(0), ROUGH_STEP
-        best, lowest, stalled = np.inf, np.inf, 0
+        best, lowest, stalled, single = np.inf, np.inf, 0, True
         while True:
             yield Offer(current.report, current.gap, partial(_seconds_of_report, current, features))
             yield None
+            if single and not current.single:  # what products in single precision told is no measure any more
+                best, lowest, share, single = np.inf, np.inf, EXACT_STEP, False
             fallen = current.objective < lowest - LEAST_FALL * abs(lowest) or not np.isfinite(lowest)
             stalled = 0 if fallen or current.gap < 0.9 * best else stalled + 1
             if current.gap > 0.1 * best:

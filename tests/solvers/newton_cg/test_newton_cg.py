@@ -223,3 +223,14 @@ def test_a_time_limit_leaves_time_for_the_certificate(few, monkeypatch):
     with pytest.warns(mdlearn.ConvergenceWarning, match="time_limit"):
         model = mdlearn.fit("lsvm", X, y, time_limit=1000.0, **given)
     assert whole.certificate.converged and whole.certificate.gap < model.certificate.gap <= 1.0
+
+
+def test_exact_margins_do_not_begin_anew(few, monkeypatch):
+    """What is lacking once margins are exact takes fewer products than the first solution."""
+    X, y, _ = data(m=400)
+    products, solutions, times, solve = [], [], NewtonSystem._times, NewtonSystem.solve
+    monkeypatch.setattr(NewtonSystem, "_times", lambda *given: products.append(1) or times(*given))
+    monkeypatch.setattr(NewtonSystem, "solve", lambda *given: solutions.append(len(products)) or solve(*given))
+    model = mdlearn.fit("lssvm", X, y, C=300.0, kernel="rbf", gamma=0.3, solver="newton-cg", tol=1e-6)
+    assert model.certificate.converged and len(solutions) > 1
+    assert len(products) < 1.6 * solutions[1]
