@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from mdlearn.numerics.symmetric_eigenvalues import symmetric_eigen
+
 PIVOT_BLOCK = 128
 """Pivots drawn at once."""
 FACTORED_SHARE = 1e-7
@@ -20,6 +22,8 @@ INDEPENDENT_SHARE = 1e-6
 SINGLE_PIVOT = 1e-5
 """Share of the diagonal's largest entry that a pivot of columns in single precision needs: below, their rounding is
 what is left, and later columns of the factor multiply it."""
+EIGEN_ROUNDING = 1e-16
+"""Least eigenvalue that a matrix of the partial factor is taken to have, relative to the sum of all."""
 UPDATED_ROWS = 4096
 """Rows that are brought up to date between two heartbeats."""
 MOST_PIVOTS, FACTOR_ENTRIES = 1000, 4e7
@@ -41,6 +45,27 @@ def partial_kernel_factor(
     """
     L = yield from randomly_pivoted_cholesky(columns, diagonal, rank, np.random.default_rng(0))
     return np.column_stack([L, np.full(L.shape[0], np.sqrt(constant))]) if constant else L
+
+
+def factor_of_square(L: np.ndarray, weights: np.ndarray, constant: float) -> Generator[None, None, np.ndarray]:
+    """Return a factor of L L'P L L' for weights P, with a constant added to every entry.
+
+    With L'PL = V diag(v) V' it is L V diag(v)^1/2, whose columns are orthogonal in P.
+    """
+    S = np.zeros((L.shape[1], L.shape[1]))
+    for start in range(0, L.shape[0], UPDATED_ROWS):
+        rows = slice(start, start + UPDATED_ROWS)
+        part = L[rows] * np.sqrt(weights[rows])[:, None]
+        S += part.T @ part
+        yield
+    values, vectors = symmetric_eigen(S)
+    R = vectors * np.sqrt(np.maximum(values, EIGEN_ROUNDING * float(np.trace(S))))
+    F = np.full((L.shape[0], L.shape[1] + (constant > 0)), np.sqrt(constant))
+    for start in range(0, L.shape[0], UPDATED_ROWS):
+        rows = slice(start, start + UPDATED_ROWS)
+        F[rows, : L.shape[1]] = L[rows] @ R
+        yield
+    return F
 
 
 def randomly_pivoted_cholesky(

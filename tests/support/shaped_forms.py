@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from mdlearn.data.features.basis import BasisColumns, BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
@@ -46,6 +47,12 @@ def stored(m, d, each):
 
 def rbf(m, d=5):
     return KernelFeatures(DenseRows(np.broadcast_to(1.0, (m, d))), Kernel("rbf", {"gamma": 0.5}))
+
+
+def basis_of_rbf(m, d=5):
+    """The same kernel's columns, those of all rows, as a basis."""
+    features = rbf(m, d)
+    return BasisFeatures(BasisColumns(features.rows, features.kernel, np.arange(m)), places=np.arange(m))
 
 
 def form(features, loss, bias="none", variance=0.0, ridge=1.0, penalty=0.0, classes=1, joint=False):

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdlearn.data.features.feature_map import check_feature_size
-from mdlearn.data.features.gram import cheap_gram_diagonal
+from mdlearn.data.features.gram import cheap_gram_diagonal, gram_diagonal
+from mdlearn.data.features.kernel_tiles import SquaredTiles, TiledMatrix
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.distinct import distinct
@@ -29,6 +30,8 @@ from mdlearn.data.rows.rows import (
 )
 from mdlearn.data.validation import Data
 from mdlearn.numerics import memory
+from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.pivoted_cholesky import factor_of_square, partial_kernel_factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,25 @@ class BasisColumns(Rows):
     @property
     def complete(self) -> bool:
         """Whether all blocks have been computed once, or are never kept (a time limit can end a fit before that)."""
-        return bool(self._store["done"].all()) if "done" in self._store else "basis" in self._store
+        if "done" in self._store:
+            return bool(self._store["done"].all())
+        return "basis" in self._store or (self.forgotten and bool(self.tiled.answers))
+
+    @kept
+    def symmetric(self) -> bool:
+        """Whether they are a kernel matrix, all rows in order, whose values are made of inner products."""
+        return self.kernel.plain and np.array_equal(self.index, np.arange(self.shape[0]))
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether products are made of tiles of a symmetric matrix that is too large to be kept."""
+        m, n = self.shape
+        return 8.0 * m * n > COPY_BYTES and self.symmetric
+
+    @kept
+    def tiled(self) -> TiledMatrix:
+        """The kernel matrix as products, where it is symmetric."""
+        return TiledMatrix(*self.kernel.centred_copy(self.source))
 
     def spans(self) -> Iterable[slice]:
         """Row ranges of a few SPAN_ENTRIES: a kernel block is worth some rows at once."""
@@ -105,10 +126,14 @@ class BasisColumns(Rows):
 
     def dot(self, w: np.ndarray) -> np.ndarray:
         """K w in float64, for w of shape (N,) or (N, k)."""
+        if self.forgotten:
+            return self.tiled.dot(w)
         return self.source.dot(self._basis.adjoint(w)) if self.folded else super().dot(w)
 
     def adjoint(self, v: np.ndarray) -> np.ndarray:
         """K' v in float64, for v of shape (m,) or (m, k)."""
+        if self.forgotten:
+            return self.tiled.dot(v)
         return self._basis.dot(self.source.adjoint(v)) if self.folded else super().adjoint(v)
 
     @property
@@ -169,9 +194,59 @@ class BasisFeatures(LinearFeatures):
     def squared_length(self, coef: np.ndarray) -> float:
         """Squared norm of f in the kernel's function space."""
         index, total = self.rows.index, 0.0
+        if self.rows.forgotten:
+            return float(coef @ self.rows.dot(coef))
         for part in steps(index.shape[0], BLOCK_ENTRIES // index.shape[0]):
             total += float(coef[part] @ self.rows.block(index[part]) @ coef)
         return total
+
+    @property
+    def by_products(self) -> bool:  # type: ignore[override]
+        """Whether inner products of rows are K diag(1 / ridge) K, of a kernel matrix K that need not be kept."""
+        return self.rows.symmetric
+
+    def columns(self, single: bool) -> SquaredTiles:
+        """Inner products of rows, by two products with the kernel matrix."""
+        return SquaredTiles(self.rows.tiled.tiles(single), self._weights)
+
+    @property
+    def _weights(self) -> np.ndarray:
+        return np.ones(self.width) if self.ridge is None else 1.0 / self.ridge
+
+    def partial_factor(self, rank: int, constant: float) -> Generator[None, None, np.ndarray]:
+        """Return a partial factor of inner products with a constant added, its other columns orthogonal in counts."""
+        squares, tiles = gram_diagonal(self.rows.kernel, self.rows.source), self.rows.tiled.tiles(single=True)
+        L = yield from partial_kernel_factor(tiles.across, squares, rank, 0.0)
+        return (yield from factor_of_square(L, self._weights, constant))
+
+    def squares_at_most(self) -> np.ndarray:
+        """Upper bounds of the squared norms of rows: k(x, z)^2 <= k(x, x) k(z, z)."""
+        squares = np.maximum(gram_diagonal(self.rows.kernel, self.rows.source), 0.0)
+        check_feature_size(float(squares.max(initial=0.0)))
+        own = squares[self.rows.index]
+        found: np.ndarray = squares * float((own if self.ridge is None else own / self.ridge).sum())
+        return found
+
+    def typical_square(self, counts: np.ndarray) -> float:
+        """Mean share that a row's own column has in its squared norm, over rows counted by weight."""
+        return float(np.average(np.square(gram_diagonal(self.rows.kernel, self.rows.source)), weights=counts))
+
+    @kept
+    def lengths(self) -> np.ndarray:
+        """Length of every column over the rows; upper bounds where products are made of tiles."""
+        if not self.rows.forgotten:
+            return super().lengths
+        squares = gram_diagonal(self.rows.kernel, self.rows.source)
+        return np.sqrt(squares * float(squares.sum()))
+
+    @kept
+    def row_lengths(self) -> np.ndarray:
+        """Length of every row; upper bounds where products are made of tiles."""
+        return self.lengths if self.rows.forgotten else super().row_lengths
+
+    def seconds_of_decision(self, n: int) -> float:
+        """Wall seconds of coefficients and decision values of n multipliers, as far as a tile of values tells."""
+        return self.rows.tiled.tiles(single=False).seconds_of_value() * self.n_rows**2
 
     def most(self, alpha: np.ndarray) -> float:
         """Upper bound of the squared norm of `expand`: k(x, z)^2 <= k(x, x) k(z, z)."""

@@ -7,7 +7,6 @@ training rows, ``squared_norm`` |w|^2, and ``gram`` computes the Gram matrix in 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,7 @@ from mdlearn.data.features.gram import (
     gram_matrix_by_blocks,
 )
 from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit
-from mdlearn.data.features.kernel_tiles import TILE_LENGTH, KernelTiles, make_kernel_tiles
+from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
 from mdlearn.data.features.kernels import Kernel
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.arrays import LARGEST_ENTRY
@@ -33,6 +32,7 @@ from mdlearn.data.rows.distinct import distinct
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, Rows, read_only_view
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.numerics.pivoted_cholesky import partial_kernel_factor
 
 SOME_ROWS = 64
 """Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
@@ -71,6 +71,15 @@ class KernelFeatures:
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type of the rows, and of the coefficients that a model keeps."""
         return self.rows.dtype
+
+    @property
+    def by_products(self) -> bool:
+        """Whether inner products of rows need no matrix that is kept: engines can do with products and columns."""
+        return self.kernel.plain
+
+    def partial_factor(self, rank: int, constant: float) -> Generator[None, None, np.ndarray]:
+        """Return a partial factor of the matrix with a constant added to every entry."""
+        return (yield from partial_kernel_factor(self.columns(single=True).across, self.squares(), rank, constant))
 
     @property
     def reused(self) -> bool:
@@ -156,14 +165,7 @@ class KernelFeatures:
 
     @kept
     def _seconds_of_value(self) -> float:
-        index = np.arange(min(self.n_rows, TILE_LENGTH))
-        some, out, ones = self.columns(single=False).take(index), np.zeros(len(index)), np.ones(len(index))
-        seconds = []
-        for _ in range(3):  # the first one finds memory cold
-            begun = time.perf_counter()
-            finished(some.add(out, index, ones))
-            seconds.append(time.perf_counter() - begun)
-        return min(seconds) / len(index) ** 2
+        return self.columns(single=False).seconds_of_value()
 
     def columns(self, single: bool) -> KernelTiles:
         """The matrix as products and blocks that are forgotten: float64 values, or float32 ones where they will do."""
@@ -172,6 +174,10 @@ class KernelFeatures:
     def plainest(self) -> tuple[Kernel, Rows]:
         """Kernel and rows that values of the matrix are made of."""
         return (self.kernel, self.rows) if self.kernel.name == "precomputed" else self._centred_copy()
+
+    def squares_at_most(self) -> np.ndarray:
+        """Upper bounds of the squared norms of rows, from what is known without products of them; here: the norms."""
+        return self.squares()
 
     def squares(self) -> np.ndarray:
         """Squared norm of every row in feature space, k(x_i, x_i)."""

@@ -7,6 +7,7 @@ kernels, values are those of `Kernel.block`.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from mdlearn._solvers import gaussian
 from mdlearn.data.features.kernels import FULL_ROWS, Kernel
 from mdlearn.data.rows.rows import BLOCK_ENTRIES, COPY_BYTES, DenseRows, Rows, steps
+from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.numerics.pieces_in_threads import work_in_threads
 
@@ -27,6 +29,8 @@ SINGLE_LENGTH = 100.0
 """Squared length of rows, in units of 1 / gamma, up to which float32 holds four digits of the least kernel value."""
 FEW_COLUMNS, DENSE_COLUMNS = 8, 1000
 """Columns up to which differences are cheaper than products, and up to which sparse rows are written out."""
+KEPT_PRODUCTS = 4
+"""Products that are kept: two of a point's multipliers in a basis, and two of its own coefficients."""
 TILE_OPERATIONS_PER_BEAT, VALUE_OPERATIONS = 1 << 27, 64.0
 """Operations of products of matrices between two heartbeats, and those that an exponential and its use cost."""
 
@@ -110,9 +114,20 @@ class KernelTiles(ABC):
                 values = self._values(rows, side)
                 out[rows] += values @ coef[columns]
                 if rows.start != columns.start:
-                    out[columns] += coef[rows] @ values
+                    out[columns] += values.T @ coef[rows]
                 if due(rows, columns):
                     yield
+
+    def seconds_of_value(self) -> float:
+        """Wall seconds that a value and its use take, as far as one tile tells."""
+        index = np.arange(min(self.n_rows, TILE_LENGTH))
+        some, out, ones = self.take(index), np.zeros(len(index)), np.ones(len(index))
+        seconds = []
+        for _ in range(3):  # the first one finds memory cold
+            begun = time.perf_counter()
+            finished(some.add(out, index, ones))
+            seconds.append(time.perf_counter() - begun)
+        return min(seconds) / len(index) ** 2
 
     def _beat(self) -> Callable[[slice, slice], bool]:
         """Return a function that says, tile by tile, when it is time for a heartbeat."""
@@ -192,6 +207,36 @@ class ExactTiles(KernelTiles):
         return self.kernel.block(self.rows.take(rows), side)
 
 
+class SquaredTiles:
+    """Products with K P K, of tiles of a kernel matrix K and weights P: inner products of rows in a basis of all rows.
+
+    Parameters
+    ----------
+    tiles : KernelTiles
+        Of K.
+    weights : ndarray of shape (m,)
+    index : ndarray or None
+        Rows whose inner products these are; None: all.
+    """
+
+    def __init__(self, tiles: KernelTiles, weights: np.ndarray, index: np.ndarray | None = None) -> None:
+        self.tiles, self.weights = tiles, weights
+        self.index = np.arange(tiles.n_rows) if index is None else index
+        self.n_rows, self.length = self.index.shape[0], tiles.length
+
+    def take(self, index: np.ndarray) -> SquaredTiles:
+        """Inner products of the rows `index`."""
+        return SquaredTiles(self.tiles, self.weights, self.index[index])
+
+    def add(self, out: np.ndarray, index: np.ndarray, coef: np.ndarray) -> Generator[None, None, None]:
+        """Add sum_j coef_j h(x_i, x_index_j) to out_i, for every row i."""
+        m = self.tiles.n_rows
+        inner, whole = np.zeros(m), np.zeros(m)
+        yield from self.tiles.add(inner, self.index[index], coef)
+        yield from self.tiles.add(whole, np.arange(m), self.weights * inner)
+        out += whole[self.index]
+
+
 def make_kernel_tiles(kernel: Kernel, rows: Rows, single: bool) -> KernelTiles:
     """Make the tiles of a kernel matrix, in single precision where that is asked for and keeps its digits."""
     d, gaussian_kernel = rows.shape[1], kernel.name == "rbf" and kernel.plain
@@ -222,6 +267,37 @@ def _tile_rows(kernel: Kernel, rows: Rows, by: float, width: int, dtype: Any) ->
     for span in rows.spans():
         A[span, : rows.shape[1]] = (rows.block(span) - centre) * by
     return A
+
+
+class TiledMatrix:
+    """A kernel matrix as products of tiles in double precision; the last answers are kept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : Rows
+    """
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self.kernel, self.rows = kernel, rows
+        self.answers: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+        self._tiles: dict[bool, KernelTiles] = {}
+
+    def tiles(self, single: bool) -> KernelTiles:
+        """Tiles of the matrix, made once."""
+        if single not in self._tiles:
+            self._tiles[single] = make_kernel_tiles(self.kernel, self.rows, single)
+        return self._tiles[single]
+
+    def dot(self, w: np.ndarray) -> np.ndarray:
+        """K w, for w of shape (m,) or (m, k): certificates ask for the same one several times."""
+        for asked, answer in self.answers:
+            if np.array_equal(asked, w):
+                return np.array(answer)
+        out, own = np.zeros(w.shape), np.arange(w.shape[0]) if w.ndim > 1 else np.flatnonzero(w)
+        finished(self.tiles(single=False).add(out, own, w[own]))
+        self.answers = ((w.copy(), out.copy()), *self.answers[: KEPT_PRODUCTS - 1])
+        return out
 
 
 class KernelSums:

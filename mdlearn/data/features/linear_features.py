@@ -30,6 +30,8 @@ class LinearFeatures:
     ridge: np.ndarray | None = None
     by_rows: ClassVar[bool] = True
     """Whether models keep dual coefficients over the rows."""
+    by_products: ClassVar[bool] = False
+    """Whether inner products of rows need no matrix that is kept, as those of some kernels."""
 
     @property
     def n_rows(self) -> int:

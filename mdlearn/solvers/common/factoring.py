@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.affine import AffineRows
 from mdlearn.forms.losses import CURVED
@@ -27,7 +28,10 @@ class Factoring(Solver):
             square = BlockSystem.bytes_of(form.features.rows) if prefers_blocks(form) else 24.0 * d * d
             common = 8.0 * d * d if len(form.columns) > 1 else 0.0
             size, what = common + at_once * (square + 160.0 * m), f"solver {self.name!r} on {d} columns"
-            memory.require(size, what, "use solver='cd'" if sweeps else "use fewer columns", at_once)
+            instead = "use solver='cd'" if sweeps else "use fewer columns"
+            if isinstance(form.features, BasisFeatures):
+                instead = "use a basis of fewer rows" + (" or solver='newton-cg'" if form.features.by_products else "")
+            memory.require(size, what, instead, at_once)
         else:
             size, what = (8.0 + 16.0 * at_once) * m * m, f"a Gram matrix of {m} rows"
             instead = memory.FEWER

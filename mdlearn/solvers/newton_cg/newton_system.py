@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from mdlearn.data.features.kernel_tiles import KernelTiles
+from mdlearn.data.features.kernel_tiles import KernelTiles, SquaredTiles
 from mdlearn.forms.margin import Column
 
 SLIGHT_CURVATURE = 1e-2
@@ -37,15 +37,16 @@ class KernelProducts:
 
     Attributes
     ----------
-    tiles : KernelTiles
+    tiles : KernelTiles or SquaredTiles
     diagonal : ndarray of shape (m,)
+        Or upper bounds of it.
     factor : ndarray of shape (m, r)
         Of the matrix with the constant.
     constant : float
         Added to every entry: 1 for a regularized bias, else 0.
     """
 
-    tiles: KernelTiles
+    tiles: KernelTiles | SquaredTiles
     diagonal: np.ndarray
     factor: np.ndarray
     constant: float

@@ -8,23 +8,24 @@ multipliers, so that objective and bound cost no further product.
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
-from mdlearn.data.features.linear_features import LinearFeatures
+from mdlearn.data.features.kernel_tiles import SquaredTiles
 from mdlearn.data.validation import check_number
 from mdlearn.forms.certificates.margin import feasible_dual
 from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.losses import CURVED
 from mdlearn.forms.margin import Column, MarginForm, Point
 from mdlearn.numerics import memory
-from mdlearn.numerics.pivoted_cholesky import partial_factor_columns, partial_kernel_factor
+from mdlearn.numerics.pivoted_cholesky import partial_factor_columns
 from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.common.smooth_losses import SmoothLosses
 from mdlearn.solvers.common.squared_terms import SquaredTerms
+from mdlearn.solvers.newton_cg.basis_system import BasisSystem
 from mdlearn.solvers.newton_cg.newton_system import KernelProducts, NewtonSystem
 from mdlearn.solvers.systems.operations import (
     GENTLE_LOSS,
@@ -45,6 +46,10 @@ UNBALANCED_SHARE = 1e-9
 STALLED_STEPS, LEAST_FALL = 5, 1e-10
 """Steps without progress after which rounding is taken to be reached; relative fall of the objective that is some."""
 
+BASIS_ROWS = 9000
+"""The same number for a basis of all rows: beyond 3,000 of them a path has no decomposition of their matrix either.
+
+3,000 rows of ijcnn1, C = 1e-4: 1.05 CPU s, `direct` 2.2."""
 SYSTEM_ENTRY_BYTES = 16.0
 """Bytes for an entry of the partial factor: its own, and those of a Newton system's."""
 
@@ -66,17 +71,17 @@ class NewtonCG(Solver):
     def refusal(self, form: Any) -> str | None:
         """Refuse all but kernels made of inner products; return why, or None."""
         general = super().refusal(form)
-        if general is None and not (isinstance(form.features, KernelFeatures) and form.features.kernel.plain):
-            return "it needs kernel 'rbf' or 'poly'"
+        if general is None and not form.features.by_products:
+            return "it needs kernel 'rbf' or 'poly', and a basis of all rows"
         return general
 
     def claims(self, form: Any) -> Claim | None:
         """Products with a kernel instead of factors of its matrix; none for losses that take many of them."""
-        explicit = isinstance(form.features, LinearFeatures)
-        if explicit or self.refusal(form) is not None or kernel_stiffness(form) > GENTLE_LOSS:
+        if self.refusal(form) is not None or kernel_stiffness(form) > GENTLE_LOSS:
             return None
         told = "kernel with many rows, loss without kinks: conjugate gradients, no matrix"
-        return Claim(steps_of_fit(form) * columns_of_kernel_operations(form, MATRIX_ROWS), told)
+        rows = BASIS_ROWS if isinstance(form.features, BasisFeatures) else MATRIX_ROWS
+        return Claim(steps_of_fit(form) * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all options; `cache` is the number of bytes that the partial factor may take, with what it becomes."""
@@ -94,13 +99,10 @@ class NewtonCG(Solver):
 
     def prepare(self, form: MarginForm, options: dict[str, Any]) -> Generator[None, None, Any]:
         """Return the matrix as products, with a partial factor of it."""
-        features = form.features
-        assert isinstance(features, KernelFeatures)
-        tiles, constant = features.columns(single=True), float(form.bias == "regularized")
-        diagonal = features.squares()
+        features, constant = _features_by_products(form), float(form.bias == "regularized")
         rank = partial_factor_columns(features.n_rows, options["cache"] / SYSTEM_ENTRY_BYTES)
-        L = yield from partial_kernel_factor(tiles.across, diagonal, rank, constant)
-        return KernelProducts(tiles, diagonal, L, constant)
+        L = yield from features.partial_factor(rank, constant)
+        return KernelProducts(features.columns(single=True), features.squares_at_most(), L, constant)
 
     def iterate(
         self,
@@ -114,13 +116,11 @@ class NewtonCG(Solver):
         squared = all(t.kind == "squared" for t in column.terms)
         loss: SquaredTerms | SmoothLosses = SquaredTerms(column) if squared else SmoothLosses(column)
         current = NewtonCGIterate(form, column, loss, shared)
-        features = form.features
-        assert isinstance(features, KernelFeatures)
         yield from current.begin()
         system, model, share = None, np.empty(0), ROUGH_STEP
         best, lowest, stalled, single = np.inf, np.inf, 0, True
         while True:
-            yield Offer(current.report, current.gap, partial(_seconds_of_report, current, features))
+            yield Offer(current.report, current.gap, current.seconds_of_report)
             yield None
             if single and not current.single:  # what products in single precision told is no measure any more
                 best, lowest, share, single = np.inf, np.inf, EXACT_STEP, False
@@ -133,7 +133,7 @@ class NewtonCG(Solver):
                 break
             D = current.curvatures.sum(axis=0)
             if system is None or not np.array_equal(D, model):
-                system, model = NewtonSystem(column, shared, form.bias == "free", D), D
+                system, model = _system(column, shared, form.bias == "free", D), D
                 yield from system.prepare()
             while True:
                 step, b = yield from system.solve(current.gradient, current.balance, share)
@@ -144,6 +144,20 @@ class NewtonCG(Solver):
             if not moved and not (yield from current.sharpened()):
                 break
         yield current.report()
+
+
+def _system(column: Column, kernel: KernelProducts, free: bool, D: np.ndarray) -> NewtonSystem | BasisSystem:
+    """Return the linear system of solver "newton-cg" for second derivatives D of the loss."""
+    squared = isinstance(kernel.tiles, SquaredTiles) and np.allclose(kernel.tiles.weights, column.counts, rtol=1e-12)
+    if squared and column.kappa > 0 and not D.any():
+        return BasisSystem(column, kernel, free)
+    return NewtonSystem(column, kernel, free, D)
+
+
+def _features_by_products(form: MarginForm) -> BasisFeatures | KernelFeatures:
+    """Features of a form that solver "newton-cg" takes."""
+    assert isinstance(form.features, BasisFeatures | KernelFeatures)
+    return form.features
 
 
 class NewtonCGIterate:
@@ -171,7 +185,7 @@ class NewtonCGIterate:
         self, form: MarginForm, column: Column, loss: SquaredTerms | SmoothLosses, kernel: KernelProducts
     ) -> None:
         self.form, self.column, self.loss, self.constant = form, column, loss, kernel.constant
-        self.free, self.tiles, self.single = form.bias == "free", kernel.tiles, True
+        self.free, self.kernel, self.tiles, self.single = form.bias == "free", kernel, kernel.tiles, True
 
     def _product(self, v: np.ndarray) -> Generator[None, None, np.ndarray]:
         out, own = np.zeros_like(v), np.flatnonzero(v)
@@ -207,7 +221,7 @@ class NewtonCGIterate:
         self.beta, self.sigma, missing = self._multipliers(spread)
         norm = float(self.x @ self.f)
         if missing.any():  # what clipped multipliers leave out has this length at most
-            length = float(np.abs(missing) @ np.sqrt(np.square(self.form.features.lengths) + self.constant))
+            length = float(np.abs(missing) @ np.sqrt(np.maximum(self.kernel.diagonal, 0.0) + self.constant))
             norm += length * length - 2.0 * float(missing @ self.f)
         lower = column.bound(self.beta, self.sigma) - 0.5 * norm
         if self.free and abs(self.balance) > UNBALANCED_SHARE * float(np.abs(self.x).sum()):
@@ -250,8 +264,7 @@ class NewtonCGIterate:
         """Go over to products in double precision; False where they are that already."""
         if not self.single:
             return False
-        assert isinstance(self.form.features, KernelFeatures)
-        self.tiles, self.single = self.form.features.columns(single=False), False
+        self.tiles, self.single = _features_by_products(self.form).columns(single=False), False
         self.f = yield from self._product(self.x)
         self._settle()
         return True
@@ -261,12 +274,12 @@ class NewtonCGIterate:
         form, column = self.form, self.column
         found = feasible_dual(form, column, self.beta, self.sigma)
         near = np.abs(found.alpha - self.x).max() <= SAME_COEFFICIENTS * np.abs(self.x).max()
-        coef = found.alpha if near else self.x  # one product fewer for the certificate
-        point = Point(self.beta, self.sigma, coef, self.b if self.free else self.constant * float(coef.sum()))
+        alpha = found.alpha if near else self.x  # one product fewer for the certificate
+        b = self.b if self.free else self.constant * float(alpha.sum())
+        point = Point(self.beta, self.sigma, form.features.expand(alpha), b, alpha)
         return Report.estimated(self.objective, found.lower, point)
 
-
-def _seconds_of_report(current: NewtonCGIterate, features: KernelFeatures) -> float:
-    """Wall seconds of a report of solver "newton-cg"; none where w = 0, for which no time need be left, is better."""
-    worse = current.objective >= current.column.at_zero
-    return 0.0 if worse else features.seconds_of_decision(features.n_rows)
+    def seconds_of_report(self) -> float:
+        """Wall seconds of a report; none where w = 0, for which no time need be left, is better."""
+        features = _features_by_products(self.form)
+        return 0.0 if self.objective >= self.column.at_zero else features.seconds_of_decision(features.n_rows)

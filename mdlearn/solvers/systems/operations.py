@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from mdlearn.data.features.basis import BasisFeatures
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.data.rows.class_contrasts import ContrastRows
@@ -100,7 +101,14 @@ def is_nearly_hard(form: MarginForm) -> bool:
 
 
 def kernel_stiffness(form: MarginForm) -> float:
-    """Largest weight of a loss term times k(x, x), by which operations on a kernel's matrix are many or few."""
-    weight = largest_loss_weight(form)
-    assert isinstance(form.features, KernelFeatures)
-    return weight if weight in (0.0, math.inf) else weight * form.features.typical_square(form.columns[0].counts)
+    """Largest weight of a loss term times k(x, x), by which operations on a kernel's matrix are many or few.
+
+    In a basis, whose inner products are squares of the matrix, the variance counts as well, times k(x, x)^2.
+    """
+    weight, features = largest_loss_weight(form), form.features
+    if isinstance(features, BasisFeatures):
+        weight = max(weight, *(column.kappa for column in form.columns))
+    if weight in (0.0, math.inf):
+        return weight
+    assert isinstance(features, KernelFeatures | BasisFeatures)
+    return weight * features.typical_square(form.columns[0].counts)
