@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.features.linear_features import LinearFeatures
 from mdlearn.driver.checked_engine import CheckedEngine
 from mdlearn.driver.checked_problem import checked_problem
@@ -129,6 +130,8 @@ class Driver(LimitedRun):
         if (0, self.solver.name) not in self.prepared.found and not self.late():
             self.solver.require_memory(first, self.options, at_once)
         self.progress.problems = count
+        if at_once > 1 and isinstance(first.features, KernelFeatures):
+            first.features.ask_at_once()
         try:
             if later is None:
                 shared = self._prepare(first)

@@ -18,6 +18,10 @@ CACHED_LENGTH, THIN, BLOCK_LENGTH = 128, 128, 1024
 DIFFERENCES_LENGTH = 48
 """Columns up to which values of a single row are made of differences."""
 
+FEW_ENTRIES = 0.2
+"""Share of entries that are not 0 up to which rows of a matrix, gathered, take less time than the matrix as it lies."""
+GATHERED_ENTRIES = 1 << 16
+"""Entries of a matrix that are gathered at once: they stay in the cache until they are added."""
 ALONE_SHARE = 1e-4
 """Difference of two values of a kernel, made in different blocks, that may be rounding: float32 sums of 1e5 terms."""
 
@@ -39,6 +43,8 @@ class KnownGramRows:
         What k(x, x) lack, relative to themselves, so that the matrix is positive semidefinite.
     reused : bool
         Whether several fits, the points of a path, have them in common.
+    concurrent : bool
+        Whether several threads ask for values at the same time.
     """
 
     def __init__(self) -> None:
@@ -47,7 +53,7 @@ class KnownGramRows:
         self.centred_copy: tuple[Kernel, Rows] | None = None
         self.typical: float | None = None
         self.deficit = 0.0
-        self.reused = False
+        self.reused = self.concurrent = False
 
 
 class GramRowMaker:
@@ -140,3 +146,20 @@ def gram_matrix_by_blocks(
         # GEMM need not round (i, j) and (j, i) alike.
         G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
     return G
+
+
+def symmetric_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return G v of a symmetric matrix: of the rows where v is not 0 alone, where these are few."""
+    rows = np.flatnonzero(v)
+    if rows.shape[0] > FEW_ENTRIES * v.shape[0]:
+        return np.asarray(G @ v)
+    return sum_of_rows(G, rows, v[rows])
+
+
+def sum_of_rows(G: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return sum_i weights_i G[rows_i], of rows gathered by pieces."""
+    out, step = np.zeros(G.shape[1]), max(1, GATHERED_ENTRIES // max(1, G.shape[1]))
+    for start in range(0, rows.shape[0], step):
+        part = slice(start, start + step)
+        out += weights[part] @ G[rows[part]]
+    return out

@@ -22,6 +22,8 @@ from mdlearn.data.features.gram import (
     check_single_gram_values,
     gram_diagonal,
     gram_matrix_by_blocks,
+    sum_of_rows,
+    symmetric_product,
 )
 from mdlearn.data.features.kernel_rounding import UNIT, kernel_half_roundings, rounding_deficit
 from mdlearn.data.features.kernel_tiles import KernelTiles, make_kernel_tiles
@@ -36,6 +38,8 @@ from mdlearn.numerics.pivoted_cholesky import partial_kernel_factor
 
 SOME_ROWS = 64
 """Distinct rows that tell the typical length of a row where all of them would take as long as many kernel values."""
+MANY_KNOWN = 0.5
+"""Share of the known rows of a Gram matrix that have a coefficient, from which a product with all of them is faster."""
 INDEFINITE_SHARE = 1e-8
 """Negative squared length that no rounding makes, relative to (sum |alpha_i| |phi(x_i)|)^2."""
 NOT_SEMIDEFINITE, GIVE = "the kernel matrix is not positive semidefinite", "give a positive semidefinite kernel"
@@ -91,6 +95,20 @@ class KernelFeatures:
         self._known.reused = True
 
     @property
+    def concurrent(self) -> bool:
+        """Whether several threads ask for values at the same time: rows are then not added to those that are known."""
+        return self._known.concurrent
+
+    def ask_at_once(self) -> None:
+        """Note that several threads ask for values at the same time."""
+        self._known.concurrent = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole Gram matrix is there."""
+        return "gram" in self._store
+
+    @property
     def ready(self) -> bool:
         """Whether the Gram matrix, rows of it or products are there: a time limit can end a fit before that."""
         return "gram" in self._store or self._known.rows is not None or bool(self._known.answers)
@@ -121,7 +139,7 @@ class KernelFeatures:
             for _ in self.gram():
                 pass
         if "gram" in self._store:
-            return self._remembered(coef, self._store["gram"] @ coef)
+            return self._remembered(coef, symmetric_product(self._store["gram"], coef))
         return finished(self.decided(coef))
 
     def _remembered(self, coef: np.ndarray, answer: np.ndarray) -> np.ndarray:
@@ -142,9 +160,13 @@ class KernelFeatures:
         """
         rest, f = coef.copy(), np.zeros(self.n_rows)
         if self._known.rows is not None:
-            index = self._known.rows.index
-            f += coef[index] @ self._known.rows.values[: index.shape[0]]
-            rest[index] = 0.0
+            known = self._known.rows
+            used = np.flatnonzero(coef[known.index])
+            if used.shape[0] > MANY_KNOWN * known.count:
+                f += coef[known.index] @ known.values[: known.count]
+            else:
+                f += sum_of_rows(known.values, used, coef[known.index[used]])
+            rest[known.index] = 0.0
         for asked, answer in self._known.answers[:1]:
             change = coef - asked
             # Values of far larger coefficients would bring their rounding.

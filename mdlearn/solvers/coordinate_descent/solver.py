@@ -230,6 +230,8 @@ class CoordinateDescent(Solver):
         dual: CoordinateDescentState
         if shared is not None:
             work = None
+            if shared.G is None and not starts_without_gram(form):
+                shared = SharedGram((yield from form.features.gram()), shared.constant, None, None)
             if suits_working_sets(form, column):
                 work = yield from initialise_working_sets(form, column, shared, rng)
             if work is not None:

@@ -19,6 +19,7 @@ from scipy.linalg import blas
 
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn._solvers.known_rows import KnownRows
+from mdlearn.data.features.gram import symmetric_product
 from mdlearn.data.features.kernel_features import KernelFeatures
 from mdlearn.data.rows.rows import steps
 from mdlearn.forms.margin import Column
@@ -95,10 +96,18 @@ class SupportGram:
                 H[rows] += self.constant
         return H
 
+    def hessian(self, v: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with a vector."""
+        return self.features.decision(v) + self.constant * float(v.sum())
+
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with what nothing pulls by."""
+        return np.zeros_like(pull)
+
     def answer(self, q: np.ndarray, Hq: np.ndarray | None = None) -> Answer:
         """(alpha, f) of the signed weights q."""
         yield from self.learn(np.flatnonzero(q))
-        return q, self.features.decision(q) + self.constant * float(q.sum())
+        return q, self.hessian(q)
 
     def intercept(self, alpha: np.ndarray) -> float:
         """A regularized bias."""
@@ -129,11 +138,11 @@ class ColumnHessian:
 
     def gram(self, v: np.ndarray) -> np.ndarray:
         """(G + constant) v."""
-        return self.G @ v + self.constant * float(v.sum())
+        return symmetric_product(self.G, v) + self.constant * float(v.sum())
 
     def hessian(self, v: np.ndarray) -> np.ndarray:
         """(R + omega border border') v."""
-        return self.R @ v + self.border * (self.omega * float(self.border @ v))
+        return symmetric_product(self.R, v) + self.border * (self.omega * float(self.border @ v))
 
     def diagonal(self) -> np.ndarray:
         """Diagonal of the Hessian."""

@@ -29,12 +29,17 @@ Start = Generator[None, None, WorkingSetAscent]
 
 
 def starts_without_gram(form: MarginForm) -> bool:
-    """Whether to initialise working sets without the whole Gram matrix: rows of the support may do."""
-    features, (column, *others) = form.features, form.columns
-    if others or not isinstance(features, KernelFeatures) or features.ready:
+    """Whether to initialise working sets without the whole Gram matrix: rows of the support may do.
+
+    They are known to all columns of a form and to all points of a path. Where they are half of all or more, those that
+    are still missing cost no more than the matrix would.
+    """
+    features, m = form.features, form.features.n_rows
+    if not isinstance(features, KernelFeatures) or not features.kernel.plain or m <= WHOLE_GRAM_ROWS:
         return False
-    sparse = column.kappa == 0 and not column.pull.any() and suits_block_ascent(form, column)
-    return sparse and features.kernel.plain and features.n_rows > WHOLE_GRAM_ROWS
+    if features.whole or (features.concurrent and len(form.columns) > 1):
+        return False
+    return all(one.kappa == 0 and not one.pull.any() and suits_block_ascent(form, one) for one in form.columns)
 
 
 def initialise_on_support(form: MarginForm, column: Column, constant: float) -> Start:
@@ -42,7 +47,7 @@ def initialise_on_support(form: MarginForm, column: Column, constant: float) -> 
     assert isinstance(form.features, KernelFeatures)
     gram = SupportGram(form.features, constant)
     work = WorkingSetAscent(form, column, gram)
-    if not initialise_from_start(work):
+    if not (yield from path_newton_start(work, gram)):
         yield from work.over_rows(gram)
     return work
 

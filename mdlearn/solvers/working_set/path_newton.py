@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 import mdlearn._solvers.bounded_quadratic as kernels
 from mdlearn.forms.proof import Start
 from mdlearn.solvers.common.warm_start import margins_of_start, start_multipliers
-from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnHessian
+from mdlearn.solvers.dual_hessian.hessian import BRIEF, ColumnHessian, SupportGram
 from mdlearn.solvers.working_set.block_ascent import WorkingSetAscent
 
 MOST_NEWTON_STEPS = 8
@@ -29,7 +29,7 @@ DIAGONAL_SHIFT = 1e-13
 """What is added to the diagonal, relative to its largest entry."""
 
 
-def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generator[None, None, bool]:
+def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram) -> Generator[None, None, bool]:
     """Take Newton steps from a neighbour's solution on a path, if better than zeros; return whether it was."""
     start = work.column.start
     if start is None:
@@ -43,7 +43,7 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generat
     if u.shape[0] > BRIEF:
         yield
     work.u = u
-    if work.paired:
+    if work.paired or isinstance(hessian, SupportGram):
         work.balance()
         e = work.gradient(hessian.hessian(work.u + work.pull), work.u)
         yield from work.improve(e - work.shift(e))
@@ -56,7 +56,7 @@ def path_newton_start(work: WorkingSetAscent, hessian: ColumnHessian) -> Generat
     return True
 
 
-def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian, start: Start) -> np.ndarray:
+def _neighbour_multipliers(work: WorkingSetAscent, hessian: ColumnHessian | SupportGram, start: Start) -> np.ndarray:
     """Signed multipliers of a path's Newton start: as they are if the boxes are the same, else the best of two guesses.
 
     Not where that frees many more rows than margins tell: in larger boxes, all those that were at their caps. Such a
