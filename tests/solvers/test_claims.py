@@ -212,3 +212,12 @@ def test_without_claims_the_first_that_takes_it():
     assert choose_solver(given, [Silent, Dear, AlsoDear]).solver == "dear", "the first of equals"
     with pytest.raises(ValueError, match=r"^solver 'auto' cannot take this problem: no engine can \(it takes no loss"):
         choose_solver(form(dense(10, 2), "logistic"), [Inexact, Silent])
+
+
+def test_points_of_a_path_keep_rows_of_the_matrix():
+    """Where points know rows of the matrix from each other, working sets alone claim more than these cost."""
+    features = rbf(8500)
+    given = form(features, "hinge", "free")
+    assert given.kinds == {"hinge"} and cheapest(given) == "decomposition"
+    features.reuse()
+    assert cheapest(given) == "cd"

@@ -39,6 +39,9 @@ units of the gap."""
 SQUARED_ROWS = 500
 """Rows up to which Newton steps, which factor the matrix, are cheaper for one gentle squared hinge: 0.07 to 0.8 of
 their time on 12 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm)."""
+PATH_ROWS = 0.5625 * MATRIX_ROWS
+"""Rows, as `MATRIX_ROWS`, for the points of a path, which know rows of the matrix from each other: five values of C on
+8,000 rows of ijcnn1 and a9a take 0.2 to 0.4 of the time of working sets alone."""
 LEAST_WEIGHT_OF_BIAS = 1e-2
 """Weight kappa 1'S 1 with which a variance holds a free bias: with less, blocks in single precision are all bias."""
 FACTOR_COLUMNS, FACTOR_WEIGHT = 100, 40.0
@@ -91,7 +94,8 @@ class KernelDecomposition(Solver):
         if form.kinds == {"squared"} and stiffness <= GENTLE_LOSS and not form.features.reused:
             rows, told = SQUARED_ROWS, "squared hinge over a kernel: working sets, no factors"
         elif "hinge" in form.kinds and stiffness <= STIFF_BOX:
-            rows = 0.5 * MATRIX_ROWS  # beside sweeps, which take half as long as Newton steps
+            # Beside sweeps, which take half as long as Newton steps.
+            rows = PATH_ROWS if form.features.reused else 0.5 * MATRIX_ROWS
         return Claim(STEPS_OF_A_FIT * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
