@@ -31,6 +31,8 @@ from mdlearn._solvers import (
     known_rows,
     lloyd,
     logistic,
+    narrow_newton,
+    narrow_scatter,
     products,
     sgd,
     smw,
@@ -45,6 +47,7 @@ VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights", "cent
 SMALLER = {
     "apg.slopes terms 0", "apg.bends terms 0", "apg.shrink V 1", "blocks.factor B 1", "hinges.along terms 1",
     "products.add_dense B 0", "sgd.walk_dense terms 1", "sgd.walk_csr terms 1", "cd.sweep order 0",
+    "narrow_scatter.columns X 0", "narrow_scatter.columns X 1",
     "cd.sweep dense order 0", "centred.sweep order 0", "centred.sweep_blocks order 0", "csr.count X 1",
     "gaussian.exponentials K 0", "gaussian.exponentials K 1",
 }  # fmt: skip
@@ -198,6 +201,15 @@ def stage(B, A, L, fixed, w, z, u, alpha, free, centre, steepness, caps, softnes
     envelopes.stage(B, A, L, fixed, centre, steepness, caps, softness, 1.0, w, z, u, alpha, free, room, *rest)
 
 
+def narrow_steps(w, centre, counts, beta, alpha, z, dual, made_of, **given):
+    newton = narrow_newton.NarrowNewton(
+        alpha=made_of, kink=1.0, squared=False, growth=3.0, solved=0.2, close=1e-3, **given
+    )
+    newton.begin(w, centre, 0.5, counts, 2.0)
+    newton.steps(5, 0.1)
+    newton.point(w, beta, alpha, z, dual)
+
+
 CASES = {
     "apg.slopes": (apg.slopes, {"F": one(M, K), **TERMS, "rest": one(3, K)}),
     "apg.bends": (apg.bends, {"F": one(M, K), **TERMS}),
@@ -284,6 +296,21 @@ CASES = {
                                            "columns": np.zeros((4, M))}),
     "logistic.minimum": (logistic.minimum, {"z": one(M), "dz": one(M), "caps": one(M), "sharpness": 2.0, "kink": 1.0,
                                             "u": one(M), "start": -1.0, "bend": 1.0, "close": 0.1}),
+    "narrow_newton.NarrowNewton": (
+        narrow_steps,
+        {"T": one(D, 16), "labels": np.ones(M), "caps": one(M), "softness": one(M), "made_of": one(M), "A": np.eye(D),
+         "L": np.eye(D), "fixed": one(D), "table": np.zeros((15, 16)), "vectors": np.zeros((11, D + 8)),
+         "M": np.zeros((D, D + 8)), "room": np.zeros((D + 8, 256)), "free": integers(16, 16), "w": one(D),
+         "centre": one(M), "counts": one(M), "beta": one(M), "alpha": one(M), "z": one(M), "dual": one(M)}),
+    "narrow_scatter.columns": (narrow_scatter.columns, {"X": one(M, D), "T": np.zeros((D, 16))}),
+    "narrow_scatter.scatter": (
+        narrow_scatter.scatter,
+        {"T": one(D, 16), "counts": one(M), "weights": one(16), "room": np.zeros((D + 8, 256)), "mean": one(D),
+         "about": np.zeros((D, D + 8))}),
+    "narrow_scatter.quadratic": (
+        narrow_scatter.quadratic,
+        {"T": one(D, 16), "counts": one(M), "labels": np.ones(M), "mean": one(D), "about": one(D, D + 8), "kappa": 0.1,
+         "weights": one(16), "A": np.zeros((D, D)), "L": np.zeros((D, D)), "v": one(D)}),
     "products.add_dense": (products.add_dense, {"B": one(M, D), "weight": 0.5, "M": one(D, D), "capsule": SYRK}),
     "products.add_sparse": (products.add_sparse, {**filled(), "weights": one(M), "M": one(D + 1, D + 1), **RANGE,
                                                   "bias": True}),

@@ -22,6 +22,7 @@ from mdlearn.data.rows.rows import DenseRows, Rows, copied_by_rows
 from mdlearn.forms.margin import Column
 from mdlearn.numerics import cholesky
 from mdlearn.numerics.lazy_property import kept
+from mdlearn.solvers.hybrid.narrow_rows import NarrowRows
 from mdlearn.solvers.systems.scatter import Scatters
 
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
@@ -90,6 +91,11 @@ class ColumnParts:
     def scatters(self) -> Scatters:
         """Sums of squares of the rows about means, kept for the columns that follow."""
         return Scatters(self.rows, self.stored)
+
+    @kept
+    def narrow(self) -> NarrowRows:
+        """The rows column by column."""
+        return NarrowRows(self.rows)
 
     def quadratic(self, column: Column) -> Generator[None, None, ColumnQuadratic]:
         """The quadratic part of a column."""

@@ -7,7 +7,6 @@ from collections.abc import Generator
 
 import numpy as np
 
-from mdlearn.data.rows.rows import DenseRows
 from mdlearn.solvers.common.warm_start import start_multipliers
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS
 from mdlearn.solvers.hybrid.loss_column import LossColumn
@@ -30,9 +29,9 @@ ASCENT_VISITS = 30
 VARIED_STEEPNESS; in proportion to it beyond."""
 SMALL_COLUMNS = 40
 """Columns of small problems up to which steps on steep losses are cheaper than sweeps."""
-SMALL_STEEPNESS, SMALL_CURVED_STEEPNESS = 5.0, 0.5
-"""Cap times |x|^2 above which they are: on hinges over dense rows (time ratios of 0.67 to 0.97 on 15 of 19 sets, up to
-1.5 on tic_tac_toe), on squared ones or with a variance (sweeps: 0.69 to 1.09 of the time below, 0.86 to 1.46 above)."""
+SMALL_CURVED_STEEPNESS = 0.5
+"""Cap times |x|^2 above which they are, on squared hinges or with a variance (sweeps: 0.69 to 1.09 of the time below,
+0.86 to 1.46 above)."""
 WEAKER, NEARLY_HARD, WIDE = (1e-3, 1e-2, 0.1), 1e5, 100
 """Shares of the weight of squared hinges whose optima lead to that of all of it, where a margin moves by so much as its
 multiplier grows by the weight (`margin_reach`), and columns from which that is so hard: steps from elsewhere are cut
@@ -62,7 +61,7 @@ def newton_start_beats_sweeps(problem: LossColumn) -> bool:
         sweeps = ASCENT_VISITS * max(1.0, reach / VARIED_STEEPNESS)
         visits = sweeps * (2.0 * problem.stored.n_entries + VISIT_OPERATIONS * m)
         far = varied and reach > VARIED_STEEPNESS and STEPS_AHEAD * price(n) <= visits
-    return far or (_can_start_from_zero(problem) and reach > SMALL_STEEPNESS)
+    return far
 
 
 def logistic_newton_start(problem: LossColumn) -> Generator[None, None, SmoothNewton]:
@@ -101,7 +100,7 @@ def _squared_hinge_sample_start(problem: LossColumn) -> Generator[None, None, Se
 def _hinge_sample_start(problem: LossColumn) -> Generator[None, None, SemismoothNewton | None]:
     """Newton start of the hybrid solver on hinges at a sample's solution, or at 0; None where sweeps are better."""
     cap, alpha, varied, n = float(problem.caps.max()), problem.nothing, problem.column.kappa > 0, problem.width
-    if _can_start_from_zero(problem) or (varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n)):
+    if varied and (problem.small or problem.n_rows < ROWS_PER_COLUMN * n):
         steepness = STEEPNESS if margin_reach(problem) > FLAT else FLAT_STEEPNESS
         return SemismoothNewton(problem, np.zeros(n), 0.5 * problem.caps, steepness * cap, alpha)
     sample = problem.sample(SAMPLE)
@@ -173,11 +172,6 @@ def weaker_starting_losses(problem: LossColumn) -> list[LossColumn]:
     """Squared hinges of smaller weight for a Newton start, where they are nearly a hard margin in many columns."""
     fresh = problem.soft and problem.column.start is None and not problem.small and problem.width >= WIDE
     return [problem.weaker(share) for share in WEAKER] if fresh and margin_reach(problem) > NEARLY_HARD else []
-
-
-def _can_start_from_zero(problem: LossColumn) -> bool:
-    """Whether the hybrid solver's Newton start can be 0: all rows are one small dense block of few columns."""
-    return problem.small and problem.width <= SMALL_COLUMNS and isinstance(problem.stored, DenseRows)
 
 
 def margin_reach(problem: LossColumn) -> float:

@@ -21,9 +21,9 @@ from mdlearn.numerics.cholesky import NotPositiveDefinite
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnPart
+from mdlearn.solvers.hybrid.narrow_rows import NO_MATRIX
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
 
-NO_MATRIX = np.empty((0, 0))
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
 SOLVED = 0.05

@@ -25,6 +25,8 @@ from mdlearn.solvers.base import Claim, Offer, Report, Solver, Steps
 from mdlearn.solvers.hybrid import newton_start
 from mdlearn.solvers.hybrid.descent import DualDescent
 from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+from mdlearn.solvers.hybrid.narrow import NarrowHinges
+from mdlearn.solvers.hybrid.narrow_rows import are_narrow
 from mdlearn.solvers.hybrid.semismooth import LARGEST_MATRIX, SemismoothNewton
 from mdlearn.solvers.hybrid.smooth import SmoothNewton
 from mdlearn.solvers.hybrid.sweeps import VARIANCE_COLUMNS, SweepOffers, sweep_until_newton, sweeps_alone
@@ -147,6 +149,9 @@ class Hybrid(Solver):
                 problem.quadratic = yield from shared.quadratic(column)
                 yield from _hybrid_newton_steps((yield from newton_start.logistic_newton_start(problem)), places)
                 return
+            if column.start is None and are_narrow(shared.rows):
+                yield from _hybrid_newton_steps(NarrowHinges(problem, shared.narrow), places)
+                return
             if whitening_pays(problem):
                 problem = yield from whitened_column(problem, (yield from shared.quadratic(column)))
             begun = yield from self._through_weaker(problem, shared, places)
@@ -193,8 +198,10 @@ class Hybrid(Solver):
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 
-def _hybrid_report(newton: SemismoothNewton | SmoothNewton) -> Report:
+def _hybrid_report(newton: SemismoothNewton | SmoothNewton | NarrowHinges) -> Report:
     """Report the hybrid solver's point after a Newton step: coefficients, multipliers, and weights of the rows."""
+    if isinstance(newton, NarrowHinges):
+        return newton.report()
     problem, column = newton.problem, newton.problem.declared
     sigma, alpha = column.spread(newton.z), newton.made_of
     duals = None if alpha is None else column.y * (alpha + sigma + column.pull)
@@ -202,7 +209,7 @@ def _hybrid_report(newton: SemismoothNewton | SmoothNewton) -> Report:
     return Report.estimated(newton.objective, newton.lower_bound, point)
 
 
-def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton, places: SweepOffers) -> Steps:
+def _hybrid_newton_steps(newton: SemismoothNewton | SmoothNewton | NarrowHinges, places: SweepOffers) -> Steps:
     """Offer the hybrid solver's point after every Newton step; end where steps lead on no more."""
     lowest, highest, stalled = math.inf, -math.inf, 0
     make = partial(_hybrid_report, newton)

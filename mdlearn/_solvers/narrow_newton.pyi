@@ -1,0 +1,32 @@
+import numpy as np
+
+class NarrowNewton:
+    objective: float
+    lower_bound: float
+    bound: float
+    def __init__(
+        self,
+        T: np.ndarray,
+        labels: np.ndarray,
+        caps: np.ndarray,
+        softness: np.ndarray,
+        alpha: np.ndarray,
+        A: np.ndarray,
+        L: np.ndarray,
+        fixed: np.ndarray | None,
+        table: np.ndarray,
+        vectors: np.ndarray,
+        M: np.ndarray,
+        room: np.ndarray,
+        free: np.ndarray,
+        kink: float,
+        squared: bool,
+        growth: float,
+        solved: float,
+        close: float,
+    ) -> None: ...
+    def begin(
+        self, w: np.ndarray | None, centre: np.ndarray, share: float, counts: np.ndarray, steepness: float
+    ) -> None: ...
+    def steps(self, most: int, share: float) -> int: ...
+    def point(self, w: np.ndarray, beta: np.ndarray, alpha: np.ndarray, z: np.ndarray, dual: np.ndarray) -> None: ...

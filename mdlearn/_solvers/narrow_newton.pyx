@@ -1,0 +1,380 @@
+"""Semismooth Newton steps on hinges, or squared ones, over rows that lie column by column.
+
+Row i with centre a_i, steepness s_i and cap c_i has the multiplier u_i = a_i + s_i (kink - z_i), cut off at 0 and at
+c_i. A squared hinge is its own envelope: centre 0, no cap. Rows are padded with zeros to whole vectors, and all loops
+do the same operations however wide these are: the bits are the same.
+"""
+
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
+from libc.string cimport memcpy, memset
+
+from mdlearn._solvers.narrow_loops cimport (
+    mdlearn_adjoint, mdlearn_advance, mdlearn_along, mdlearn_envelopes, mdlearn_gram, mdlearn_margins, mdlearn_recentre,
+    mdlearn_scaled,
+)
+from mdlearn._solvers.rows cimport add, inner
+
+cdef enum:
+    # Rows of the table of a problem: numbers of every row of it.
+    LABEL, CAP, SOFTNESS, STEEPNESS, CENTRE, Z, X, U, SIGNED, SLOPE, DZ, SDZ, FALL, ALPHA, BEST, TABLE
+    # Rows of the table of its coefficients.
+    W = 0, G, PUSHED, AW, STEP, SOLUTION, HALF, FIXED, BEST_PUSHED, SCRATCH, MORE_SCRATCH, VECTORS
+    TRIALS = 60, MOST_MOVES = 8, SHORT_STEPS = 3, LANES = 8, PIECE = 256, SAMPLE = 16
+
+cdef double SHORT_STEP = 0.01
+"""Length of a step of which SHORT_STEPS in a row tell of envelopes that are too steep: steps zigzag between kinks."""
+
+
+cdef class NarrowNewton:
+    """Minimise 1/2 w'Aw - fixed'w + hinges of labels * (T'w), by a method of multipliers and Newton steps.
+
+    Parameters
+    ----------
+    T : (n, m) columns, m a multiple of 8; labels, caps, softness, alpha : a number for each of the rows, whose padding
+    is left out; A, L : (n, n), A = L L', or (0, 0) for the identity; fixed : (n,) or None; table : (15, m), vectors :
+    (11, n + 8), room : (n + 8, 256) and free : (m,), room; M : (n, n + 8) of zeros; kink; squared; growth : of the
+    steepness when multipliers move on; solved : share of the gap that half of the squared slope is below by then; close
+    : share of a slope along a line that may be left.
+
+    Attributes
+    ----------
+    objective, lower_bound, bound : at w; for the multipliers there; for the best ones so far.
+    """
+
+    cdef const double[:, ::1] T, A, L
+    cdef double[:, ::1] table, vectors, room, M
+    cdef long long[::1] free
+    cdef Py_ssize_t rows, m, n, n_free, stride, wide
+    cdef double kink, growth, solved, close, slope
+    cdef bint squared
+    cdef int short_steps
+    cdef readonly double objective, lower_bound, bound
+
+    def __init__(
+        self, const double[:, ::1] T, const double[::1] labels, const double[::1] caps, const double[::1] softness,
+        const double[::1] alpha, const double[:, ::1] A, const double[:, ::1] L, const double[::1] fixed,
+        double[:, ::1] table, double[:, ::1] vectors, double[:, ::1] M, double[:, ::1] room, long long[::1] free,
+        double kink, bint squared, double growth, double solved, double close,
+    ):
+        cdef Py_ssize_t n = T.shape[0], m = T.shape[1], rows = labels.shape[0], k, j, which
+        if n == 0 or m == 0 or m % LANES or table.shape[0] != TABLE or table.shape[1] != m or free.shape[0] != m:
+            raise ValueError("columns and table do not fit each other")
+        if not m - LANES < rows <= m or caps.shape[0] != rows or softness.shape[0] != rows or alpha.shape[0] != rows:
+            raise ValueError("rows and columns differ in length")
+        if vectors.shape[0] != VECTORS or vectors.shape[1] != n + 8 or room.shape[0] != n + 8 or room.shape[1] != PIECE:
+            raise ValueError("the room does not fit the columns")
+        if n > 2 * PIECE and m > PIECE:
+            raise ValueError("the room does not hold the free rows")
+        if M.shape[0] != n or M.shape[1] != n + 8 or A.shape[0] != L.shape[0] or A.shape[1] != L.shape[1]:
+            raise ValueError("the matrices do not fit the columns")
+        if (A.shape[0] and (A.shape[0] != n or A.shape[1] != n)) or (fixed is not None and fixed.shape[0] != n):
+            raise ValueError("the matrices do not fit the columns")
+        self.T, self.A, self.L, self.table, self.vectors, self.room, self.M = T, A, L, table, vectors, room, M
+        self.free, self.kink, self.squared, self.growth, self.solved = free, kink, squared, growth, solved
+        self.rows, self.m, self.n, self.close, self.wide = rows, m, n, close, (n + 7) // 8 * 8
+        for j in range(n + 8):
+            vectors[FIXED, j] = fixed[j] if fixed is not None and j < n else 0.0
+        with nogil:
+            memcpy(row(self, LABEL), &labels[0], rows * sizeof(double))
+            memcpy(row(self, CAP), &caps[0], rows * sizeof(double))
+            memcpy(row(self, SOFTNESS), &softness[0], rows * sizeof(double))
+            memcpy(row(self, ALPHA), &alpha[0], rows * sizeof(double))
+            for which in range(TABLE):
+                for k in range(rows, m):
+                    table[which, k] = 0.0
+
+    def begin(self, const double[::1] w, const double[::1] centre, double share, const double[::1] counts,
+              double steepness):
+        """Evaluate at w, or at 0: envelopes around `share` times centres, of such a steepness times counts."""
+        cdef Py_ssize_t k, n = self.n
+        cdef double *around = row(self, CENTRE)
+        cdef double *steep = row(self, STEEPNESS)
+        cdef const double *softness = row(self, SOFTNESS)
+        if counts.shape[0] != self.rows or centre.shape[0] != self.rows or (w is not None and w.shape[0] != n):
+            raise ValueError("the beginning does not fit the rows")
+        self.bound, self.short_steps = -INFINITY, 0
+        for k in range(n):
+            self.vectors[W, k] = 0.0 if w is None else w[k]
+        with nogil:
+            for k in range(self.rows):
+                if self.squared:
+                    around[k], steep[k] = 0.0, 1.0 / softness[k] if softness[k] > 0.0 else 0.0
+                else:
+                    around[k], steep[k] = share * centre[k], steepness * counts[k]
+            margins(self, W, Z)
+            evaluate(self)
+
+    def steps(self, int most, double share):
+        """Make at most so many steps, until the gap is a share of what it is; return how many they were."""
+        cdef int taken = 0
+        cdef double first = self.objective - self.bound
+        with nogil:
+            while taken < most:
+                move_on(self)
+                if taken and not self.objective - self.bound > share * first:
+                    break
+                if not step(self):
+                    break
+                taken += 1
+        return taken
+
+    def point(self, double[::1] w, double[::1] beta, double[::1] alpha, double[::1] z, double[::1] dual):
+        """Write coefficients, best multipliers, what coefficients are made of, margins, and those of multipliers."""
+        cdef bint varied = self.A.shape[0] > 0
+        cdef Py_ssize_t size = self.rows * sizeof(double)
+        if w.shape[0] != self.n or beta.shape[0] != self.rows or alpha.shape[0] != self.rows:
+            raise ValueError("rows and numbers differ in length")
+        if z.shape[0] != (self.rows if varied else 0) or dual.shape[0] != z.shape[0]:
+            raise ValueError("rows and margins differ in length")
+        with nogil:
+            memcpy(&w[0], vector(self, W), self.n * sizeof(double))
+            memcpy(&beta[0], row(self, BEST), size)
+            memcpy(&alpha[0], row(self, ALPHA), size)
+            if varied:
+                memcpy(vector(self, STEP), vector(self, BEST_PUSHED), self.n * sizeof(double))
+                solve(&self.L[0, 0], self.n, self.n, vector(self, STEP))
+                margins(self, STEP, DZ)
+                memcpy(&z[0], row(self, Z), size)
+                memcpy(&dual[0], row(self, DZ), size)
+
+
+cdef inline double* row(NarrowNewton p, int which) noexcept nogil:
+    return &p.table[which, 0]
+
+
+cdef inline double* vector(NarrowNewton p, int which) noexcept nogil:
+    return &p.vectors[which, 0]
+
+
+cdef inline void margins(NarrowNewton p, int source, int target) noexcept nogil:
+    mdlearn_margins(&p.T[0, 0], p.m, p.n, p.m, vector(p, source), row(p, LABEL), row(p, target))
+
+
+cdef inline void times(const double[:, ::1] A, const double* x, double* out, Py_ssize_t n) noexcept nogil:
+    """A x, or x where A is empty."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        out[j] = inner(&A[j, 0], x, n) if A.shape[0] else x[j]
+
+
+cdef bint factor(double* M, Py_ssize_t apart, Py_ssize_t n, double* v) noexcept nogil:
+    """Replace the lower triangle of M, whose rows are `apart`, by its Cholesky factor; say whether there is one."""
+    cdef Py_ssize_t i, j, k, whole
+    cdef double pivot, *below = v + apart
+    below[0] = 0.0
+    for j in range(n):
+        whole = (j + 7) // 8 * 8
+        memcpy(v, M + j * apart, j * sizeof(double))
+        for k in range(j, whole):  # what is right of the diagonal is multiplied by zeros
+            v[k] = 0.0
+        mdlearn_adjoint(M + j * apart, apart, n - j, whole, v, below)
+        pivot = M[j * apart + j] - below[0]
+        if not 0.0 < pivot < INFINITY:
+            return False
+        pivot = sqrt(pivot)
+        M[j * apart + j] = pivot
+        pivot = 1.0 / pivot
+        for i in range(j + 1, n):
+            M[i * apart + j] = (M[i * apart + j] - below[i - j]) * pivot
+    return True
+
+
+cdef double half_solve(const double* L, Py_ssize_t apart, Py_ssize_t n, const double* x, double* y) noexcept nogil:
+    """Solve L y = x; return the squared length of y."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        y[j] = (x[j] - inner(L + j * apart, y, j)) / L[j * apart + j]
+    return inner(y, y, n)
+
+
+cdef void solve(const double* L, Py_ssize_t apart, Py_ssize_t n, double* x) noexcept nogil:
+    """Solve L L'x = x in place."""
+    cdef Py_ssize_t j
+    half_solve(L, apart, n, x, x)
+    for j in range(n - 1, -1, -1):
+        x[j] /= L[j * apart + j]
+        add(L + j * apart, 1, x, j, -x[j])
+
+
+cdef inline double half_square(NarrowNewton p, const double* x) noexcept nogil:
+    """1/2 x' A^-1 x."""
+    if p.L.shape[0] == 0:
+        return 0.5 * inner(x, x, p.n)
+    return 0.5 * half_solve(&p.L[0, 0], p.n, p.n, x, vector(p, HALF))
+
+
+cdef void evaluate(NarrowNewton p) noexcept nogil:
+    """Multipliers, slope, objective and bounds at the margins that there are."""
+    cdef Py_ssize_t j, n = p.n
+    cdef double *w = vector(p, W)
+    cdef double *g = vector(p, G)
+    cdef double *pushed = vector(p, PUSHED)
+    cdef double *Aw = vector(p, AW)
+    cdef double *fixed = vector(p, FIXED)
+    cdef double sums[2]
+    mdlearn_envelopes(
+        row(p, LABEL), row(p, CAP), row(p, SOFTNESS), row(p, STEEPNESS), row(p, CENTRE), row(p, Z), p.kink, p.squared,
+        p.m, row(p, X), row(p, U), row(p, SIGNED), row(p, SLOPE), sums,
+    )
+    mdlearn_adjoint(&p.T[0, 0], p.m, n, p.m, row(p, SIGNED), pushed)
+    times(p.A, w, Aw, n)
+    for j in range(n):
+        pushed[j] += fixed[j]
+        g[j] = Aw[j] - pushed[j]
+    p.slope = half_square(p, g)
+    p.objective = 0.5 * inner(w, Aw, n) - inner(fixed, w, n) + sums[0]
+    p.lower_bound = sums[1] - half_square(p, pushed)
+    if p.lower_bound > p.bound:
+        p.bound = p.lower_bound
+        memcpy(row(p, BEST), row(p, U), p.m * sizeof(double))
+        memcpy(vector(p, BEST_PUSHED), pushed, n * sizeof(double))
+
+
+cdef void move_on(NarrowNewton p) noexcept nogil:
+    """Take the multipliers as centres of steeper envelopes, as often as the slope is small beside the gap."""
+    cdef int turn
+    if p.squared:
+        return
+    for turn in range(MOST_MOVES):
+        if not p.slope <= p.solved * (p.objective - p.lower_bound):
+            return
+        mdlearn_recentre(row(p, U), p.growth, p.m, row(p, CENTRE), row(p, STEEPNESS))
+        evaluate(p)
+
+
+cdef void many(NarrowNewton p) noexcept nogil:
+    """Write A + the sum over free rows of steepness r r' into the lower triangle of M."""
+    cdef Py_ssize_t i, j, k, start, size, padded, n = p.n, width = n + 8
+    cdef double *slope = row(p, SLOPE)
+    cdef double *weights = row(p, FALL)
+    cdef double *block = &p.room[0, 0]
+    cdef double *M = &p.M[0, 0]
+    cdef const double* column
+    cdef const long long* free = &p.free[0]
+    for i in range(n):
+        for j in range(width):  # sums are written beyond the diagonal
+            M[i * width + j] = 0.0 if j > i else p.A[i, j] if p.A.shape[0] else <double> (i == j)
+    if p.stride == 1 and 4 * p.n_free >= 3 * p.m:  # no copy of the free ones
+        for start in range(0, p.m, 256):
+            size = min(p.m - start, PIECE)
+            mdlearn_gram(&p.T[0, start], p.m, n, size, slope + start, block, M, width)
+        return
+    for start in range(0, p.n_free, 256):
+        size = min(p.n_free - start, PIECE)
+        padded = (size + 7) // 8 * 8
+        for k in range(padded):
+            weights[k] = p.stride * slope[free[start + k]] if k < size else 0.0
+        for j in range(n):
+            column = &p.T[j, 0]
+            for k in range(size):
+                block[j * PIECE + k] = column[free[start + k]]
+            for k in range(size, padded):
+                block[j * PIECE + k] = 0.0
+        mdlearn_gram(block, PIECE, n, padded, weights, block + n * PIECE, M, width)
+
+
+cdef void few(NarrowNewton p) noexcept nogil:
+    """Write the products of the free rows, + 1 / steepness on the diagonal, into M; the rows stay in the room."""
+    cdef Py_ssize_t i, j, k, n = p.n, wide = p.wide
+    cdef double *rows = &p.room[0, 0]
+    for k in range(p.n_free):
+        i = p.free[k]
+        for j in range(wide):
+            rows[k * wide + j] = p.table[LABEL, i] * p.T[j, i] if j < n else 0.0
+    for k in range(p.n_free):
+        mdlearn_adjoint(rows, wide, k + 1, wide, rows + k * wide, &p.M[k, 0])
+        p.M[k, k] += 1.0 / p.table[STEEPNESS, p.free[k]]
+        p.vectors[SOLUTION, k] = inner(rows + k * wide, vector(p, G), n)
+
+
+cdef bint direction(NarrowNewton p, bint by_rows) noexcept nogil:
+    """Write the Newton step against the slope; say whether there is one."""
+    cdef Py_ssize_t j, k, n = p.n, order = p.n_free if by_rows else p.n
+    cdef double *g = vector(p, G)
+    cdef double *d = vector(p, STEP)
+    cdef double *x = vector(p, SOLUTION)
+    if by_rows:
+        few(p)
+    else:
+        many(p)
+        memcpy(x, g, n * sizeof(double))
+    if not factor(&p.M[0, 0], n + 8, order, vector(p, SCRATCH)):
+        return False
+    solve(&p.M[0, 0], n + 8, order, x)
+    for j in range(n):
+        d[j] = -g[j] if by_rows else -x[j]
+    if by_rows:
+        for k in range(order):
+            add(&p.room[0, 0] + k * p.wide, 1, d, n, x[k])
+    return True
+
+
+cdef bint step(NarrowNewton p) noexcept nogil:
+    """Make a Newton step with a line search, and evaluate where it ends; say whether there was one."""
+    cdef Py_ssize_t j, k, stride, n = p.n, found = 0
+    cdef long long* free = &p.free[0]
+    cdef const double* slope = row(p, SLOPE)
+    cdef double *d = vector(p, STEP)
+    cdef double *w = vector(p, W)
+    cdef double t
+    cdef bint by_rows
+    for k in range(p.m):
+        free[found] = k
+        found += slope[k] > 0.0
+    stride = 1 if p.squared else max(found // (SAMPLE * n), 1)
+    if stride > 1:  # any step that descends will do: the matrix comes from every so many-th of many free rows
+        found = (found + stride - 1) // stride
+        for k in range(found):
+            free[k] = free[k * stride]
+    p.n_free, p.stride, by_rows = found, stride, p.A.shape[0] == 0 and 2 * found < n
+    if not direction(p, by_rows):
+        return False
+    margins(p, STEP, DZ)
+    mdlearn_scaled(row(p, STEEPNESS), row(p, DZ), p.m, row(p, SDZ))
+    times(p.A, d, vector(p, AW), n)
+    t = length(p, inner(d, vector(p, G), n), inner(d, vector(p, AW), n))
+    if not t < INFINITY:
+        return False
+    if stride == 1:
+        mdlearn_scaled(slope, row(p, DZ), p.m, row(p, FALL))
+    else:
+        memset(row(p, FALL), 0, p.m * sizeof(double))
+        for k in range(found):
+            p.table[FALL, free[k]] = stride * slope[free[k]] * p.table[DZ, free[k]]
+    if by_rows:  # both are the same, but steep envelopes lose the digits of the first
+        for k in range(found):
+            p.table[FALL, free[k]] = -p.vectors[SOLUTION, k]
+    for j in range(n):
+        w[j] += t * d[j]
+    mdlearn_advance(row(p, U), row(p, FALL), row(p, DZ), t, p.m, row(p, Z), row(p, ALPHA))
+    p.short_steps = p.short_steps + 1 if t < SHORT_STEP and not p.squared else 0
+    if p.short_steps >= SHORT_STEPS:
+        p.short_steps = 0
+        for k in range(p.m):
+            p.table[STEEPNESS, k] /= p.growth * p.growth
+    evaluate(p)
+    return True
+
+
+cdef double length(NarrowNewton p, double start, double bend) noexcept nogil:
+    """Length of the step that ends its slope, `start` at 0; `bend` is the second derivative of all but the loss."""
+    cdef int trial
+    cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve
+    cdef double sums[2]
+    if not start < 0.0:
+        return INFINITY
+    for trial in range(TRIALS):
+        mdlearn_along(row(p, CAP), row(p, X), row(p, DZ), row(p, SDZ), p.m, t, sums)
+        value, curve = start + t * bend + sums[0], bend + sums[1]
+        if not fabs(value) > p.close * fabs(start):
+            break
+        if value < 0.0:
+            low = t
+        else:
+            high = t
+        t = t - value / curve if curve > 0.0 else 8.0 * t
+        if not low < t < high:
+            t = 0.5 * (low + high) if high < INFINITY else 8.0 * low
+        if t == low or t == high:
+            break
+    return t if isfinite(t) else INFINITY
