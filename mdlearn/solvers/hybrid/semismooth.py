@@ -22,7 +22,7 @@ from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, LossColumn, LossColumnPart
 from mdlearn.solvers.hybrid.narrow_rows import NO_MATRIX
-from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower
+from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, gram_of_rows
 
 STEEPNESS_GROWTH, STEEPNESS_GROWTH_OVER_MANY_ROWS, MANY_ROWS_PER_COLUMN = 3.0, 5.0, 40
 """Growth of the steepness when multipliers move on: a stage more costs passes over the rows, a longer one factors."""
@@ -97,8 +97,9 @@ class RowEnvelopes:
         if min(free.shape[0], p.width) > LARGEST_MATRIX:
             raise NotPositiveDefinite(f"a matrix of {LARGEST_MATRIX} rows is the largest one")
         if p.quadratic.A is None and free.shape[0] < FREE_ROWS_PER_COLUMN * p.width:
-            some = AffineRows(p.rows.rows.take(free), p.rows.constant)
-            M = some.rows.inner(some.rows) + float(p.rows.constant)
+            some = AffineRows(p.stored.take(free), p.rows.constant)
+            M = yield from gram_of_rows(some.rows)
+            M += float(p.rows.constant)
             M.flat[:: M.shape[0] + 1] += 1.0 / s
             x = yield from cholesky.cholesky_solution(M, some.dot(g))
             return some.adjoint(x) - g

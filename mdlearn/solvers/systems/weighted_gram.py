@@ -64,6 +64,17 @@ def add_weighted_gram(rows: Rows, bias: bool, D: np.ndarray, M: np.ndarray) -> W
         yield
 
 
+def gram_of_rows(rows: Rows) -> Generator[None, None, np.ndarray]:
+    """Inner products X X' of rows, the Gram matrix of their transpose: its lower triangle."""
+    M = np.zeros((rows.shape[0], rows.shape[0]))
+    if isinstance(rows, CsrRows):
+        columns = CsrRows(rows.X.T.tocsr())
+        yield from _add_sparse_gram(columns, False, np.ones(columns.shape[0]), M)
+    else:
+        _add_dense_gram(rows.block(slice(None)).T, 1.0, M)
+    return M
+
+
 def weighted_gram_operations(rows: CsrRows) -> float:
     """Products that `add_weighted_gram` makes of all rows of a CSR matrix."""
     m, d = rows.shape

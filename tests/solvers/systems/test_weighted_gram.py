@@ -14,7 +14,7 @@ from mdlearn.forms.losses import HingeTerm
 from mdlearn.forms.margin import Column, MarginForm
 from mdlearn.solvers.common.squared_terms import SquaredTerms
 from mdlearn.solvers.systems.row_and_gram import RowSystem
-from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram
+from mdlearn.solvers.systems.weighted_gram import SYRK, RunningWeightedGram, gram_of_rows
 
 
 def rows_of(kind, m, d, rng):
@@ -145,3 +145,16 @@ def test_a_column_that_only_rows_taken_out_had(ahead, again, monkeypatch):
         pass
     assert len(made) == 1 + again
     np.testing.assert_allclose(np.tril(kept.M), np.tril(X.T @ (D[:, None] * X)), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "by columns", "backwards", "sparse", "half full"])
+def test_inner_products_of_rows(kind):
+    _, rows = rows_of(kind, 30, 50, np.random.default_rng(4))
+    work = gram_of_rows(rows)
+    try:
+        while True:
+            next(work)
+    except StopIteration as done:
+        M = done.value
+    full = rows.block(slice(None)) @ rows.block(slice(None)).T
+    assert np.abs(np.tril(M - full)).max() < 1e-12 * np.abs(full).max()
