@@ -11,7 +11,8 @@ import numpy as np
 from mdlearn._solvers import dual_descent as kernels
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.data.rows.rows import DenseRows, Rows
-from mdlearn.solvers.hybrid.loss_column import LossColumn
+from mdlearn.solvers.hybrid.face import FaceStep, metric_of_variance, price_of_face_step
+from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
 
 MOST_PASSES, PASSES_SHARE, VISITS_PER_ROW = 30, 0.25, 2
 """Passes over the free rows between two sweeps: until their part of the gap has fallen to a share, and at most."""
@@ -20,6 +21,8 @@ PASSES = 5
 PASS_PRICE = 1.5
 """What a visit of a pass counts: it gains less than one of a sweep."""
 FIRST_SWEEPS = 2
+FACE_CHANGE = 0.1
+"""Share of the multipliers between their bounds by which their number changes in a sweep that has found the face."""
 VISIT_OPERATIONS = 24.0
 """What a visit costs beside its entries, in operations on entries."""
 VISIT_ENTRIES = 1 << 23
@@ -28,6 +31,10 @@ ORDER_SEED = 0x9E3779B97F4A7C15
 """Of the order of visits: any order serves, the same one every time."""
 LAZY_SHARE = 0.1
 """Share of the mean gap of a row below which the multiplier of its variance stays."""
+
+
+Quadratics = Callable[[], Generator[None, None, ColumnQuadratic]]
+"""What makes the quadratic part of a column, once it is needed."""
 
 
 class DualDescent:
@@ -39,12 +46,17 @@ class DualDescent:
     ----------
     objective, lower_bound : float
         Estimates, from the margins at the visits of the last sweep.
-    operations : float
-        Operations so far.
+    operations, paid : float
+        Operations so far, and up to the last face step.
+    rise, price_of_digit : float
+        Rise of the bound in the last sweep, and operations that a digit takes at the pace of the rises.
+    quadratic : ColumnQuadratic or None
+        That of a variance term, once it is made.
     """
 
-    def __init__(self, problem: LossColumn) -> None:
-        self.problem = problem
+    def __init__(self, problem: LossColumn, make_quadratic: Quadratics) -> None:
+        self.problem, self.make_quadratic = problem, make_quadratic
+        self.quadratic: ColumnQuadratic | None = None
         rows, m, d = problem.stored, problem.n_rows, problem.stored.shape[1]
         border = float(problem.rows.constant)
         self.records = np.zeros((m, 8))
@@ -61,7 +73,9 @@ class DualDescent:
         self.ascent.tau = problem.column.mean
         self.entries = rows.n_entries / m
         self.piece = max(16, int(VISIT_ENTRIES / (self.entries + VISIT_OPERATIONS)))
-        self.sweeps, self.operations = 0, 0.0
+        self.sweeps, self.operations, self.paid = 0, 0.0, 0.0
+        self.rise, self.price_of_digit = 0.0, math.inf
+        self.face, self.face_price = 0, price_of_face_step(problem)
         self.objective, self.lower_bound = math.inf, -math.inf
         self.visit, self.passes = self._kernels(rows)
 
@@ -96,8 +110,14 @@ class DualDescent:
         return u + self.ascent.tau * self.problem.mean_row if self.problem.column.kappa > 0 else u.copy()
 
     def sweep(self) -> Generator[None, None, None]:
-        """Passes over free rows, then all rows once."""
+        """Passes over free rows, then all rows once; a step over a settled face first, where a digit costs more."""
         m, ascent = self.problem.n_rows, self.ascent
+        face = ascent.n_between
+        if self.sweeps > FIRST_SWEEPS and abs(face - self.face) <= FACE_CHANGE * face:
+            price = self.face_price(face)
+            if price <= self.operations - self.paid and price <= self.price_of_digit:
+                yield from self._face_step(price)
+        self.face, begun, bound = face, self.operations, self.lower_bound
         free, before = ascent.n_free, ascent.visits
         if self.sweeps >= FIRST_SWEEPS and free:
             if free <= self.piece:
@@ -113,6 +133,44 @@ class DualDescent:
         self.operations += (PASS_PRICE * inner + m) * (2.0 * self.entries + VISIT_OPERATIONS)
         self.sweeps += 1
         self._sum_up()
+        rise, earlier = self.lower_bound - bound, self.rise
+        rate = math.log(earlier / rise) if earlier > rise > 0 else 0.0
+        self.price_of_digit = (self.operations - begun) * math.log(10.0) / rate if rate > 0 else math.inf
+        self.rise = rise
+
+    def _face_step(self, price: float) -> Generator[None, None, None]:
+        """Go to the optimum over the multipliers that are between their bounds."""
+        problem, ascent, beta = self.problem, self.ascent, self.records[:, 4]
+        face = np.flatnonzero((beta > 0) & (beta < problem.caps))
+        self.operations += price
+        self.paid = self.operations
+        if not face.shape[0]:
+            return
+        if metric_of_variance(problem) and self.quadratic is None:
+            self.quadratic = yield from self.make_quadratic()
+        step = FaceStep(problem, face, beta[face], self.quadratic)
+        w, pushed = self.element, np.empty(0)
+        if self.quadratic is not None:
+            pushed = problem.adjoint(beta)
+            if problem.pulled is not None:
+                pushed += problem.pulled
+            w = self.quadratic.solved(pushed)
+        yield from step.ascend(problem.kink - step.margins(w) - problem.softness[face] * step.beta)
+        beta[face] = np.clip(step.beta + step.change, 0.0, step.caps)
+        if self.quadratic is not None:
+            self._take_variance_with(self.quadratic.solved(pushed + step.moved))
+            return
+        self.u += step.moved
+        if problem.column.kappa > 0:
+            ascent.along += float(self.records[face, 5] @ step.change)
+
+    def _take_variance_with(self, w: np.ndarray) -> None:
+        """Set the multipliers of the variance to those of coefficients w."""
+        problem, ascent = self.problem, self.ascent
+        self.records[:, 7] = problem.column.spread(problem.margins(w))
+        ascent.tau = problem.column.mean
+        np.subtract(w, ascent.tau * problem.mean_row, out=self.u)
+        ascent.along = float(problem.mean_row @ self.u)
 
     def _sum_up(self) -> None:
         """Objective and bound after a sweep, at the margins of its visits."""

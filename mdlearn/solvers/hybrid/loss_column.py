@@ -59,9 +59,13 @@ class ColumnQuadratic:
             return np.append(w[:-1], 0.0)
         return w if self.A is None else self.A @ w
 
+    def solved(self, g: np.ndarray) -> np.ndarray:
+        """A^-1 g."""
+        return g if self.L is None else cholesky.cholesky_solve(self.L, g)
+
     def squared_length(self, g: np.ndarray) -> float:
         """g' A^-1 g."""
-        return float(g @ (g if self.L is None else cholesky.cholesky_solve(self.L, g)))
+        return float(g @ self.solved(g))
 
     def shifted(self, factor: float, M: np.ndarray) -> np.ndarray:
         """M + factor A, written into M."""

@@ -24,7 +24,7 @@ SAMPLED_ROWS, FEW_SAMPLED_ROWS = 16, 4
 """Rows per column of the smallest sample that Newton steps begin on, and where more would be half of all."""
 DESCENT_STEEPNESS, VARIED_STEEPNESS = 20.0, 5.0
 """Cap times |x|^2 above which coordinate ascent is not worth its sweeps beside a sample; with a variance term."""
-ASCENT_VISITS = 30
+ASCENT_VISITS = 12
 """Visits of every row that coordinate ascent is taken to need beside a variance term where cap times |x|^2 is at most
 VARIED_STEEPNESS; in proportion to it beyond."""
 SMALL_COLUMNS = 40
@@ -143,6 +143,19 @@ def starting_steepness(problem: LossColumn, w: np.ndarray, between: int) -> floa
     rows = min(SPANNED * (between + problem.width), problem.n_rows - 1)
     distance = float(np.partition(np.abs(problem.kink - problem.margins(w)), rows)[rows])
     return min(max(0.5 / distance if distance > 0 else math.inf, STEEPNESS), MOST_STEEPNESS) * cap
+
+
+def steepness_after_sweeps(problem: LossColumn, w: np.ndarray, beta: np.ndarray) -> float:
+    """Steepness of a Newton start where coordinate ascent leaves off: slopes move multipliers by their size at most.
+
+    Where margins are at the kink already, but multipliers are not yet right, steeper ones forget what these know.
+    """
+    free = (beta > 0) & (beta < problem.caps)
+    steepness = starting_steepness(problem, w, int(np.count_nonzero(free)))
+    distance = float(np.abs(problem.kink - problem.margins(w)[free]).sum())
+    if distance > 0:
+        steepness = min(steepness, float(beta[free].sum()) / distance)
+    return steepness
 
 
 def _step_of_first_sample(problem: LossColumn) -> int:

@@ -187,14 +187,14 @@ class Hybrid(Solver):
             begun = yield from newton_start.newton_start_from_samples(problem)
         if begun is not None:
             return begun
-        descent = DualDescent(problem)
+        descent = DualDescent(problem, partial(shared.quadratic, column))
         yield from sweep_until_newton(descent, places)
         if sweeps_alone(problem):
             raise NotPositiveDefinite(f"beside a variance term steps are for at most {VARIANCE_COLUMNS} columns")
-        problem.quadratic = yield from shared.quadratic(column)
+        problem.quadratic = descent.quadratic or (yield from shared.quadratic(column))
         beta, w = descent.beta, descent.element
         alpha = beta if column.kappa == 0 else beta + descent.sigma - column.spread(problem.margins(w))
-        steepness = 0.0 if problem.soft else newton_start.starting_steepness(problem, w, descent.ascent.n_between)
+        steepness = 0.0 if problem.soft else newton_start.steepness_after_sweeps(problem, w, beta)
         return SemismoothNewton(problem, w, beta, steepness, alpha)
 
 

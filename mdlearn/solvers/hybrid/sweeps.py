@@ -10,6 +10,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.solvers.base import Offer, Report, Steps
 from mdlearn.solvers.hybrid.descent import VISIT_OPERATIONS, DualDescent
+from mdlearn.solvers.hybrid.face import LARGEST_FACE
 from mdlearn.solvers.hybrid.loss_column import OPERATION_ON_MATRIX, LossColumn
 
 VARIANCE_COLUMNS = 2000
@@ -22,6 +23,10 @@ EARLY = 0.3
 """Share of it up to which coordinate ascent may go on where bounds rise evenly, as they do at first."""
 SWEEPS_BEFORE = 5
 """Sweeps until their rate is judged: by the rises of the bound in the last two and in the two before."""
+ROWS_BEFORE_A_FACE, FAR_GAP, FACE_BUDGET = 4, 0.95, 6.0
+"""Rows between their bounds, per column, and relative gap up to which sweeps go on, until they have cost so many times
+what Newton steps would: they will find a face, and steps on it end the fit in a third of the time. On 13 cases of real
+data 0.6 to 1.05 of the time of 1.5 rows; splice_uci has a gap of 0.96 at C = 10, where it took twice as long."""
 MOST_SWEEPS, CRAWL_SWEEPS, CRAWL_SHARE = 1000, 20, 0.01
 """Sweeps, where no Newton steps follow, after which they crawl: so many, or the second number that close less than the
 share of the gap. On reuters_moneyfx at C = 10 they close 0.2 % of it, from 3e-5 on."""
@@ -77,7 +82,9 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
         least = min(least, descent.objective)
         if len(bounds) < SWEEPS_BEFORE:
             continue
-        if alone:
+        near = not problem.soft and descent.ascent.n_between <= min(LARGEST_FACE, ROWS_BEFORE_A_FACE * problem.width)
+        near = near and column.relative_gap(least, bounds[-1]) < FAR_GAP
+        if alone or (near and descent.operations <= FACE_BUDGET * steps):
             if len(bounds) >= MOST_SWEEPS:
                 return
             left = least - bounds[-1]

@@ -1,0 +1,130 @@
+"""Face step of the hybrid solver: the optimum of its dual over multipliers between their bounds, others as they are.
+
+Coordinate ascent finds out soon which multipliers are between their bounds, and crawls among these where rows are
+nearly alike. Their quadratic has the Gram matrix of their rows. From one Cholesky factor a primal active-set method
+goes to its optimum within the bounds: a multiplier that meets a bound stays there, and the step changes by a column of
+the inverse (Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex quadratic programs",
+1983, on such updates).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+import numpy as np
+from scipy.linalg import blas
+
+from mdlearn._solvers import face_steps
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.numerics import cholesky
+from mdlearn.solvers.hybrid.loss_column import ColumnQuadratic, LossColumn
+from mdlearn.solvers.systems.weighted_gram import gram_of_rows
+
+LARGEST_FACE, FACE_PER_COLUMN = 2000, 1.5
+"""Multipliers of the largest face, and per column: more rows than columns are not independent."""
+FACE_OVERHEAD, LARGE_MATRIX_OPERATION, SMALL_MATRIX_OPERATION = 1e5, 0.04, 10.0
+"""What a step costs beside its work on rows and matrices, in operations on entries; time of an operation on a matrix in
+that of one on an entry, where it is large, and what is added to it, times the order."""
+METRIC_COLUMNS = 600
+"""Columns up to which a variance term moves with the multipliers of a face."""
+MOST_BOUNDS = 30
+"""Bounds that one step meets at most: many more say that sweeps have not found the face yet."""
+FACE_TRACE = 1e-10
+"""What is added to the diagonal of the Gram matrix, relative to its largest entry: rows may be equal."""
+
+
+def price_of_face_step(problem: LossColumn) -> Callable[[int], float]:
+    """Price of a face step of the hybrid solver in operations on entries, by the number of its multipliers."""
+    rows, n = problem.stored, problem.width
+    per_row, sparse = rows.n_entries / problem.n_rows, isinstance(rows, CsrRows)
+    whole = metric_of_variance(problem)
+
+    def price(face: int) -> float:
+        if not 0 < face <= min(LARGEST_FACE, FACE_PER_COLUMN * n):
+            return math.inf
+        order = float(face)
+        if sparse and not whole:
+            outer = 0.5 * order * per_row * min(order, per_row)
+        else:
+            outer = LARGE_MATRIX_OPERATION * order * (order + (n if whole else 0)) * n
+        passes = 4.0 * rows.n_entries if whole else 4.0 * order * per_row
+        return (
+            FACE_OVERHEAD + passes + outer + (LARGE_MATRIX_OPERATION + SMALL_MATRIX_OPERATION / order) * order**3 / 3.0
+        )
+
+    return price
+
+
+def metric_of_variance(problem: LossColumn) -> bool:
+    """Whether face steps of the hybrid solver take a variance term with them, whose matrix is explicit then."""
+    return problem.column.kappa > 0 and problem.width <= METRIC_COLUMNS
+
+
+class FaceStep:
+    """Step of the hybrid solver to the optimum over the multipliers of a face.
+
+    Parameters
+    ----------
+    problem : LossColumn
+    face : ndarray of int64
+        Rows whose multipliers are between their bounds.
+    beta : ndarray
+        Their multipliers.
+    quadratic : ColumnQuadratic or None
+        That of a variance term that moves with them.
+
+    Attributes
+    ----------
+    change : ndarray
+        What these multipliers get.
+    moved : ndarray
+        What A w gets of it, A the identity without a quadratic.
+    """
+
+    def __init__(
+        self, problem: LossColumn, face: np.ndarray, beta: np.ndarray, quadratic: ColumnQuadratic | None
+    ) -> None:
+        self.rows = AffineRows(problem.stored.take(face), problem.rows.constant)
+        self.y, self.softness, self.caps = problem.y[face], problem.softness[face], problem.caps[face]
+        self.beta, self.quadratic = beta, quadratic
+        self.change, self.moved = np.zeros_like(beta), np.zeros(problem.width)
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """R w of the face."""
+        return np.asarray(self.y * self.rows.dot(w))
+
+    def ascend(self, slope: np.ndarray) -> Generator[None, None, None]:
+        """Set the change along which the dual rises with such derivatives, and what coefficients get of it."""
+        M = yield from self._gram()
+        M *= self.y
+        M *= self.y[:, None]
+        n = M.shape[0]
+        M.flat[:: n + 1] += self.softness + FACE_TRACE * float(np.diagonal(M).max())
+        try:
+            L = yield from cholesky.cholesky(M)
+        except cholesky.NotPositiveDefinite:
+            return
+        step, reached = cholesky.cholesky_solve(L, slope), self.beta.copy()
+        room = np.empty((MOST_BOUNDS, n))
+        face_steps.ascend(L, reached, step, self.caps, room, np.empty(MOST_BOUNDS, dtype=np.int64))
+        change = reached - self.beta
+        moved = self.rows.adjoint(self.y * change)
+        squares = float(moved @ moved) if self.quadratic is None else self.quadratic.squared_length(moved)
+        rise, bend = float(slope @ change), squares + float((self.softness * change) @ change)
+        # With bounds that other ones would leave again, the end may be beyond the highest place.
+        length = min(1.0, rise / bend) if rise > 0 < bend else 0.0
+        self.change, self.moved = length * change, length * moved
+
+    def _gram(self) -> Generator[None, None, np.ndarray]:
+        """The lower triangle of X A^-1 X'."""
+        if self.quadratic is None:
+            M = yield from gram_of_rows(self.rows.rows)
+            M += float(self.rows.constant)
+            return M
+        L = self.quadratic.L
+        assert L is not None
+        # Columns of the transpose are what LAPACK sees of rows without a copy.
+        return (yield from gram_of_rows(DenseRows(blas.dtrsm(1.0, L.T, self.rows.block(slice(None)).T, trans_a=1).T)))

@@ -1,0 +1,164 @@
+"""Face steps of the hybrid solver: the optimum over the multipliers between bounds, and what sweeps keep of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from draining import drain
+from hybrid_cases import Hinge
+
+import mdlearn
+from mdlearn._solvers import face_steps
+from mdlearn.data.rows.affine import AffineRows
+from mdlearn.data.rows.csr_rows import CsrRows
+from mdlearn.data.rows.rows import DenseRows
+from mdlearn.forms.losses import HingeTerm
+from mdlearn.forms.margin import Column
+from mdlearn.solvers.hybrid import face, newton_start, solver
+from mdlearn.solvers.hybrid.descent import DualDescent
+from mdlearn.solvers.hybrid.loss_column import ColumnParts, LossColumn
+
+M, D = 40, 60
+
+
+def problem_of(kind="dense", variance=0.0, mean=0.0, C=0.6, seed=0):
+    """A loss column with fewer rows than columns, whose weights differ, and its rows."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((M, D)) < 0.3, rng.standard_normal((M, D)), 0.0)
+    counts = rng.integers(1, 4, M).astype(float)
+    column = Column(np.where(rng.random(M) < 0.5, 1.0, -1.0), counts, variance, mean, (HingeTerm(C),))
+    rows = AffineRows(CsrRows(sp.csr_matrix(X)) if kind == "csr" else DenseRows(X), True)
+    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
+    return LossColumn(column, rows, parts.squares, parts.stored), parts, column.y[:, None] * np.c_[X, np.ones(M)]
+
+
+def descent_of(problem, parts):
+    return DualDescent(problem, lambda: parts.quadratic(problem.column))
+
+
+def matrix_of(problem, R):
+    column, c = problem.column, problem.column.counts
+    v = c @ R / c.sum()
+    return np.eye(R.shape[1]) + column.kappa * (R - v).T @ (c[:, None] * (R - v)), v
+
+
+def dual_value(problem, R, beta):
+    A, v = matrix_of(problem, R)
+    pushed = R.T @ beta + problem.column.mean * v
+    return beta.sum() - 0.5 * pushed @ np.linalg.solve(A, pushed)
+
+
+@pytest.mark.parametrize(("variance", "mean"), [(0.0, 0.0), (0.0, 0.5), (2.0, 0.0), (2.0, 0.5)])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_margins_of_a_face_are_at_the_kink_after_a_step(kind, variance, mean):
+    """Without bounds in the way, the optimum over some multipliers has their margins at 1: others stay."""
+    problem, parts, R = problem_of(kind, variance, mean, C=1e6)
+    made = descent_of(problem, parts)
+    A, v = matrix_of(problem, R)
+    G, pull = R @ np.linalg.solve(A, R.T), R @ np.linalg.solve(A, mean * v)
+    chosen, best = np.arange(3, 17), -np.ones(14)
+    while (best <= 0).any():
+        chosen = chosen[best > 0] if best.shape == chosen.shape and (best > 0).any() else chosen
+        best = np.linalg.solve(G[np.ix_(chosen, chosen)], 1.0 - pull[chosen])
+    made.records[chosen, 4] = best + np.random.default_rng(5).uniform(0.0, 0.01, chosen.shape[0])
+    w = np.linalg.solve(A, R.T @ made.beta + mean * v)
+    if variance:
+        made._take_variance_with(w)
+    else:
+        made.u[:] = w
+    drain(made._face_step(0.0))
+    assert np.abs(R @ made.element - 1.0)[chosen].max() < 1e-7
+    assert not made.beta[np.setdiff1d(np.arange(M), chosen)].any()
+
+
+@pytest.mark.parametrize("variance", [0.0, 2.0])
+def test_a_step_that_meets_bounds_raises_the_dual_and_keeps_its_identity(variance):
+    problem, parts, R = problem_of(variance=variance, mean=0.3)
+    made = descent_of(problem, parts)
+    for _ in range(2):
+        drain(made.sweep())
+    before = dual_value(problem, R, made.beta)
+    made.records[::3, 4] = 0.9 * problem.caps[::3]
+    A, v = matrix_of(problem, R)
+    w = np.linalg.solve(A, R.T @ made.beta + 0.3 * v)
+    if variance:
+        made._take_variance_with(w)
+    else:
+        made.u[:] = w
+    before = dual_value(problem, R, made.beta)
+    drain(made._face_step(0.0))
+    beta = made.beta
+    assert (beta >= 0).all()
+    assert (beta <= problem.caps).all()
+    assert dual_value(problem, R, beta) > before + 1e-3
+    # The coefficients are those that the multipliers stand for.
+    assert np.abs(A @ made.element - R.T @ beta - 0.3 * v).max() < 1e-10
+    assert abs(made.ascent.along - v @ made.u) < 1e-10 or not variance
+
+
+def test_a_diagonal_quadratic_ends_at_the_clipped_step():
+    rng = np.random.default_rng(1)
+    n = 12
+    scale, b, step, caps = rng.uniform(1, 2, n), rng.uniform(0, 1, n), 3.0 * rng.standard_normal(n), np.ones(n)
+    caps[2] = np.inf
+    expected = np.clip(b + step, 0.0, caps)
+    met = face_steps.ascend(np.diag(scale), b, step, caps, np.empty((n, n)), np.empty(n, dtype=np.int64))
+    assert met == np.count_nonzero((expected == 0) | (expected == caps))
+    assert np.abs(b - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize("most", [2, 30])
+def test_a_face_step_has_no_slope_but_at_the_bounds_that_it_met(most):
+    """Of 1/2 b'Hb - g'b, over the coordinates inside; with little room for bounds it ends earlier, within them."""
+    rng = np.random.default_rng(2)
+    n = 30
+    F = rng.standard_normal((n, n + 5))
+    H, b, caps = F @ F.T / n + 0.1 * np.eye(n), rng.uniform(0.2, 0.8, n), np.ones(n)
+    slope = 2.0 * rng.standard_normal(n)
+    L, start = np.linalg.cholesky(H), b.copy()
+    met = face_steps.ascend(L, b, np.linalg.solve(H, slope), caps, np.empty((most, n)), np.empty(most, dtype=np.int64))
+    inside = (b > 0) & (b < caps)
+    assert ((b >= 0) & (b <= caps)).all()
+    left = slope - H @ (b - start)
+    assert met >= 2
+    if most == 30:
+        assert n - np.count_nonzero(inside) == met <= most
+        assert np.abs(left[inside]).max() < 1e-10
+    else:
+        assert met == most + 1
+    gain = slope @ (b - start) - 0.5 * (b - start) @ H @ (b - start)
+    assert gain > 0
+
+
+@pytest.mark.parametrize("variance", [0.0, 3.0])
+def test_faces_end_a_fit_that_sweeps_alone_crawl_through(variance, monkeypatch):
+    """Rows near a few directions: sweeps close a small share of the gap each, 55 or more, and a face step all of it."""
+    rng = np.random.default_rng(3)
+    X = 0.3 * (rng.standard_normal((300, 8)) @ rng.standard_normal((8, 350)) + rng.standard_normal((300, 350)))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1, -1)
+    sweeps, plain = [], DualDescent.sweep
+    monkeypatch.setattr(DualDescent, "sweep", lambda self: sweeps.append(self) or plain(self))
+    monkeypatch.setattr(newton_start, "newton_start_beats_sweeps", lambda problem: False)
+    monkeypatch.setattr(solver, "SemismoothNewton", None)  # nothing is left to it
+    given = {"C": 1.0, "v": variance, "a": 0.0}
+    model = mdlearn.fit(Hinge(), X, y, tol=1e-9, solver="hybrid", **given)
+    assert model.certificate.converged
+    assert len(sweeps) < 30
+
+
+def test_steps_after_sweeps_move_multipliers_by_their_size_at_most():
+    """Margins at the kink but for little, multipliers that are small beside their bounds: flat envelopes."""
+    problem, _, R = problem_of(C=100.0)
+    beta = np.full(M, 0.01)
+    w = np.linalg.lstsq(R, 1.0 - 0.1 * np.ones(M), rcond=None)[0]
+    steepness = newton_start.steepness_after_sweeps(problem, w, beta)
+    assert steepness == pytest.approx(beta.sum() / np.abs(1.0 - R @ w).sum())
+
+
+def test_prices_are_finite_up_to_a_size():
+    problem, _, _ = problem_of()
+    price = face.price_of_face_step(problem)
+    assert np.isinf(price(0))
+    assert 0 < price(5) < price(40) < np.inf
+    assert np.isinf(price(face.LARGEST_FACE + 1))
