@@ -6,43 +6,12 @@ a version for wider vectors is chosen when the module is loaded. All do the same
 """
 
 from mdlearn._solvers.clones cimport MDLEARN_LANES
+from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
 from mdlearn._solvers.rows cimport real_t
 
 
 cdef extern from *:
     """
-    #include <stdint.h>
-    /* Adding 1.5 2^52 (1.5 2^23) leaves the nearest integer in the last bits. */
-    MDLEARN_INLINE double mdlearn_exp_one_double(double x)
-    {
-        double v = x < -708.0 ? -708.0 : x, t, whole, r, s, p, q;
-        union { double number; uint64_t bits; } power, value;
-        v = v > 709.0 ? 709.0 : v;
-        t = v * 1.4426950408889634 + 6755399441055744.0;
-        whole = t - 6755399441055744.0;
-        r = (v - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
-        s = r * r;
-        p = 1.0 / 479001600.0;
-        q = 1.0 / 6227020800.0;
-        p = p * s + 1.0 / 3628800.0;
-        q = q * s + 1.0 / 39916800.0;
-        p = p * s + 1.0 / 40320.0;
-        q = q * s + 1.0 / 362880.0;
-        p = p * s + 1.0 / 720.0;
-        q = q * s + 1.0 / 5040.0;
-        p = p * s + 1.0 / 24.0;
-        q = q * s + 1.0 / 120.0;
-        p = p * s + 0.5;
-        q = q * s + 1.0 / 6.0;
-        p = p + q * r;
-        p = p * s + r;
-        p = p + 1.0;
-        power.number = t;
-        value.number = p;
-        value.bits += power.bits << 52;
-        return x < -708.0 ? 0.0 : value.number;
-    }
-
     MDLEARN_INLINE float mdlearn_exp_one_float(float x)
     {
         float v = x < -87.0f ? -87.0f : x, t, whole, r, s, p, q;

@@ -2,8 +2,6 @@ from typing import Any
 
 import numpy as np
 
-class Total: ...
-
 def slopes(
     z: np.ndarray, caps: np.ndarray, sharpness: float, kink: float, u: np.ndarray, bends: np.ndarray
 ) -> float: ...

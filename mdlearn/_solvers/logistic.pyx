@@ -1,8 +1,10 @@
 """The generalised logistic loss of every row, c_i / s log(1 + exp(s (kink - z_i))), in single passes over margins."""
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
 
+from mdlearn._solvers.clones cimport MDLEARN_LANES
+from mdlearn._solvers.exponential cimport mdlearn_exp_one_double
 from mdlearn._solvers.rows cimport add, inner
 
 ctypedef void (*syrk_t)(
@@ -15,55 +17,117 @@ ctypedef void (*posv_t)(
 cdef enum:
     TRIALS = 40
     BALANCING_TURNS = 4
-    PRODUCT = 1000  # factors of at most 2 each whose product does not overflow
 
 cdef double LEAST_PART = 1e-3  # of a bracket, that a trial leaves behind
 
 
-cdef class Total:
-    """A sum of c_i log(1 + e_i): logarithms are taken of products, as long as weights stay the same from row to row."""
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #define MDLEARN_ALONE __restrict
+    #else
+    #define MDLEARN_ALONE restrict
+    #endif
+    /* exp(-|t|); what is no number stays none. */
+    MDLEARN_INLINE double mdlearn_small(double t)
+    {
+        const double size = fabs(t), e = mdlearn_exp_one_double(-size);
+        return size == size ? e : size;
+    }
 
-    cdef double sum, product, weight
-    cdef Py_ssize_t n
+    /* Sums of m rows, LANES side by side: `terms(sums, first row, number of rows)` is written once. */
+    #define MDLEARN_ROWS(m, terms)                                                                         \\
+        for (i = 0; i + MDLEARN_LANES <= m; i += MDLEARN_LANES)                                            \\
+            for (k = 0; k < MDLEARN_LANES; k++) {                                                          \\
+                terms                                                                                      \\
+            }                                                                                              \\
+        for (k = 0; i + k < m; k++) {                                                                      \\
+            terms                                                                                          \\
+        }
 
-    cdef inline void add(self, double weight, double small) noexcept nogil:
-        if weight != self.weight or self.n == PRODUCT:
-            self.close()
-            self.weight = weight
-        self.product *= 1.0 + small
-        self.n += 1
+    MDLEARN_INLINE double mdlearn_sum_of_lanes(const double *parts)
+    {
+        double total = 0.0;
+        Py_ssize_t k;
+        for (k = 0; k < MDLEARN_LANES; k++)
+            total += parts[k];
+        return total;
+    }
 
-    cdef inline void close(self) noexcept nogil:
-        if self.n:
-            self.sum += self.weight * log(self.product)
-        self.product, self.n = 1.0, 0
+    MDLEARN_CLONES static double mdlearn_logistic_slopes(
+        const double *z, const double *caps, double sharpness, double kink, double *MDLEARN_ALONE u, double *MDLEARN_ALONE bends,
+        Py_ssize_t m)
+    {
+        double parts[MDLEARN_LANES] = {0};
+        Py_ssize_t i, k;
+        MDLEARN_ROWS(m,
+            const double c = caps[i + k]; const double t = sharpness * (kink - z[i + k]); const double e = mdlearn_small(t);
+            const double q = 1.0 / (1.0 + e);
+            u[i + k] = c * (t >= 0.0 ? q : e * q);
+            bends[i + k] = sharpness * c * (e * q * q);
+            parts[k] += c * ((t > 0.0 ? t : 0.0) + mdlearn_log1p_one(e));
+        )
+        return mdlearn_sum_of_lanes(parts) / sharpness;
+    }
 
+    MDLEARN_CLONES static double mdlearn_logistic_loss(
+        const double *z, const double *caps, double sharpness, double kink, Py_ssize_t m)
+    {
+        double parts[MDLEARN_LANES] = {0};
+        Py_ssize_t i, k;
+        MDLEARN_ROWS(m,
+            const double t = sharpness * (kink - z[i + k]);
+            parts[k] += caps[i + k] * ((t > 0.0 ? t : 0.0) + mdlearn_log1p_one(mdlearn_small(t)));
+        )
+        return mdlearn_sum_of_lanes(parts) / sharpness;
+    }
 
-cdef inline double share(double t, double* small) noexcept nogil:
-    """1 / (1 + exp(-t)); `small` is exp(-|t|)."""
-    small[0] = exp(-fabs(t))
-    return (1.0 if t >= 0.0 else small[0]) / (1.0 + small[0])
+    MDLEARN_CLONES static double mdlearn_logistic_entropy(const double *beta, const double *caps, Py_ssize_t m)
+    {
+        double parts[MDLEARN_LANES] = {0};
+        Py_ssize_t i, k;
+        MDLEARN_ROWS(m,
+            const double c = caps[i + k]; const double p = beta[i + k] / (c > 0.0 ? c : 1.0);
+            const double low = p > 0.0 ? p : 0.0; const double high = p < 1.0 ? 1.0 - p : 0.0;
+            parts[k] += c * (mdlearn_x_log_x(low) + mdlearn_x_log_x(high));
+        )
+        return mdlearn_sum_of_lanes(parts);
+    }
+
+    /* First and second derivatives along dz, at z + t dz, of the line with slopes u less the loss. */
+    MDLEARN_CLONES static void mdlearn_logistic_along(
+        const double *z, const double *dz, const double *caps, double sharpness, double kink, const double *u, double t,
+        Py_ssize_t m, double *slope, double *curve)
+    {
+        double slopes[MDLEARN_LANES] = {0}, curves[MDLEARN_LANES] = {0};
+        Py_ssize_t i, k;
+        MDLEARN_ROWS(m,
+            const double c = caps[i + k]; const double x = sharpness * (kink - z[i + k] - t * dz[i + k]);
+            const double e = mdlearn_small(x); const double q = 1.0 / (1.0 + e);
+            slopes[k] += (u[i + k] - c * (x >= 0.0 ? q : e * q)) * dz[i + k];
+            curves[k] += sharpness * c * (e * q * q) * dz[i + k] * dz[i + k];
+        )
+        *slope += mdlearn_sum_of_lanes(slopes);
+        *curve += mdlearn_sum_of_lanes(curves);
+    }
+    """
+    double mdlearn_logistic_slopes(
+        const double *z, const double *caps, double sharpness, double kink, double *u, double *bends, Py_ssize_t m,
+    ) noexcept nogil
+    double mdlearn_logistic_loss(
+        const double *z, const double *caps, double sharpness, double kink, Py_ssize_t m) noexcept nogil
+    double mdlearn_logistic_entropy(const double *beta, const double *caps, Py_ssize_t m) noexcept nogil
+    void mdlearn_logistic_along(
+        const double *z, const double *dz, const double *caps, double sharpness, double kink, const double *u, double t,
+        Py_ssize_t m, double *slope, double *curve) noexcept nogil
 
 
 cdef double look(
     const double[::1] z, const double[::1] caps, double sharpness, double kink, double[::1] u, double[::1] bends,
-    Total total,
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef double t, small, p, linear = 0.0
-    total.sum = 0.0
-    total.n = 0
-    total.close()
-    for i in range(z.shape[0]):
-        t = sharpness * (kink - z[i])
-        p = share(t, &small)
-        u[i] = caps[i] * p
-        bends[i] = sharpness * u[i] / (1.0 + small) * (small if t >= 0.0 else 1.0)
-        if t > 0.0:
-            linear += caps[i] * t
-        total.add(caps[i], small)
-    total.close()
-    return (linear + total.sum) / sharpness
+    if z.shape[0] == 0:
+        return 0.0
+    return mdlearn_logistic_slopes(&z[0], &caps[0], sharpness, kink, &u[0], &bends[0], z.shape[0])
 
 
 def slopes(
@@ -72,43 +136,27 @@ def slopes(
     """Write multipliers c_i p_i and second derivatives s c_i p_i (1 - p_i) at margins z; return the loss."""
     cdef Py_ssize_t m = z.shape[0]
     cdef double value
-    cdef Total total = Total()
     if caps.shape[0] != m or u.shape[0] != m or bends.shape[0] != m:
         raise ValueError("margins, caps, multipliers and second derivatives differ in length")
     with nogil:
-        value = look(z, caps, sharpness, kink, u, bends, total)
+        value = look(z, caps, sharpness, kink, u, bends)
     return value
 
 
 def loss(const double[::1] z, const double[::1] counts, double sharpness, double kink):
     """Return the sum of c_i / s log(1 + exp(s (kink - z_i)))."""
-    cdef Py_ssize_t i, m = z.shape[0]
-    cdef double t, linear = 0.0
-    cdef Total total = Total()
+    cdef Py_ssize_t m = z.shape[0]
+    cdef double value = 0.0
     if counts.shape[0] != m:
         raise ValueError("margins and counts differ in length")
     with nogil:
-        total.close()
-        for i in range(m):
-            t = sharpness * (kink - z[i])
-            if t > 0.0:
-                linear += counts[i] * t
-            total.add(counts[i], exp(-fabs(t)))
-        total.close()
-    return (linear + total.sum) / sharpness
+        if m:
+            value = mdlearn_logistic_loss(&z[0], &counts[0], sharpness, kink, m)
+    return value
 
 
 cdef double conjugate(const double[::1] beta, const double[::1] caps) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef double p, total = 0.0
-    for i in range(beta.shape[0]):
-        if caps[i] > 0.0:
-            p = beta[i] / caps[i]
-            if p > 0.0:
-                total += caps[i] * p * log(p)
-            if p < 1.0:
-                total += caps[i] * (1.0 - p) * log(1.0 - p)
-    return total
+    return mdlearn_logistic_entropy(&beta[0], &caps[0], beta.shape[0]) if beta.shape[0] else 0.0
 
 
 def entropy(const double[::1] beta, const double[::1] caps):
@@ -125,18 +173,16 @@ cdef double length(
     const double[::1] z, const double[::1] dz, const double[::1] caps, double sharpness, double kink,
     const double[::1] u, double start, double bend, double close,
 ) noexcept nogil:
-    cdef Py_ssize_t i
     cdef int trial
-    cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve, small, p
+    cdef double low = 0.0, high = INFINITY, t = 1.0, value, curve
     cdef bint near
     if not start < 0.0:
         return INFINITY
     for trial in range(TRIALS):
         value, curve = start + t * bend, bend
-        for i in range(z.shape[0]):
-            p = share(sharpness * (kink - z[i] - t * dz[i]), &small)
-            value += (u[i] - caps[i] * p) * dz[i]
-            curve += sharpness * caps[i] * p * (1.0 - p) * dz[i] * dz[i]
+        if z.shape[0]:
+            mdlearn_logistic_along(
+                &z[0], &dz[0], &caps[0], sharpness, kink, &u[0], t, z.shape[0], &value, &curve)
         near = not fabs(value) > close * fabs(start)
         # Before the minimum the function has fallen; as near behind it, it may have risen by any amount.
         if near and not value > 0.0:
@@ -286,7 +332,6 @@ def newton_step(
     """
     cdef Py_ssize_t i, j, n = B.shape[1], k = B.shape[0]
     cdef double t = 1.0, start, bend = 0.0, left, rise, value = INFINITY, lower = -INFINITY
-    cdef Total total = Total()
     if ridge.shape[0] != n or fixed.shape[0] != n or w.shape[0] != n or room.M.shape[0] != n or n == 0 or k == 0:
         raise ValueError("rows and coefficients do not fit each other")
     if caps.shape[0] != k or z.shape[0] != k or u.shape[0] != k or bends.shape[0] != k or alpha.shape[0] != k:
@@ -305,7 +350,7 @@ def newton_step(
                 dz[i] = inner(&B[i, 0], step, n)
                 beta[i], before[i] = u[i] - bends[i] * dz[i], u[i]
                 z[i] += dz[i]
-            value, left = look(z, caps, sharpness, kink, u, bends, total), start + bend
+            value, left = look(z, caps, sharpness, kink, u, bends), start + bend
             rise = start + 0.5 * bend + (value - loss)
             for i in range(k):
                 left += (before[i] - u[i]) * dz[i]
@@ -317,7 +362,7 @@ def newton_step(
                 t = t if t < INFINITY else 0.0
                 for i in range(k):
                     z[i] += t * dz[i]
-                value = look(z, caps, sharpness, kink, u, bends, total)
+                value = look(z, caps, sharpness, kink, u, bends)
             for j in range(n):
                 w[j] += t * step[j]
             for i in range(k):

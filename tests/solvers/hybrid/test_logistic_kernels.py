@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.linalg import cython_blas, cython_lapack
@@ -113,6 +115,34 @@ def test_the_minimum_along_a_line_of_logistic_losses(close):
         assert close > 1e-6 or t == pytest.approx(brentq(slope, 0.0, far, xtol=1e-15, rtol=1e-14), rel=1e-7)
     assert logistic.minimum(z, dz, c, 1.0, 1.0, u, 0.0, 1.0, close) == np.inf
     assert logistic.minimum(z, 0 * dz, c, 1.0, 1.0, u, -1.0, 0.0, close) > 1e30
+
+
+@pytest.mark.parametrize("m", [1, 15, 16, 17, 1003])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1e3])
+def test_sums_over_rows_are_those_of_plain_functions(m, size):
+    """Whatever number of rows is left beside whole vectors, and however far margins are."""
+    rng = np.random.default_rng(m)
+    z, c, u, bends = size * rng.standard_normal(m), rng.uniform(0.0, 3.0, m), np.empty(m), np.empty(m)
+    c[:: max(2, m // 3)] = 0.0
+    t = 1.7 * (0.3 - z)
+    value = math.fsum(c * np.logaddexp(0.0, t)) / 1.7
+    assert logistic.slopes(z, c, 1.7, 0.3, u, bends) == pytest.approx(value, rel=1e-14)
+    assert logistic.loss(z, c, 1.7, 0.3) == pytest.approx(value, rel=1e-14)
+    np.testing.assert_allclose(u, c * expit(t), rtol=2e-15, atol=1e-300)
+    np.testing.assert_allclose(bends, 1.7 * c * expit(t) * expit(-t), rtol=5e-15, atol=1e-300)
+    p = np.divide(u, c, out=np.zeros(m), where=c > 0)
+    assert logistic.entropy(u, c) == pytest.approx(math.fsum(c * (xlogy(p, p) + xlogy(1 - p, 1 - p))), rel=1e-14)
+
+
+def test_what_is_no_number_stays_none():
+    u, bends = np.empty(20), np.empty(20)
+    for place in (0, 19):
+        z = np.zeros(20)
+        z[place] = np.nan
+        assert np.isnan(logistic.slopes(z, np.ones(20), 1.0, 0.0, u, bends)) and np.isnan(u[place])
+        assert np.isnan(logistic.loss(z, np.ones(20), 1.0, 0.0))
+    z[19] = -np.inf
+    assert logistic.loss(z, np.ones(20), 1.0, 0.0) == np.inf
 
 
 def test_lengths_do_not_hang_on_rounding_where_the_far_end_is_flat():
