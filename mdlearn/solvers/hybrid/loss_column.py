@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
@@ -28,10 +29,22 @@ from mdlearn.solvers.systems.scatter import Scatters
 DSYRK, DPOSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 WHOLE_BLOCK_ENTRIES = 1 << 17
 """Entries up to which steps in compiled code go over all rows as one dense block."""
-SharedFactors = dict[int, tuple[np.ndarray, np.ndarray]]
-"""Cholesky factors of second derivatives at w = 0, and these, by the number of rows that they are of."""
 OPERATION_ON_MATRIX = 0.25
 """Time of an operation on dense matrices, in that of one on entries of rows."""
+
+
+class SmoothFactor(NamedTuple):
+    """Cholesky factor of smooth second derivatives, L L' = diag(ridge) + R' diag(bends) R, and these bends of the rows.
+
+    Along a free bias there may be more.
+    """
+
+    L: np.ndarray
+    bends: np.ndarray
+
+
+SharedFactors = dict[int, SmoothFactor]
+"""Factors of second derivatives at w = 0, by the number of rows that they are of."""
 
 
 class ColumnQuadratic:

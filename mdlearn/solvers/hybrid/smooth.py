@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from functools import partial
 
 import numpy as np
 
 from mdlearn._solvers import logistic
 from mdlearn.data.rows.csr_rows import CsrRows
 from mdlearn.numerics import cholesky
-from mdlearn.numerics.conjugate_gradients import Map, conjugate_gradients
 from mdlearn.numerics.interruptible import with_heartbeat
 from mdlearn.numerics.lazy_property import kept
-from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn
+from mdlearn.solvers.hybrid.factored_steps import SmoothStep, SmoothSystem, conjugate_gradient_step
+from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, SmoothFactor
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
 EXACT_PASSES = 64.0
@@ -39,19 +38,23 @@ FLAT_LOSS = 1e-6
 bends nowhere near its margins would have no end."""
 RESIDUAL_SHARE, LEAST_RESIDUAL_SHARE = 0.1, 1e-3
 """Residual of conjugate gradients, as a share of the slope: at most, and at least."""
-GRADIENT_ITERATIONS, FEW_ITERATIONS, DEAR_ITERATIONS = 100, 25, 12
-"""Most iterations; with a diagonal where a matrix is to be had; those from which a better preconditioner is made."""
-ITERATION_PASSES, SCATTERED = 2.0, 2.0
-"""Operations of an iteration on every entry, and those that a product counts for that is added to a large matrix."""
+GRADIENT_ITERATIONS = 100
+"""Most iterations of a step."""
+STEP_ENERGY, LEAST_STEP_ENERGY = 0.03, 1e-4
+"""Share of its first energy that a step by a factor of other second derivatives may leave: at most, and at least; in
+between that of the gap in the objective."""
+SHORT_SMOOTH_STEP = 0.3
+"""Length of a step below which its factor tells too little of the present second derivatives."""
+RENEWAL_STEPS = 3.0
+"""Steps like the last one whose iterations cost more than a new factor."""
+ITERATION_PASSES, SCALED_ENTRY = 2.0, 8.0
+"""Operations of an iteration on every entry, and those of writing an entry of dense rows out for products."""
+SCATTERED, SCATTERED_IN_CACHE, CACHED_MATRIX = 2.0, 1.25, 1 << 17
+"""Operations that a product counts for which is added to a large matrix, or to one of at most so many entries: 1.2 to
+1.4 were measured over 22 to 287 columns."""
 CRAWLING_STEPS, CRAWLING_GAP = 100, 0.5
 """Steps that leave more than this share of the gap before them, after which another engine is the better one: between
 losses that rise within a rounding of their kink and a long norm each goes a millionth of the way."""
-DEAR_MATRIX = 16.0
-"""Operations of the matrix of second derivatives, in passes over the rows, from which a factor serves several steps."""
-SAMPLE_FACTOR_STEPS, SAMPLE_FACTOR_ITERATIONS = 2, 3
-"""Steps by conjugate gradients with the factor of a sample before the matrix of all rows, and iterations of each."""
-KEPT_FACTOR_GAP = 0.5
-"""Share of the gap that a step with an earlier factor may leave for another such step."""
 ROUNDED_COEFFICIENT = 1e-9
 """Difference of a coefficient, as a share of the largest, that such steps' rounding makes."""
 BALANCING_TURNS, BALANCED_SUM = 4, 1e-14
@@ -80,8 +83,8 @@ class SmoothNewton:
         Numbers that w is made of, nearly where conjugate gradients were: w = R'alpha + e.
     kept : float
         Share of the first ones that is still in it.
-    factor : ndarray of shape (n, n) or None
-        Cholesky factor of second derivatives: those of a sample first, then the last that were factored.
+    factor : SmoothFactor or None
+        Of the second derivatives of a sample first, then of the last that were factored.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class SmoothNewton:
         ridge: np.ndarray,
         w: np.ndarray,
         alpha: np.ndarray,
-        factor: np.ndarray | None = None,
+        factor: SmoothFactor | None = None,
     ) -> None:
         self.problem, self.ridge, self.w, self.alpha, self.kept = problem, ridge, w, alpha, 1.0
         self.sharpness = float(problem.column.terms[0].alpha)  # type: ignore[union-attr]
@@ -102,17 +105,13 @@ class SmoothNewton:
         d = problem.width
         factoring = OPERATION_ON_MATRIX * float(d) ** 3 / 3.0
         self.factorable = d <= PRECONDITIONER_COLUMNS and factoring <= FACTOR_PASSES * problem.stored.n_entries
-        self.first, self.exact = 0.0, self._cheap(factoring)
-        self.dear = self._operations() > DEAR_MATRIX * problem.stored.n_entries
-        self.factor, self.factored_bends, self.reusable, self.renewed = factor, self.bends, False, False
-        self.inverse: Map | None = None if factor is None else partial(cholesky.cholesky_solve, factor)
-        self.by_sample = SAMPLE_FACTOR_STEPS if self.exact and self.dear and factor is not None else 0
-        self.used, self.factored, self.iterated = 0, factor is not None, False
+        self.first, self.factoring, self.exact = 0.0, factoring, self._cheap(factoring)
+        self.factor, self.fresh, self.worn, self.iterated = factor, False, False, False
         self.block = None
         if problem.small:
             self.block = SmoothBlock(problem.block())
         self.evaluate()
-        if self.exact and self.dear and not w.any():
+        if not w.any():
             self._take_shared_factor()
 
     @kept
@@ -123,8 +122,9 @@ class SmoothNewton:
     def _operations(self) -> float:
         """Operations on entries that the matrix of second derivatives takes, without its factor."""
         rows, (m, d) = self.problem.stored, self.problem.stored.shape
-        outer = OPERATION_ON_MATRIX * float(m) * d * d
-        return min(outer, SCATTERED * weighted_gram_operations(rows)) if isinstance(rows, CsrRows) else outer
+        outer = (SCALED_ENTRY + OPERATION_ON_MATRIX * d) * float(m) * d
+        scattered = SCATTERED if d * d > CACHED_MATRIX else SCATTERED_IN_CACHE
+        return min(outer, scattered * weighted_gram_operations(rows)) if isinstance(rows, CsrRows) else outer
 
     def _cheap(self, factoring: float) -> bool:
         """Whether the matrix of second derivatives costs no more than the iterations that take its place."""
@@ -149,7 +149,7 @@ class SmoothNewton:
 
     def coefficients(self) -> np.ndarray:
         """Coefficients w; steps with earlier factors add up to rounding, which what w is made of does not have."""
-        if not self.dear or self.iterated:
+        if self.iterated or not self.w.any():
             return self.w
         p, w = self.problem, self.w
         made = p.adjoint(self.alpha)
@@ -186,14 +186,11 @@ class SmoothNewton:
             if p.pulled is not None:
                 slope -= p.pulled
             yield False
-            step, bends = yield from self._direction(slope)
-            dz = p.margins(step)
+            made = yield from self._direction(slope)
             yield False
-            gap = self.gap
-            step, dz = self._bound(step, dz, bends)
+            step, dz, towards = self._bound(made)
             start, bend = float(slope @ step), float((self.ridge * step) @ step)
             z, w, before, objective = self.z, self.w, self.u, self.objective
-            towards = before - (self.bends if bends is None else bends) * dz
             self.z, self.w, self.u = z + dz, w + step, np.empty_like(before)
             self.evaluate()
             t = 1.0
@@ -205,16 +202,15 @@ class SmoothNewton:
                 if not math.isfinite(t):
                     self.z, self.w = z, w
                     self.evaluate()
-                    if self.reusable and not self.renewed:
-                        self.reusable = False
+                    if self.factor is not None and not self.fresh:
+                        self.exact = self.worn = True
                         continue
                     return
                 self.z, self.w = z + t * dz, w + t * step
                 self.evaluate()
             self.alpha, self.kept = self.alpha + t * (towards - self.alpha), (1.0 - t) * self.kept
-            self.iterated = bends is None or (self.iterated and t != 1.0)
-            self.reusable &= t == 1.0 if self.renewed else math.isfinite(self.gap) and self.gap <= KEPT_FACTOR_GAP * gap
-            self.renewed = False
+            self.iterated = not made.made_of_rows or (self.iterated and t != 1.0)
+            self.fresh, self.worn = False, self.worn or (self.factorable and t < SHORT_SMOOTH_STEP)
             yield True
 
     def _block_step(self, block: SmoothBlock) -> bool:
@@ -250,96 +246,89 @@ class SmoothNewton:
             self.w, self.z, self.u, self.bends, self.alpha = before
             self.factor = None
             return False
-        self.factor = block.M
+        self.factor = SmoothFactor(block.M, before[3])
         self.loss, self.objective = loss, 0.5 * float((self.ridge * self.w) @ self.w) - float(fixed @ self.w) + loss
         if lower > self.lower_bound:
             self.lower_bound, self.beta = lower, beta
         return True
 
-    def _bound(self, step: np.ndarray, dz: np.ndarray, exact: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Try a full step's multipliers for a better bound; return the step and its margins with the best intercept.
-
-        `exact` are the second derivatives by which the step stands for its multipliers, if there are such.
-        """
-        p, y, bends = self.problem, self.problem.column.y, self.bends if exact is None else exact
-        beta = self.u - bends * dz
-        bend = float(bends.sum())
-        if self.free and bend > self.least_bend:
-            miss = (float(y @ beta) + p.mean_pull) / bend
+    def _bound(self, made: SmoothStep) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Try a full step's multipliers for a better bound; return step, margins, multipliers at its best intercept."""
+        p, y, (step, dz, towards) = self.problem, self.problem.column.y, made[:3]
+        bend = float(self.bends.sum())
+        if self.free and not made.made_of_rows and bend > self.least_bend:
+            miss = (float(y @ towards) + p.mean_pull) / bend
             step[-1] += miss
-            dz = dz + miss * y
-            beta = self.u - bends * dz
-        self._raise_bound(beta, None if exact is None else self.w + step)
-        return step, dz
+            dz, towards = dz + miss * y, towards - self.bends * (miss * y)
+        self._raise_bound(towards, self.w + step if made.made_of_rows else None)
+        return step, dz, towards
 
-    def _raise_bound(self, beta: np.ndarray, stand_for: np.ndarray | None) -> None:
+    def _raise_bound(self, towards: np.ndarray, stand_for: np.ndarray | None) -> None:
         """Take multipliers, once they are within their bounds, where they say more; `stand_for` is what they make."""
         p, free = self.problem, self.free
-        if stand_for is None or (beta < 0).any() or (beta > p.caps).any():
-            beta = np.minimum(np.maximum(beta, 0.0), p.caps)
-            balanced = _balanced_multipliers(beta, p.caps, p.column.y, -p.mean_pull) if free else beta
+        beta = np.minimum(np.maximum(towards, 0.0), p.caps)
+        inside = np.array_equal(beta, towards)
+        if free:
+            balanced = _balanced_multipliers(beta, p.caps, p.column.y, -p.mean_pull)
             if balanced is None:
                 return
-            beta, stand_for = balanced, p.adjoint(balanced)
-            stand_for = stand_for if p.pulled is None else stand_for + p.pulled
+            inside = inside and float(np.abs(balanced - beta).max()) <= ROUNDED_COEFFICIENT * float(beta.max())
+            beta = balanced
+        if stand_for is None or not inside:
+            stand_for = p.adjoint(beta)
+            if p.pulled is not None:
+                stand_for += p.pulled
         if free:
             stand_for[-1] = 0.0
         value = p.gain(beta) - 0.5 * float(stand_for @ stand_for)
         if value > self.lower_bound:
             self.lower_bound, self.beta = value, beta
 
-    def _direction(self, slope: np.ndarray) -> Generator[bool, None, tuple[np.ndarray, np.ndarray | None]]:
-        """Newton step against a slope, with the second derivatives that it is exact for; None: nearly the present ones.
-
-        Steps with the factor of an earlier one take no matrix, and are exact for its second derivatives.
-        """
-        lacking = max(self.least_bend - float(self.bends.sum()), 0.0) if self.free else 0.0
-        if self.exact and not self.by_sample:
-            if self.reusable and self.factor is not None:
-                return cholesky.finite_solution(cholesky.cholesky_solve(self.factor, -slope)), self.factored_bends
-            for _ in self.sum.to(self.bends):
-                yield False
-            M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
-            M[-1, -1] += lacking
-            if not self.dear:
-                return (yield from with_heartbeat(cholesky.cholesky_solution(M, -slope), False)), self.bends
-            self.factor = yield from with_heartbeat(cholesky.cholesky(M), False)
-            self.factored_bends, self.reusable, self.renewed = self.bends.copy(), True, True
-            if not self.w.any():
-                self.problem.factors[self.problem.n_rows] = self.factor, self.factored_bends
-                self.sum.D = None  # as for the columns that take the factor: the next matrix is the same, to the bit
-            return cholesky.finite_solution(cholesky.cholesky_solve(self.factor, -slope)), self.factored_bends
+    def _direction(self, slope: np.ndarray) -> Generator[bool, None, SmoothStep]:
+        """Newton step against a slope: by a factor, which lasts while its iterations are cheap, or by the diagonal."""
         p, bends, ridge = self.problem, self.bends, self.ridge.copy()
-        ridge[-1] += lacking
+        if self.free:
+            ridge[-1] = max(self.least_bend - float(bends.sum()), 0.0)
+        if self.factorable and (self.worn or (self.factor is None and self.exact)):
+            yield from self._renew(ridge)
+        pass_price = ITERATION_PASSES * p.stored.n_entries  # of an iteration
+        price = self._operations() * (1.0 if self.exact else min(1.0, PRECONDITIONER_ROWS * p.width / p.n_rows))
+        price += self.factoring
+        system = SmoothSystem(p, ridge, bends, self.u, slope)
+        if self.factor is not None:
+            most = 0 if self.fresh else min(GRADIENT_ITERATIONS, 1 + int(price / pass_price))
+            share = self.gap / abs(self.objective) if math.isfinite(self.gap) else 1.0
+            energy = min(STEP_ENERGY, max(LEAST_STEP_ENERGY, share))
+            work = conjugate_gradient_step(system, self.factor, 0.0, energy, most)
+        else:
+            size = float(np.linalg.norm(slope))
+            self.first = max(self.first, size)
+            residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
+            work = conjugate_gradient_step(system, self._diagonal(), residual, 0.0, GRADIENT_ITERATIONS)
+        made = yield from with_heartbeat(work, False)
+        spent = RENEWAL_STEPS * made.iterations * pass_price
+        self.worn = self.factorable and spent > price
+        self.exact |= self.worn and self._operations() < spent
+        return made
 
-        used = 0
-
-        def times(v: np.ndarray) -> np.ndarray:
-            nonlocal used
-            used += 1
-            return ridge * v + p.affine_stored.adjoint(bends * p.affine_stored.dot(v))
-
-        if self.inverse is None or self.used > DEAR_ITERATIONS:
-            self.inverse = yield from self._preconditioner()
-        most = GRADIENT_ITERATIONS if self.factored or not self.factorable else FEW_ITERATIONS
-        if self.by_sample:
-            self.by_sample, most = self.by_sample - 1, SAMPLE_FACTOR_ITERATIONS
-        size = float(np.linalg.norm(slope))
-        self.first = max(self.first, size)
-        residual = min(RESIDUAL_SHARE, max(LEAST_RESIDUAL_SHARE, math.sqrt(size / self.first)))
-        work = conjugate_gradients(times, self.inverse, -slope, residual, 0.0, most)
-        step = yield from with_heartbeat(work, False)
-        self.used = used
-        # Where so many iterations are needed, the matrix is cheaper from now on.
-        dearer = self._operations() < ITERATION_PASSES * used * p.stored.n_entries
-        self.exact |= self.factored and dearer
-        return step, None
+    def _renew(self, ridge: np.ndarray) -> Generator[bool, None, None]:
+        """Factor the present second derivatives, or those of a sample of the rows."""
+        chosen = self.bends.copy() if self.exact else self._sampled(PRECONDITIONER_ROWS * self.w.shape[0])
+        for _ in self.sum.to(chosen):
+            yield False
+        M = copy_lower(self.sum.M, np.empty_like(self.sum.M))
+        M[-1, -1] += ridge[-1] - self.ridge[-1]
+        self.factor = SmoothFactor((yield from with_heartbeat(cholesky.cholesky(M), False)), chosen)
+        self.fresh, self.worn = self.exact, False
+        if self.exact and not self.w.any():
+            self.problem.factors[self.problem.n_rows] = self.factor
+            self.sum.D = None  # as for the columns that take the factor: the next matrix is the same, to the bit
 
     def _take_shared_factor(self) -> None:
         """Take another column's factor at w = 0: whatever the signs of the rows, second derivatives are the same."""
-        factor, bends = self.problem.factors.get(self.problem.n_rows, (None, self.bends))
-        if factor is not None and np.array_equal(bends, self.bends):
-            self.factor, self.factored_bends, self.reusable, self.renewed = factor, bends, True, True
+        factor = self.problem.factors.get(self.problem.n_rows)
+        if factor is not None and np.array_equal(factor.bends, self.bends):
+            self.factor, self.fresh = factor, True
 
     def _sampled(self, size: int) -> np.ndarray:
         """Weights of about so many rows that stand for all: the rows that bend the most, and every so many-th other.
@@ -359,20 +348,12 @@ class SmoothNewton:
             weights[some] += rest[some] * (float(rest.sum()) / seen)
         return weights
 
-    def _preconditioner(self) -> Generator[bool, None, Map]:
-        """An approximate inverse of the second derivatives: of those of a sample of the rows, or of the diagonal."""
-        p, n = self.problem, self.w.shape[0]
-        if not self.factorable or not self.used > DEAR_ITERATIONS:
-            diagonal = self.ridge + p.affine_stored.column_squares(self.bends)
-            if self.free:
-                diagonal[-1] = max(diagonal[-1], self.least_bend)
-            return lambda v: v / diagonal
-        self.factored = True
-        for _ in self.sum.to(self._sampled(PRECONDITIONER_ROWS * n)):
-            yield False
-        L = yield from with_heartbeat(cholesky.cholesky(copy_lower(self.sum.M, np.empty_like(self.sum.M))), False)
-        self.factor = L
-        return partial(cholesky.cholesky_solve, L)
+    def _diagonal(self) -> np.ndarray:
+        """The diagonal of the second derivatives."""
+        diagonal = self.ridge + self.problem.affine_stored.column_squares(self.bends)
+        if self.free:
+            diagonal[-1] = max(diagonal[-1], self.least_bend)
+        return diagonal
 
 
 def _balanced_multipliers(beta: np.ndarray, caps: np.ndarray, y: np.ndarray, total: float) -> np.ndarray | None:

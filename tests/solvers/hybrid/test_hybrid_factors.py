@@ -9,6 +9,7 @@ import pytest
 from hybrid_cases import Logistic, optimum, sample
 
 import mdlearn
+from mdlearn.forms.certificates import representer
 from mdlearn.solvers.hybrid import newton_start, smooth, solver
 from mdlearn.solvers.hybrid.loss_column import LossColumn
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram
@@ -44,6 +45,53 @@ def test_a_factor_serves_several_steps(bias, a, counted):
     assert model.certificate.lower_bound <= value * (1 + 1e-12)
     assert model.certificate.objective == pytest.approx(value, rel=2e-9)
     assert model.decision_function(X) == pytest.approx(f, abs=1e-3)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_multipliers_of_every_step_by_a_factor_make_its_coefficients(bias, monkeypatch):
+    """Steps by the factor of a sample lead to coefficients that are sums of rows: R' towards, for any iterations."""
+    X, y = sample(6000, 60, noise=4.0)
+    seen, direction = [], smooth.SmoothNewton._direction
+
+    def noted(self, slope):
+        made = yield from direction(self, slope)
+        held = self.ridge > 0
+        seen.append((made, (self.w + made.step)[held], self.problem.adjoint(made.towards)[held]))
+        return made
+
+    monkeypatch.setattr(smooth.SmoothNewton, "_direction", noted)
+    model = mdlearn.fit(Logistic, X, y, C=0.5, bias=bias, solver="hybrid", tol=1e-7)
+    assert model.certificate.converged and any(made.iterations > 1 for made, _, _ in seen)
+    for made, w, sums in seen:
+        assert made.made_of_rows
+        np.testing.assert_allclose(sums, w, rtol=0, atol=1e-9 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_dual_coefficients_after_steps_by_a_factor_are_known(tol, monkeypatch):
+    """Nobody looks for row weights that make the coefficients: the steps say them."""
+    X, y = sample(6000, 100, noise=4.0)
+    searches, search = [], representer._craig_steps
+    monkeypatch.setattr(representer, "_craig_steps", lambda *given: (searches.append(1), search(*given))[1])
+    model = mdlearn.fit(Logistic, X, y, C=0.5, bias="free", solver="hybrid", tol=tol)
+    assert model.certificate.converged and not searches
+
+
+def test_a_short_step_is_followed_by_a_new_factor(counted, monkeypatch):
+    """Where the factor of a sample leads a hundredth of the way, the next step is made with the present one."""
+    X, y = sample(6000, 60, noise=4.0)
+    find, evaluated = smooth.logistic.minimum, []
+
+    def short(*given):
+        if len(given[0]) < 6000:
+            return find(*given)
+        evaluated.append(counted[0].count(6000))
+        return 0.01 if len(evaluated) == 1 else find(*given)
+
+    monkeypatch.setattr(smooth, "FULL_STEP", -1.0)
+    monkeypatch.setattr(smooth, "logistic", SimpleNamespace(**{**vars(smooth.logistic), "minimum": short}))
+    model = mdlearn.fit(Logistic, X, y, C=0.5, solver="hybrid", tol=1e-4)
+    assert model.certificate.converged and evaluated[:2] == [0, 1]
 
 
 @pytest.mark.parametrize("bias", BIASES)
@@ -114,9 +162,9 @@ def test_a_step_with_an_old_factor_that_leads_nowhere_is_made_with_a_new_one(cou
 
 
 @pytest.mark.parametrize("loss", ["lsvm", "l2lr"])
-@pytest.mark.parametrize(("m", "first"), [(8000, 16), (4000, 4)])
+@pytest.mark.parametrize(("m", "first"), [(8000, 16), (4000, 8)])
 def test_first_sample(loss, m, first, monkeypatch):
-    """16 rows per column, or 4 where 16 would be half of all."""
+    """16 rows per column, or 8 where 16 would be half of all."""
     X, y = sample(m, 90, noise=2.0)
     sizes, taken = [], LossColumn.sample
 
