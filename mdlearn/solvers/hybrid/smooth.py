@@ -21,7 +21,7 @@ from mdlearn.solvers.hybrid.factored_steps import SmoothStep, SmoothSystem, conj
 from mdlearn.solvers.hybrid.loss_column import DPOSV, DSYRK, OPERATION_ON_MATRIX, LossColumn, SmoothFactor
 from mdlearn.solvers.systems.weighted_gram import RunningWeightedGram, copy_lower, weighted_gram_operations
 
-EXACT_PASSES = 64.0
+EXACT_PASSES = 32.0
 """Passes over the rows up to whose operations the exact matrix of second derivatives is made."""
 PRECONDITIONER_COLUMNS, FACTOR_PASSES = 1500, 100.0
 """Columns up to which the preconditioner is a matrix, and passes over the rows that its factor may cost."""
