@@ -297,23 +297,26 @@ def test_other_answers_of_row_terms_are_a_fault():
         fit(Wrong, X, y)
 
 
-def test_what_cannot_be_had_together_is_refused():
+def test_terms_by_row_go_with_a_penalty_and_with_classes_as_one_problem():
     X, y, *_ = sample()
-    with pytest.raises(ValueError, match="single rows need a loss of finite weight"):
-        fit(objective_of((HingeTerm(np.inf),)), X, y, **by_row("weights"))
 
     class Sparse(objective_of(LOSSES["squared hinge"][0])):
         def terms(self, params, total):
             return Terms(loss=LOSSES["squared hinge"][0], penalty=0.1)
 
-    with pytest.raises(ValueError, match="by row are not possible together with a penalty"):
-        fit(Sparse, X, y, **by_row("weights"))
-
     class Joint(objective_of(LOSSES["squared hinge"][0])):
         multiclass = ("joint",)
 
-    with pytest.raises(ValueError, match="by row are not possible together with classes as one problem"):
-        fit(Joint, X, np.arange(24) % 3, **by_row("weights"))
+    for task, labels in ((Sparse, y), (Joint, np.arange(24) % 3)):
+        told = fit(task, X, labels, **by_row("weights")).certificate
+        assert told.converged and told.lower_bound <= told.objective
+
+
+def test_what_cannot_be_had_together_is_refused():
+    X, y, *_ = sample()
+    with pytest.raises(ValueError, match="single rows need a loss of finite weight"):
+        fit(objective_of((HingeTerm(np.inf),)), X, y, **by_row("weights"))
+
     with pytest.raises(ValueError, match="row_terms of all rows"):
         fit(objective_of(LOSSES["hinge"][0]), [(X, y)], None, **by_row("weights"))
     with pytest.raises(ValueError, match="is the bound for ldm and svm"):
