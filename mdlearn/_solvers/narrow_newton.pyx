@@ -23,6 +23,8 @@ cdef enum:
 
 cdef double SHORT_STEP = 0.01
 """Length of a step of which SHORT_STEPS in a row tell of envelopes that are too steep: steps zigzag between kinks."""
+cdef double LEFT_BY_SAMPLE = 0.5
+"""Share of the squared slope that a step by a sample's matrix leaves, above which the sample grows."""
 
 
 cdef class NarrowNewton:
@@ -44,7 +46,7 @@ cdef class NarrowNewton:
     cdef const double[:, ::1] T, A, L
     cdef double[:, ::1] table, vectors, room, M
     cdef long long[::1] free
-    cdef Py_ssize_t rows, m, n, n_free, stride, wide
+    cdef Py_ssize_t rows, m, n, n_free, stride, wide, sample
     cdef double kink, growth, solved, close, slope
     cdef bint squared
     cdef int short_steps
@@ -92,7 +94,7 @@ cdef class NarrowNewton:
         cdef const double *softness = row(self, SOFTNESS)
         if counts.shape[0] != self.rows or centre.shape[0] != self.rows or (w is not None and w.shape[0] != n):
             raise ValueError("the beginning does not fit the rows")
-        self.bound, self.short_steps = -INFINITY, 0
+        self.bound, self.short_steps, self.sample = -INFINITY, 0, SAMPLE
         for k in range(n):
             self.vectors[W, k] = 0.0 if w is None else w[k]
         with nogil:
@@ -316,12 +318,12 @@ cdef bint step(NarrowNewton p) noexcept nogil:
     cdef const double* slope = row(p, SLOPE)
     cdef double *d = vector(p, STEP)
     cdef double *w = vector(p, W)
-    cdef double t
+    cdef double t, before = p.slope
     cdef bint by_rows
     for k in range(p.m):
         free[found] = k
         found += slope[k] > 0.0
-    stride = 1 if p.squared else max(found // (SAMPLE * n), 1)
+    stride = 1 if p.squared else max(found // (p.sample * n), 1)
     if stride > 1:  # any step that descends will do: the matrix comes from every so many-th of many free rows
         found = (found + stride - 1) // stride
         for k in range(found):
@@ -353,6 +355,8 @@ cdef bint step(NarrowNewton p) noexcept nogil:
         for k in range(p.m):
             p.table[STEEPNESS, k] /= p.growth * p.growth
     evaluate(p)
+    if stride > 1 and p.slope > LEFT_BY_SAMPLE * before:
+        p.sample *= 4  # where rows are alike, or in an order, a sample's steps zigzag
     return True
 
 

@@ -77,6 +77,24 @@ def test_every_place_states_its_own_objective_and_bound(kind, variance, mean, m,
     assert column.relative_gap(newton.objective, newton.lower_bound) >= -1e-12
 
 
+def test_a_sample_that_misses_heavy_rows_grows():
+    """Columns of which few rows have entries, and large ones: steps of a sample without them would zigzag."""
+    rng, m, rare = np.random.default_rng(0), 7200, 4
+    X = np.zeros((m, rare))
+    X[rng.permutation(m)[: 40 * rare], np.arange(40 * rare) % rare] = 10.0
+    X = np.hstack([X, rng.standard_normal((m, 3))])
+    w = rng.standard_normal(rare + 3) * np.repeat([0.1, 1.0], [rare, 3])
+    y = np.where(X @ w + rng.standard_normal(m) > 0, 1.0, -1.0)
+    column, rows = Column(y, np.ones(m), 0.0, 0.0, (HingeTerm(1.0),)), AffineRows(DenseRows(X), True)
+    parts = ColumnParts(rows, (X * X).sum(axis=1), "regularized", True)
+    newton = NarrowHinges(LossColumn(column, rows, parts.squares, parts.stored), parts.narrow).newton
+    for taken in range(1, 61):
+        newton.steps(1, 0.5)
+        if newton.objective - newton.bound <= 1e-3 * newton.objective:
+            break
+    assert taken <= 30  # 7; 232 without
+
+
 def test_the_matrix_keeps_its_digits_beside_a_large_mean():
     problem, _, R = column_of("hinge", 100, 3, 5.0, 1.0)
     X = R[:, :3] + 1e6
