@@ -173,6 +173,18 @@ class Column:
         return (self.kappa + squared) * self.total
 
     @kept
+    def slope_limits(self) -> tuple[np.ndarray, float]:
+        """Limits of the slopes of all terms but squared ones in every row, and of all second derivatives.
+
+        The latter is infinite where a slope has no bound beside it.
+        """
+        bent, finite = self.softness > 0, np.isfinite(self.caps)
+        bend = self.kappa * float(self.counts.max())
+        if bent.any():
+            bend += float((1.0 / self.softness[bent]).max())
+        return self.caps.sum(axis=0, where=finite), bend if (finite | bent).all() else math.inf
+
+    @kept
     def softness(self) -> np.ndarray:
         """delta of every multiplier of hinge terms, shape (T, m)."""
         softness = [t.softness(own) for t, own in self.shares]

@@ -190,10 +190,10 @@ def best_bias_shift(column: Column, z: np.ndarray) -> float:
     at, jump = np.concatenate(knots), np.concatenate(jumps)
     flat = 1e-10 * float(jump.sum())
     at, jump, slope = _knots_near_zero_slope(at, jump, slope, flat)
-    order = np.argsort(at, kind="stable")
-    at, slopes = at[order], slope + np.cumsum(jump[order])
-    first = int(np.searchsorted(slopes, -flat))
-    last = int(np.searchsorted(slopes, flat, side="right"))
+    order = at.argsort(kind="stable")
+    at, slopes = at[order], slope + jump[order].cumsum()
+    first = int(slopes.searchsorted(-flat))
+    last = int(slopes.searchsorted(flat, side="right"))
     if first >= at.shape[0]:
         return float(at[-1])
     if slope >= -flat:  # the interval has no left end

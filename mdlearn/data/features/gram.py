@@ -121,6 +121,15 @@ def check_single_gram_values(together: np.ndarray, alone: np.ndarray, title: str
         )
 
 
+def gram_blocks(kernel: Kernel, rows: Rows) -> Callable[[slice, slice], np.ndarray]:
+    """Return what makes blocks of the Gram matrix, by ranges of rows; squared lengths are made once."""
+    if not kernel.plain:
+        return lambda a, b: kernel.block(rows.take(a), rows.take(b))
+    centre = None if rows.sparse else kernel.centre
+    squares = kernel.squares(rows, centre)
+    return lambda a, b: kernel.tile(rows.take(a), rows.take(b), centre, squares[a], squares[b])
+
+
 def gram_matrix_by_blocks(
     m: int, inner: int, block: Callable[[slice, slice], np.ndarray], out: np.ndarray | None = None
 ) -> Generator[None, None, np.ndarray]:
@@ -134,6 +143,7 @@ def gram_matrix_by_blocks(
     if inner <= CACHED_LENGTH:
         # Values are then made faster than memory takes them: blocks stay in the cache until they are mirrored.
         step, width = THIN, BLOCK_LENGTH
+    upper = np.tri(min(step, m), k=-1, dtype=bool).T
     for start in range(0, m, step):
         rows = slice(start, min(start + step, m))
         for left in range(0, rows.stop, width):
@@ -144,13 +154,13 @@ def gram_matrix_by_blocks(
             yield
         corner = G[rows, rows]
         # GEMM need not round (i, j) and (j, i) alike.
-        G[rows, rows] = np.tril(corner) + np.tril(corner, -1).T
+        np.copyto(corner, corner.T, where=upper[: len(corner), : len(corner)])
     return G
 
 
 def symmetric_product(G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return G v of a symmetric matrix: of the rows where v is not 0 alone, where these are few."""
-    rows = np.flatnonzero(v)
+    (rows,) = v.nonzero()
     if rows.shape[0] > FEW_ENTRIES * v.shape[0]:
         return np.asarray(G @ v)
     return sum_of_rows(G, rows, v[rows])

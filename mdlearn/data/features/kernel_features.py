@@ -20,6 +20,7 @@ from mdlearn.data.features.gram import (
     cheap_gram_diagonal,
     check_mirrored_gram_block,
     check_single_gram_values,
+    gram_blocks,
     gram_diagonal,
     gram_matrix_by_blocks,
     sum_of_rows,
@@ -333,11 +334,7 @@ class KernelFeatures:
             return self._store["gram"][np.ix_(index, index)]
         kernel, rows = self._centred_copy()
         rows = rows.take(index)
-        return (
-            yield from gram_matrix_by_blocks(
-                index.shape[0], rows.shape[1], lambda r, c: kernel.block(rows.take(r), rows.take(c))
-            )
-        )
+        return (yield from gram_matrix_by_blocks(index.shape[0], rows.shape[1], gram_blocks(kernel, rows)))
 
     def _centred_copy(self) -> tuple[Kernel, Rows]:
         if self._known.centred_copy is None:
@@ -351,11 +348,11 @@ class KernelFeatures:
                 self._store["gram"] = np.ascontiguousarray(self.rows.block(slice(None)))
             else:
                 kernel, rows = self._centred_copy()
-                block = kernel.block
                 self._store["gram"] = yield from gram_matrix_by_blocks(
-                    self.n_rows, rows.shape[1], lambda r, c: block(rows.take(r), rows.take(c))
+                    self.n_rows, rows.shape[1], gram_blocks(kernel, rows)
                 )
                 if self.kernel.function is not None:
+                    block = kernel.block
                     # Half of the matrix was mirrored: compare one block with what the other order gives.
                     n = min(64, self.n_rows)
                     first, last = rows.take(slice(0, n)), rows.take(slice(self.n_rows - n, self.n_rows))

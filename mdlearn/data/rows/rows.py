@@ -328,9 +328,13 @@ def selected_rows(A: Rows, rows: np.ndarray) -> Rows:
 def gathered_rows(A: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Gathered rows at some places, in C order: one call would look at no signal for as long as the copy takes."""
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places
+    at_once = BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)
+    by_rows = np.asarray(A) if A.flags.c_contiguous else None  # of others, `take` would copy all rows first
+    if by_rows is not None and places.shape[0] <= at_once:
+        return by_rows.take(places, axis=0)
     out = np.empty((places.shape[0], *A.shape[1:]), dtype=A.dtype)
-    for part in steps(places.shape[0], BLOCK_ENTRIES // max(math.prod(A.shape[1:]), 1)):
-        out[part] = A[places[part]]
+    for part in steps(places.shape[0], at_once):
+        out[part] = A[places[part]] if by_rows is None else by_rows.take(places[part], axis=0)
     return out
 
 

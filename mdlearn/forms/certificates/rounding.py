@@ -203,25 +203,21 @@ def rounding_may_show(form: MarginForm, column: Column, objective: float, coef: 
     off = form.features.blur(coef)
     if not off.any():
         return False
-    most, counts = float(off.max()), column.counts
+    most = float(off.max())
     if column.hard:
         needs = [abs(term.threshold) for term in column.terms if term.hard]
         return not SINGLE * most <= DEAR_SHARE * min(needs)
-    caps = column.caps.sum(axis=0, where=np.isfinite(column.caps))
-    bent = column.softness > 0
-    if (np.isinf(column.caps) & ~bent).any():
+    slopes, bend = column.slope_limits
+    if math.isinf(bend):
         return True
-    # Losses with slopes of any size: the objective says what their squares add up to.
-    reach = form.features.longest(coef) + abs(intercept)
-    if column.offset is not None:
-        reach += float(np.abs(column.offset).max())
-    bend = float(column.kappa * counts.max()) + (float((1.0 / column.softness[bent]).max()) if bent.any() else 0.0)
-    slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * safe_length(off)
-    grows = (
-        float((caps + 0.5 * np.abs(_norm_slopes(form, column, coef))) @ off)
-        + column.mean * most
-        + slope * safe_length(off)
-    )
+    grows = float((slopes + 0.5 * np.abs(_norm_slopes(form, column, coef))) @ off) + column.mean * most
+    if bend > 0:
+        # Losses with slopes of any size: the objective says what their squares add up to.
+        reach = form.features.longest(coef) + abs(intercept)
+        if column.offset is not None:
+            reach += float(np.abs(column.offset).max())
+        slope = math.sqrt(2.0 * bend * (abs(objective) + column.mean * reach)) + 0.5 * bend * safe_length(off)
+        grows += slope * safe_length(off)
     return not grows <= DEAR_SHARE * abs(objective)
 
 

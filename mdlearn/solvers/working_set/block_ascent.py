@@ -129,7 +129,10 @@ class SignedDual:
             return 0.0
         free = (self.u > self.low) & (self.u < self.high)
         if free.any():  # a row far on the wrong side, not yet in any working set, must not move it
-            return float(np.median(e[free]))
+            found = e[free]
+            low, high = (found.shape[0] - 1) // 2, found.shape[0] // 2
+            found.partition((low, high))
+            return 0.5 * float(found[low] + found[high])
         up, down = e[self.u < self.high], e[self.u > self.low]
         if not up.shape[0] and not down.shape[0]:  # all boxes are empty: weights below the smallest number
             return 0.0
