@@ -41,6 +41,8 @@ from mdlearn.forms.problem import ColumnProblem, Problem, Several
 from mdlearn.forms.proof import Solution, judge, judge_residual
 from mdlearn.forms.row_terms import RowTerms
 from mdlearn.inner_problems import solve_inner
+from mdlearn.model.model import Model
+from mdlearn.model.task import Task
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective, Parameter, Setting, Terms
@@ -81,6 +83,7 @@ __all__ = [
     "LogisticTerm",
     "MappedFeatures",
     "MarginForm",
+    "Model",
     "NativeFunction",
     "NormTerm",
     "Objective",
@@ -97,6 +100,7 @@ __all__ = [
     "Several",
     "Solution",
     "Solver",
+    "Task",
     "Terms",
     "Tree",
     "UsageError",

@@ -17,7 +17,7 @@ from mdlearn.data.class_pairs import ClassPairProblems
 from mdlearn.data.features.feature_map import FeatureMap
 from mdlearn.data.features.kernel_approximation import approximate_kernel, check_approximation
 from mdlearn.data.features.kernels import ARGUMENTS, Kernel, make_kernel, split_kernel_parameters
-from mdlearn.data.validation import Data, check_data, check_regression
+from mdlearn.data.validation import Data
 from mdlearn.driver.checked_engine import CheckedEngine, engine_takes_form
 from mdlearn.driver.checked_form import check_solutions
 from mdlearn.driver.choice import Choice, choose_solver
@@ -31,6 +31,7 @@ from mdlearn.forms.proof import Solution
 from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_models, stored_coefficients
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
+from mdlearn.model.task import task_of
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
@@ -46,9 +47,6 @@ from mdlearn.plugins.registry import (
 )
 from mdlearn.solvers.auto import FOLLOWERS, RELIEF
 from mdlearn.solvers.base import Solver
-
-READERS = {"classification": check_data, "regression": check_regression}
-"""What reads X and y, by the objective's task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ class Call:
         """Look up names and check what can be checked; ValueError or TypeError says what is wrong."""
         found, maker = find("objective", objective), find("kernel", kernel)
         bias = checked_choice("bias", found.default_bias if bias is None else bias, BIASES)
-        ways = found.multiclass if found.task == "classification" else ("none",)
+        ways = found.multiclass if task_of(found).by_class else ("none",)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
         engine, options = given_engine(solver, solver_options)
@@ -127,7 +125,7 @@ class Call:
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         square = self.square
-        data = READERS[self.objective.task](X, y, sample_weight, class_weight, square=square)
+        data = task_of(self.objective).read(X, y, sample_weight, class_weight, square=square)
         return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square))
 
 
@@ -318,7 +316,8 @@ class Builder:
         kinds, outcome = (call.bias, call.multiclass, task.probabilities), fitted.outcome
         said = task.name, fitted.params, kinds, fitted.ran[:3], (outcome.n_iter, outcome.history), outcome.certificate
         places = self.places_of(fitted)
-        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping)
+        kind = task_of(task).model
+        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping, kind)
 
 
 def _starts_of_objective(task: Objective, starts: Starts) -> Starts:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mdlearn.data.features.kernels import DEFAULTS, FORMULAS, PARAMETERS
 from mdlearn.errors import PluginWarning
+from mdlearn.model.task import task_of
 from mdlearn.plugins.command import Command
 from mdlearn.plugins.registry import list_plugins, registry
 from mdlearn.solvers.base import Solver
@@ -23,7 +24,7 @@ class Objectives(Command):
 
     def run(self, given: argparse.Namespace) -> int:
         for name, cls in registry().objectives.items():
-            note = "" if cls.task == "classification" else f" ({cls.task})"
+            note = "" if task_of(cls).by_class else f" ({task_of(cls).name})"
             print(f"{name}: {cls.summary}{note}\n    minimise {cls.formula}")
             _print_parameters(cls)
         return 0

@@ -35,7 +35,7 @@ class Data:
     counts : ndarray of shape (m,), float64
         Sample weight times class weight: how often a row counts.
     classes : ndarray of shape (k,)
-        Sorted labels, k >= 2; none for regression, where all codes are 0.
+        Sorted labels, k >= 2; none for regression and for rows without labels, where all codes are 0.
     rows : ndarray of shape (m,), intp
         Position of each row in the caller's X.
     n_given : int
@@ -67,11 +67,17 @@ class Data:
         return np.where(self.codes == (1 if self.classes.shape[0] == 2 else 0), 1.0, -1.0)
 
     def signs(self) -> list[np.ndarray]:
-        """Signs of the binary problems: of the second class, of each of several against the rest; ones for numbers."""
+        """Signs of the binary problems: of the second class, of each of several against the rest; else ones."""
         if self.targets is not None:
             return [np.ones(self.targets.shape[0])]
         k = self.classes.shape[0]
-        return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(k))]
+        return [np.where(self.codes == positive, 1.0, -1.0) for positive in ([1] if k == 2 else range(max(k, 1)))]
+
+    def truth(self) -> np.ndarray:
+        """Return y as it was read: numbers, labels, or ones for rows without labels."""
+        if self.targets is not None:
+            return self.targets
+        return self.classes[self.codes] if self.classes.shape[0] else np.ones(self.codes.shape[0])
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -296,6 +302,22 @@ def check_regression(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, s
     none = np.empty(0)
     codes = np.zeros(rows.shape[0], dtype=np.intp)
     return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], none, rows, m, names, targets[rows])
+
+
+def check_rows_alone(X: Any, y: Any, sample_weight: Any, class_weight: Any, *, square: bool) -> Data:
+    """Validate the input of a task without labels, once: y is None, or ones; `square` as for `check_data`."""
+    if class_weight is not None:
+        raise ValueError(f"class_weight {class_weight!r} is for classifiers; rows without labels have sample_weight")
+    names, A = _check_input_rows(X, square)
+    m = A.shape[0]
+    others = np.zeros(0, dtype=bool) if y is None else check_targets(y, m) != 1.0
+    if others.any():
+        row = int(others.argmax())
+        raise ValueError(f"y holds another number than 1 in row {row}; this objective takes rows alone, y=None or ones")
+    counts = check_weights(sample_weight, m)
+    rows = np.flatnonzero(counts > 0)
+    codes = np.zeros(rows.shape[0], dtype=np.intp)
+    return Data(_rows_of_positive_weight(A, rows, square), codes, counts[rows], np.empty(0), rows, m, names)
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from mdlearn.forms.composite import Composite
 from mdlearn.forms.margin import BIASES, MarginForm
 from mdlearn.forms.problem import Form, Problem, Several
 from mdlearn.forms.proof import Solution
+from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.declaration import terms_fault
 
@@ -49,7 +50,7 @@ def check_form(task: Objective, form: Form, data: Data) -> None:
     """Check the form that a foreign objective wrote for a fit; FaultyPlugin says what is wrong with it."""
     own = type(task)
     if own.form is not Objective.form or own.problem is not Objective.problem:
-        fault = _form_fault(form) or (own.arranged is Objective.arranged and _number_fault(form, data))
+        fault = _form_fault(form) or (own.arranged is Objective.arranged and _number_fault(task, form, data))
         if fault:
             method = "form" if own.problem is Objective.problem else "problem"
             raise faulty(task, "objective", method, fault)
@@ -66,23 +67,26 @@ def check_solutions(task: Objective, solutions: Sequence[Any], form: Form, data:
         method = "problem"
     fault = next(filter(None, map(solution_fault, solutions)), None)
     if not fault and not one_each:
-        k, n = decision_values(data), sum(max(np.size(one.intercept), 1) for one in solutions)
+        k, n = decision_values(task, data), sum(max(np.size(one.intercept), 1) for one in solutions)
         if n != k:
-            fault = f"led to {n} decision value{'s' * (n > 1)} {_for_classes(data)}, {k} {_are(k)} needed"
+            fault = f"led to {n} decision value{'s' * (n > 1)} {_for_classes(task, data)}, {k} {_are(k)} needed"
         fault = fault or _lengths_fault(solutions, place.width if place else data.X.shape[1], data.X.shape[0])
     if fault:
         raise faulty(task, "objective", method, fault)
 
 
-def decision_values(data: Data) -> int:
-    """Return how many decision values a form's solutions need to have: one per class, for two or for numbers one."""
+def decision_values(task: Objective, data: Data) -> int:
+    """Return how many decision values a form's solutions need: one per class where the task has such, for two one."""
     k = data.classes.shape[0]
-    return k if k > 2 else 1
+    return k if k > 2 and task_of(task).by_class else 1
 
 
-def _for_classes(data: Data) -> str:
+def _for_classes(task: Objective, data: Data) -> str:
     """Words in the check of a form: what the number of its columns is for."""
-    return f"for {data.classes.shape[0]} classes" if data.targets is None else "for numbers"
+    own = task_of(task)
+    if own.by_class:
+        return f"for {data.classes.shape[0]} classes"
+    return "for numbers" if own.built_in else f"for the task {own.name!r}"
 
 
 def _are(count: int) -> str:
@@ -177,13 +181,13 @@ def _columns_fault(form: MarginForm) -> Fault:
     return None
 
 
-def _number_fault(form: Any, data: Data) -> Fault:
+def _number_fault(task: Objective, form: Any, data: Data) -> Fault:
     """Fault of a form whose columns are not one per class, as far as it tells before it is solved."""
-    n, k = -1, decision_values(data)
+    n, k = -1, decision_values(task, data)
     if isinstance(form, Composite):
         n = form.shape[1]
     elif isinstance(form, MarginForm):
         n = len(form.columns)
     if n in (-1, k):
         return None
-    return f"returned {n} column{'s' * (n != 1)} {_for_classes(data)}, {k} {_are(k)} needed"
+    return f"returned {n} column{'s' * (n != 1)} {_for_classes(task, data)}, {k} {_are(k)} needed"

@@ -22,6 +22,7 @@ from mdlearn.experiments.comparison_tables import WRITERS, Comparison, Compariso
 from mdlearn.experiments.data_sets import Halves, find_sets, load, stratified_halves
 from mdlearn.experiments.processes import worker_pool
 from mdlearn.model.model import Model
+from mdlearn.model.task import task_of
 from mdlearn.output_files import OutputFile
 from mdlearn.plugins.registry import find, registry
 from mdlearn.selection.metrics import accuracy, auc, f1_macro
@@ -35,10 +36,10 @@ def main(given: argparse.Namespace) -> int:
     there = find_sets(given.data)
     sets = _wanted_entries(there, given.sets, "data set")
     chosen = _wanted_entries(registry().objectives, given.objectives, "objective")
-    objectives = [name for name, cls in chosen.items() if cls.task == "classification"]
+    objectives = [name for name, cls in chosen.items() if task_of(cls).by_class]
     if given.objectives is not None and len(objectives) < len(chosen):
         other = next(name for name in chosen if name not in objectives)
-        raise ValueError(f"objective {other!r} is a {chosen[other].task}; compare takes classifiers")
+        raise ValueError(f"objective {other!r} is a {task_of(chosen[other]).name}; compare takes classifiers")
     find("kernel", given.kernel)
     threads = None if given.jobs == 1 else 1
     settings = ComparisonSettings(given.repeats, given.seed, given.time_limit, given.kernel, given.max_rows, threads)

@@ -15,7 +15,6 @@ from mdlearn.forms.certificates.rounding import to_type
 from mdlearn.forms.proof import Certificate, Solution
 from mdlearn.model.class_decisions import PAIRWISE
 from mdlearn.model.model import Model
-from mdlearn.model.regression import RegressionModel
 
 
 def build_model(
@@ -30,12 +29,13 @@ def build_model(
     places: Sequence[np.ndarray],
     kernel: Kernel,
     mapping: FeatureMap | None,
+    kind: type[Model] = Model,
 ) -> Model:
     """Build a model of an engine's solutions; dual coefficients are spread over all rows that the caller gave.
 
     `kinds` are bias, multiclass and whether scores make probabilities, `engine` is the engine's name, why it was chosen
     and what all engines claimed, `steps` number and history of its reports. `places` holds, for every solution, the
-    positions of its rows among the caller's; `mapping` is what new rows go through.
+    positions of its rows among the caller's; `mapping` is what new rows go through, and `kind` is that of the task.
     """
     dtype = data.X.dtype
     duals = _values_over_all_rows([s.beta for s in solutions], places, data.n_given, dtype, towards_zero=True)
@@ -43,7 +43,6 @@ def build_model(
     used = rows_used_by_models(solutions, places, data.n_given)
     (support,) = used.nonzero()
     mine = support if data.rows.shape[0] == data.n_given else np.flatnonzero(used[data.rows])
-    kind = Model if data.targets is None else RegressionModel
     return kind(
         objective=objective,
         params=params,

@@ -15,15 +15,15 @@ def pairs_of_decisions(k: int) -> list[tuple[int, int]]:
 
 
 def n_decision_functions(k: int, multiclass: str) -> int:
-    """Number of decision functions for k classes: rows of coefficients; a regression has no classes and one."""
-    if k in (0, 2):
+    """Number of decision functions for k classes: rows of coefficients; one without decision values by class."""
+    if k in (0, 2) or multiclass == "none":
         return 1
     return k * (k - 1) // 2 if multiclass in PAIRWISE else k
 
 
 def class_decision_values(F: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     """Decision values of classes, from those of all problems, F (n, p): (n,), or (n, k) for k > 2 classes."""
-    if k <= 2:
+    if k <= 2 or multiclass == "none":
         return F[:, 0]
     return class_scores(F, k, multiclass) if multiclass in PAIRWISE else F
 

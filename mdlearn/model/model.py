@@ -71,6 +71,7 @@ class Model(FittedRecord):
         tuples of arrays with one per pair of classes.
     """
 
+    task: ClassVar[str] = "classification"
     measure: ClassVar[str] = "accuracy"
     """What `score` returns."""
 
@@ -116,7 +117,21 @@ class Model(FittedRecord):
         ndarray of shape (n,)
             Labels, of the type of `classes_`.
         """
-        return labels_of_decisions(self.classes_, self.decision_function(X))
+        return self.predictions(self.decision_function(X))
+
+    def predictions(self, f: np.ndarray) -> np.ndarray:
+        """Return what decision values stand for, as `predict` does: a label for every row.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (n, k)
+            What `decision_function` returned.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return labels_of_decisions(self.classes_, f)
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:

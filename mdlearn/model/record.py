@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,9 @@ class FittedRecord:
     solver_claims: dict[str, float | None] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
     _map: FeatureMap | None = None
+
+    task: ClassVar[str]
+    """Name of the task, as `mdlearn.extend.Task` describes it."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(type(self), name, None)

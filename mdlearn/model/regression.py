@@ -22,11 +22,12 @@ class RegressionModel(Model):
         Number of training rows with a non-zero dual coefficient.
     """
 
+    task: ClassVar[str] = "regression"
     measure: ClassVar[str] = "R^2"
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return f(x), shape (n,), float64: the same as `decision_function`."""
-        return self.decision_function(X)
+    def predictions(self, f: np.ndarray) -> np.ndarray:
+        """Return decision values as they are: they are the numbers, shape (n,), float64, that `predict` returns."""
+        return f
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 = 1 - sum c (y - f)^2 / sum c (y - mean y)^2; of equal numbers, 1 if all are met, else 0."""

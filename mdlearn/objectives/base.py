@@ -60,8 +60,9 @@ class Objective:
     feature_parameters : tuple of str, or None
         Names of the parameters that `features` reads: along a path, points that differ in others share their features.
         None: it reads none, or all where it is written anew.
-    task : str
-        "classification", or "regression": y then holds numbers, and z in `terms` is the residual f(x) - y.
+    task : str or Task
+        "classification", or "regression": y then holds numbers, and z in `terms` is the residual f(x) - y. A plugin may
+        bring another one (`mdlearn.extend.Task`).
     """
 
     name: ClassVar[str]
@@ -74,7 +75,7 @@ class Objective:
     kernels: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = False
     probabilities: ClassVar[bool] = False
-    task: ClassVar[str] = "classification"
+    task: ClassVar[Any] = "classification"
     feature_map: ClassVar[type[FeatureMap] | None] = None
     feature_parameters: ClassVar[tuple[str, ...] | None] = None
 

@@ -19,7 +19,6 @@ FIT_ARGUMENTS = frozenset(
     "objective X y solver solver_options kernel bias multiclass sample_weight class_weight tol max_iter time_limit "
     "random_state n_threads callback verbose warm_start gamma degree coef0 approximation n_components".split()
 )
-TASKS = ("classification", "regression")
 WAYS = ("ovr", "ovo", "joint", "fuzzy-min", "fuzzy-avg")
 """Ways of several classes that an objective can declare."""
 RATIOS = (0.0, *(2.0**k for k in range(-10, 1, 2)))
@@ -232,8 +231,6 @@ def checked_parameters(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
             f"objective {task.name!r} has multiclass = {task.multiclass!r}; a tuple of some of these is needed: "
             f"{', '.join(WAYS)}"
         )
-    if task.task not in TASKS:
-        raise TypeError(f"objective {task.name!r} has the task {task.task!r}; known tasks: {', '.join(TASKS)}")
     if task.feature_map is not None and not {"ovr", "joint"}.issuperset(task.multiclass):
         raise TypeError(
             f"objective {task.name!r} has a feature_map, and a model has one map, not one per pair of classes; "

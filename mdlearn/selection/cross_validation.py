@@ -12,6 +12,7 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import State
+from mdlearn.model.task import task_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import fold_units, make_folds
@@ -126,7 +127,8 @@ def cross_validate(
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     name, folds, certificates = study.scoring.name, judged.folds, tuple(judged.certificates)
     elapsed = time.perf_counter() - limits.started
-    return CrossValidation(name, judged.scores[0], judged.values, folds, certificates, study.data.classes, elapsed)
+    values, task = (judged.scores[0], judged.values), task_of(study.call.objective).name
+    return CrossValidation(name, *values, folds, certificates, study.data.classes, elapsed, task)
 
 
 def cross_validated_scores(study: Study, cv: Any, title: str) -> StudyScores:

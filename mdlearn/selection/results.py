@@ -9,6 +9,7 @@ import numpy as np
 
 from mdlearn.forms.proof import Certificate
 from mdlearn.model.class_decisions import labels_of_decisions
+from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.grid import grid_names
@@ -37,6 +38,8 @@ class CrossValidation:
         Sorted labels; none for regression.
     elapsed : float
         Seconds.
+    task : str
+        Name of the objective's task.
     """
 
     scoring: str
@@ -46,6 +49,7 @@ class CrossValidation:
     certificates: tuple[Certificate, ...]
     classes_: np.ndarray
     elapsed: float
+    task: str = "classification"
 
     def __repr__(self) -> str:
         n = self.scores.shape[0]
@@ -69,6 +73,8 @@ class CrossValidation:
         ValueError where some row was held out by none.
         """
         f = self.decision
+        if self.task not in BUILT_IN_TASKS:
+            raise ValueError(f"predictions of the task {self.task!r} take the models of all folds; see decision")
         if f is None or np.isnan(f).any():
             n = "all" if f is None else int(np.isnan(f.reshape(f.shape[0], -1)).any(axis=1).sum())
             raise ValueError(f"predictions need every row to be held out once; {n} rows were not, see decision")

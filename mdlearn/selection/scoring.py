@@ -111,16 +111,20 @@ class Scoring:
 
 
 def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
-    """Find what `scoring` means for a task; `weighted` says that the caller's function will be given weights.
+    """Find what `scoring` means for the task of this name; `weighted` says that a function will be given weights.
+
+    Models of a plugin's task are judged by their `score`, unless something else is given.
 
     Raises
     ------
     ValueError, TypeError
         For an unknown name, or a function that does not take `sample_weight` although there are weights.
     """
-    known = NAMED[task]
+    known = NAMED.get(task, {"score": None})
     if given is None:
         given = next(iter(known))
+    if given == "score" and task not in NAMED:
+        return Scoring("score", None, _score_of_model)
     if isinstance(given, str):
         if given in known:
             return Scoring(given, known[given])
@@ -140,6 +144,11 @@ def scoring_of(given: Any, task: str, weighted: bool = False) -> Scoring:
             "so that weights count in scores too"
         )
     return Scoring(getattr(given, "__name__", type(given).__name__), None, given)
+
+
+def _score_of_model(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Score of a model by its own `score`: default scoring of a plugin's task."""
+    return float(model.score(X, y, sample_weight))
 
 
 def _sklearn_scorer(name: str) -> tuple[Callable[..., Any] | None, list[str]]:

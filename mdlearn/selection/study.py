@@ -13,6 +13,7 @@ from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import Certificate
+from mdlearn.model.task import task_of
 from mdlearn.objectives.declaration import default_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_grid
@@ -94,7 +95,7 @@ class Study:
     def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:
         self.verbose = call.limits.verbose
         self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
-        self.scoring: Scoring = scoring_of(scoring, call.objective.task, sample_weight is not None)
+        self.scoring: Scoring = scoring_of(scoring, task_of(call.objective).name, sample_weight is not None)
         self.setting = self.call.read(X, y, sample_weight, class_weight)
         self.scoring.check(call.objective, call.multiclass, self.setting.data.classes.shape[0])
         if hasattr(X, "tocsr"):
@@ -104,7 +105,7 @@ class Study:
         self.X, self.y, self.class_weight = X, y, class_weight
         data = self.setting.data
         self.weights, self.weighted = check_weights(sample_weight, data.n_given), sample_weight is not None
-        known = data.classes[data.codes] if data.targets is None else data.targets
+        known = data.truth()
         self.truth = np.zeros(data.n_given, dtype=known.dtype)
         self.truth[data.rows] = known
         self.points: list[dict[str, Any]] = []

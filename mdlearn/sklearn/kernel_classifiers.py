@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.objectives.l3svm import L3SVM
 from mdlearn.objectives.ldm import LDM
@@ -338,8 +339,9 @@ class MarginClassifier(BaseKernelClassifier):
     def _task(self) -> Any:
         """The objective; ValueError for one of regression."""
         found = find("objective", self.objective)
-        if found.task != "classification":
-            raise ValueError(f"MarginClassifier needs an objective of classes; {found.name!r} is one of {found.task}")
+        if not task_of(found).by_class:
+            told = f"{found.name!r} is one of {task_of(found).name}"
+            raise ValueError(f"MarginClassifier needs an objective of classes; {told}")
         return found
 
     def _own(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import combine_proofs, fit_history
 from mdlearn.model.build import model_without_rows
 from mdlearn.model.model import Model
+from mdlearn.model.task import task_of
 from mdlearn.numerics import memory
 from mdlearn.numerics.blas_threads import blas_threads, product_work, threads_for
 from mdlearn.numerics.memory import memory_error_in_words
@@ -129,8 +130,10 @@ def _refuse_fit_to_blocks(call: Call, task: Objective, given: Mapping[str, Any])
             "row blocks need kernel='linear', or an approximation of the kernel (approximation='nystroem'); got "
             f"{call.kernel!r}"
         )
-    if task.task != "classification":
-        raise ValueError(f"objective {task.name!r} is one of regression, which takes no row blocks; give X and y")
+    if not task_of(task).by_class:
+        raise ValueError(
+            f"objective {task.name!r} is one of {task_of(task).name}, which takes no row blocks; give X and y"
+        )
     if call.engine is not None and call.engine.takes_blocks:
         return
     others = sorted(name for name, cls in registry().solvers.items() if cls.takes_blocks)

@@ -11,6 +11,7 @@ from mdlearn.api import fit
 from mdlearn.driver.checked_engine import engine_takes_form
 from mdlearn.driver.choice import choose_solver
 from mdlearn.forms.margin import BIASES
+from mdlearn.model.task import task_of
 from mdlearn.plugins.registry import registry
 from mdlearn.testing.composites import check_composite
 from mdlearn.testing.declaration import check_bounds, check_declaration, check_params, check_unknown_parameter
@@ -155,7 +156,7 @@ def check_string_labels(objective: Any) -> None:
     """Check that strings and booleans serve as labels: only their order counts; a regression refuses strings."""
     X, y, counts = reference_sample(objective)
     number = reference_fit(objective, X, y, sample_weight=counts)
-    if reference_task(objective).task == "regression":
+    if task_of(reference_task(objective)).y != "labels":
         words = np.where(y > 0, "yes", "no")
         accepted = f"{number.objective}: strings are accepted as numbers; leave y to mdlearn"
         required_error(TypeError, lambda: fit(objective, X, words), accepted)
@@ -189,7 +190,8 @@ def check_model(objective: Any) -> None:
     for settings in reference_kernels(objective):
         model = reference_fit(objective, X, y, sample_weight=counts, **settings)
         f, name = model.decision_function(X), f"{model.objective}, {settings['kernel']} kernel: "
-        k = {"classification": 2, "regression": 0}[reference_task(objective).task]
+        task = task_of(reference_task(objective))
+        k = 2 if task.y == "labels" else 0
         shapes = {"intercept_": (1,), "n_support_": (max(k, 1),), "classes_": (k,)}
         for attribute, shape in shapes.items():
             require(np.shape(getattr(model, attribute)) == shape, f"{name}{attribute} needs the shape {shape}")
@@ -202,7 +204,16 @@ def check_model(objective: Any) -> None:
         if judge is not None and judge.terms.ridge > 0 and plain:
             _check_combination(model, X, judge.F, counts, name)
         require(model.n_support_.sum() == model.support_.shape[0] <= total, f"{name}n_support_ does not fit support_")
-        if k == 0:
+        if not task.built_in:
+            require(type(model) is task.model, f"{name}the model is no {task.model.__name__}")
+            predicted = model.predict(X)
+            same = np.shape(predicted)[:1] == X.shape[:1] and np.array_equal(predicted, model.predictions(f))
+            require(same, f"{name}predict is not predictions(decision_function(X)), one per row")
+            score = float(model.score(X, y, counts))
+            require(np.isfinite(score), f"{name}score is {score!r}, a finite number is needed")
+            again = model.score(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+            require(abs(again - score) <= CLOSE, f"{name}score needs to count rows as their weights say")
+        elif k == 0:
             require(np.array_equal(model.predict(X), f), f"{name}predict is not f")
         else:
             require(np.array_equal(model.predict(X), (f >= 0).astype(int)), f"{name}predict is not the sign of f")
@@ -223,7 +234,7 @@ def _check_combination(model: Any, X: np.ndarray, F: np.ndarray, counts: np.ndar
 def check_three_classes(objective: Any) -> None:
     """Check that three classes make three problems, each with a certificate that holds, except joint problems."""
     task = reference_task(objective)
-    if task.task == "regression" or "ovr" not in task.multiclass:
+    if not task_of(task).by_class or "ovr" not in task.multiclass:
         return
     X, y, counts = reference_sample(objective, 3)
     for settings in reference_kernels(objective):

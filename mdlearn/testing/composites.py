@@ -11,6 +11,7 @@ import numpy as np
 from mdlearn.data.features.kernel_rounding import UNIT
 from mdlearn.forms.composite import Composite
 from mdlearn.forms.joint.point import row_lengths
+from mdlearn.model.task import task_of
 from mdlearn.objectives.base import Objective
 from mdlearn.testing.reference import ROUNDING, reference_form, reference_sample, reference_task, require
 
@@ -31,7 +32,7 @@ def check_composite(objective: Any) -> None:
     task = reference_task(objective)
     if type(task).form is Objective.form:
         return
-    several = task.task == "classification" and "joint" in task.multiclass
+    several = task_of(task).by_class and "joint" in task.multiclass
     for k in (2, 3) if several else (2,):
         X, y, _ = reference_sample(objective, k)
         form = reference_form(task, X, y, task.default_bias, "linear")

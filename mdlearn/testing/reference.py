@@ -19,11 +19,11 @@ from mdlearn.forms.losses import LogisticTerm, Term
 from mdlearn.forms.margin import MarginForm
 from mdlearn.forms.penalised.coefficient_terms import CoefficientTerm, LimitTerm, matrix_of
 from mdlearn.model.model import Model
+from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.objectives.base import Objective, Parameter, Terms
 from mdlearn.objectives.declaration import resolved_parameters
 from mdlearn.plugins.registry import find, objective_with_params
-from mdlearn.stages import READERS
 
 TOL = 1e-15
 """Gap asked for, beyond what rounding allows: decision values differ by up to sqrt(2 (P - D)) |phi(x)|."""
@@ -45,7 +45,7 @@ class ReferenceObjective:
         self.model, self.counts, self.total = model, counts, float(counts.sum())
         self.terms = task.terms({name: model.params[name] for name in task.parameters}, self.total)
         self.row_weights, self.shifts = _reference_row_terms(task, model, X, y, counts, len(self.terms.loss))
-        self.signs, self.offset = SIGNS[task.task](model, y)
+        self.signs, self.offset = SIGNS[task_of(task).y](model, y)
         self.F = X if linear else reference_rbf_matrix(X, X)
         if model._map is not None:
             self.F = reference_landmarks(model, X) if hasattr(model, "landmarks_") else reference_mapped(model, X)
@@ -109,8 +109,17 @@ def _reference_row_terms(
     return weights, shifts
 
 
-SIGNS = {"classification": _reference_signs_of_classes, "regression": _reference_signs_of_numbers}
-"""Signs of each problem and the offset of margins, by the objective's task."""
+def _reference_signs_of_rows(model: Model, y: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """Signs of the reference's problem for rows without labels, all 1, and targets 0."""
+    return [np.ones(y.shape[0])], 0.0
+
+
+SIGNS = {
+    "labels": _reference_signs_of_classes,
+    "numbers": _reference_signs_of_numbers,
+    "none": _reference_signs_of_rows,
+}
+"""Signs of each problem and the offset of margins, by what y is to the objective's task."""
 
 
 def _reference_losses(term: Term, z: np.ndarray) -> np.ndarray:
@@ -172,7 +181,7 @@ def title_of(objective: Any) -> str:
 def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, y for the objective's task and repetition counts 0 ... 3; one row stands there with two y.
 
-    y are labels 0 ... k-1 of overlapping classes, or numbers.
+    y are labels 0 ... k-1 of overlapping classes, numbers, or ones.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((36, 3))
@@ -181,10 +190,10 @@ def reference_sample(objective: Any, k: int = 2) -> tuple[np.ndarray, np.ndarray
     X[1], classes[1] = X[0], (classes[0] + 1) % k
     counts = rng.integers(0, 4, 36)
     counts[:2] = 1, 2
-    y = {"classification": classes, "regression": 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0]}[
-        reference_task(objective).task
-    ]
-    return X, y, counts
+    task = task_of(reference_task(objective))
+    if not task.by_class and task.y == "none":
+        return X + 1.0, np.ones(36), counts
+    return X, classes if task.y == "labels" else 2.0 + X @ [1.0, -1.0, 0.5] + noise[:, 0], counts
 
 
 def reference_rbf_matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -220,7 +229,7 @@ def reference_form(
 
 def reference_data(task: Objective, X: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> Data:
     """Training data of an objective for the reference, as fit makes them."""
-    return READERS[task.task](X, y, counts, None, square=False)
+    return task_of(task).read(X, y, counts, None, square=False)
 
 
 def reference_features(task: Objective, data: Data, kernel: str) -> Any:

@@ -19,6 +19,7 @@ from mdlearn.forms.certificates.primal import objective_at
 from mdlearn.forms.margin import Point
 from mdlearn.forms.problem import ColumnProblem, Form, Problem, problems_of
 from mdlearn.model.model import Model
+from mdlearn.model.task import task_of
 from mdlearn.numerics.interruptible import finished
 from mdlearn.numerics.seeds import SeededRng
 from mdlearn.plugins.registry import registered_solver, registry
@@ -248,7 +249,7 @@ def _forms_for_solver(objectives: Iterable[Any]) -> Iterator[SolverTrial]:
         task = reference_task(objective)
         for rows in SIZES:
             for words, k, weighted, settings in VARIANTS:
-                if k > 2 and (task.task == "regression" or not {"ovr", "joint"} & set(task.multiclass)):
+                if k > 2 and (not task_of(task).by_class or not {"ovr", "joint"} & set(task.multiclass)):
                     continue
                 if "kernel" in settings and not task.kernels:
                     continue

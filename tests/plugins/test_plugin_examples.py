@@ -52,6 +52,7 @@ def test_all_are_here():
         *LOSSES,
         "smooth.c",
         "regression",
+        "task",
         "costs",
         "penalties",
         "composite",
@@ -104,6 +105,24 @@ def test_numbers_instead_of_classes(example):
     assert model.certificate.objective <= start.fun
     assert start.fun == pytest.approx(model.certificate.objective, rel=1e-6)
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.slow
+def test_tasks_of_your_own(example):
+    objective = example("task")["Novelty"]
+    for check in CHECKS:
+        check(objective)
+    X = np.random.default_rng(4).standard_normal((60, 3)) + 1.0
+    model = mdlearn.fit(objective, X, None, C=0.7, bias="none", tol=1e-12)
+
+    def value(w):
+        return 0.5 * w @ w + 0.7 * (np.maximum(0, 1 - X @ w) ** 2).sum()
+
+    best = minimize(value, np.zeros(3), method="BFGS", options={"gtol": 1e-8}).fun
+    assert model.certificate.objective == pytest.approx(value(model.coef_[0]), rel=1e-12)
+    assert model.certificate.objective == pytest.approx(best, rel=1e-9)
+    assert model.predict(np.array([[5.0, 5.0, 5.0], [-5.0, -5.0, -5.0]])).tolist() == [False, True]
+    assert 0.0 < model.score(X) < 1.0
 
 
 @pytest.mark.slow

@@ -17,9 +17,9 @@ from mdlearn.forms.margin import BIASES
 from mdlearn.forms.proof import Certificate, State
 from mdlearn.model.class_decisions import PAIRWISE, n_decision_functions
 from mdlearn.model.file.archive import Unreadable
-from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, VOUCHED_BY
+from mdlearn.model.file.schema import CERTIFICATE, HISTORY, NUMBER, OWN_TASK, VOUCHED_BY
 from mdlearn.model.model import Model
-from mdlearn.model.regression import RegressionModel
+from mdlearn.model.task import TASKS, Task, task_of
 
 MULTICLASS = ("ovr", "joint", *PAIRWISE)
 Lookup = Callable[[str, str], Any]
@@ -30,9 +30,10 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     """Decode a model file to a Model; Unreadable (or another error, for a wrong type) when the file makes none."""
     rest = ArraysToDecode(arrays)
     # Format 1 knew nothing but one-vs-rest, and coefficients that are combinations of rows.
-    multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none"))
-    kind = RegressionModel if multiclass == "none" else Model
-    classes = rest.take("classes", "f", 0) if multiclass == "none" else _decoded_classes(rest.left.pop("classes"))
+    multiclass = header_choice(header.get("multiclass", "ovr"), (*MULTICLASS, "none", OWN_TASK))
+    task = _decoded_task(header, multiclass, lookup)
+    multiclass = "none" if multiclass == OWN_TASK else multiclass
+    classes = _decoded_classes(rest.left.pop("classes")) if task.y == "labels" else rest.take("classes", "f", 0)
     k = classes.shape[0]
     problems = n_decision_functions(k, multiclass)
     width = header_field(header, "n_features_in", (int,))
@@ -69,7 +70,7 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     objective = header_field(header, "objective", (str,))
     params = _decoded_params(header_field(header, "params", (dict,)), rest)
     _check_decoded_parameters(objective, params, kernel, lookup)
-    model = kind(
+    model = task.model(
         objective=objective,
         params=params,
         kernel=kernel,
@@ -101,6 +102,17 @@ def decode_model(header: dict[str, Any], arrays: dict[str, np.ndarray], lookup: 
     if mapping is not None and model._scores(DenseRows(np.zeros((1, width)))).shape != (1, problems):
         raise Unreadable("its features do not fit its coefficients")
     return model
+
+
+def _decoded_task(header: dict[str, Any], multiclass: str, lookup: Lookup) -> Task:
+    """Decoded task of a model file: one of mdlearn, or that of a plugin's objective."""
+    if multiclass != OWN_TASK:
+        return TASKS["regression" if multiclass == "none" else "classification"]
+    name, cls = header_field(header, "task", (str,)), _decoded_class(lookup, "objective", header["objective"])
+    found = task_of(cls)
+    if found.name != name:
+        raise Unreadable(f"its task is {name!r}, that of the installed objective {cls.name!r} is {found.name!r}")
+    return found
 
 
 def _decoded_claims(given: Any) -> dict[str, float | None]:

@@ -15,6 +15,10 @@ CERTIFICATE = {
 }
 VOUCHED_BY = "vouched_by"
 """Field of a certificate in the header, a text, where a plugin vouches for it; files of others do without it."""
+BUILT_IN_TASKS = ("classification", "regression")
+"""Names of the tasks of mdlearn: files of their models have none."""
+OWN_TASK = "task"
+"""Value of the header's "multiclass" where a plugin brings the task; the field "task" has its name."""
 HISTORY = {
     "iteration": (int,),
     "objective": NUMBER,

@@ -14,6 +14,7 @@ from mdlearn.data.features.kernels import PARAMETERS, Kernel
 from mdlearn.data.features.landmark_map import LandmarkMap
 from mdlearn.data.rows.rows import COPY_BYTES, DenseRows
 from mdlearn.model.class_decisions import PAIRWISE, pairs_of_decisions
+from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.onnx.graph import OnnxGraph, checked_opset, onnx_model
 from mdlearn.model.record import FittedRecord
 
@@ -98,6 +99,10 @@ def _add_onnx_result(graph: OnnxGraph, value: str, dtype: np.dtype[Any], output:
 
 def check_exportable(model: FittedRecord) -> None:
     """Raise ValueError for a model that ONNX export refuses: it needs code to predict."""
+    if model.task not in BUILT_IN_TASKS:
+        raise ValueError(
+            f"models of the task {model.task!r} cannot be exported; export knows {' and '.join(BUILT_IN_TASKS)}"
+        )
     kernel = model.kernel
     if kernel.name == "callable":
         raise ValueError(f"a model with a callable kernel cannot be exported, as ONNX holds no Python code; {CHOICE}")

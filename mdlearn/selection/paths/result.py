@@ -15,6 +15,8 @@ from mdlearn.model.build import StoredCoefficients
 from mdlearn.model.class_decisions import class_decision_values, labels_of_decisions
 from mdlearn.model.model import Model
 from mdlearn.model.record import kernel_scorer
+from mdlearn.model.regression import RegressionModel
+from mdlearn.model.task import task_of
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of
@@ -120,8 +122,8 @@ class Path(Sequence[Model]):
         """
         A = self[0]._check(X)
         builder = self._builder
-        k = builder.data.classes.shape[0]
-        out = np.empty((len(self), A.shape[0], k) if k > 2 else (len(self), A.shape[0]))
+        k, by_class = builder.data.classes.shape[0], builder.call.multiclass != "none"
+        out = np.empty((len(self), A.shape[0], k) if k > 2 and by_class else (len(self), A.shape[0]))
         for group in self._alike:
             held = [builder.stored_coefficients(self._fits[i]) for i in group]
             p = held[0].intercept.shape[0]
@@ -164,8 +166,10 @@ class Path(Sequence[Model]):
         -------
         ndarray of shape (p, n)
         """
-        F, data = self.decision_function(X), self._builder.data
-        return F if data.targets is not None else np.array([labels_of_decisions(data.classes, f) for f in F])
+        F, kind = self.decision_function(X), task_of(self._builder.call.objective).model
+        if kind is Model:
+            return np.array([labels_of_decisions(self._builder.data.classes, f) for f in F])
+        return F if kind is RegressionModel else np.array([model.predictions(f) for model, f in zip(self, F)])
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, scoring: str | Callable[..., Any] | None = None
@@ -186,7 +190,7 @@ class Path(Sequence[Model]):
         """
         data = self._builder.data
         call = self._builder.call
-        chosen = scoring_of(scoring, call.objective.task, sample_weight is not None)
+        chosen = scoring_of(scoring, task_of(call.objective).name, sample_weight is not None)
         chosen.check(call.objective, call.multiclass, data.classes.shape[0])
         if chosen.values is None:
             return np.array([chosen.call(model, X, y, sample_weight) for model in self])
