@@ -73,14 +73,42 @@ def test_tube_and_quantile(program, sample, seed, lambda1):
 @pytest.mark.parametrize("distribution", [False, True])
 def test_one_class(program, sample, seed, distribution):
     X, _, _, counts, bias = sample(seed)
-    X, level = X + 1.0, np.ones(len(X))
+    X = X + 1.0
     bias = "none" if bias == "free" else bias
     F, penalized = columns(X, bias)
     weights = {"lambda1": 0.6, "lambda2": 0.4} if distribution else {}
     own = {"v": 1.2, "a": 0.4} if distribution else {}
-    value, _ = program(F, penalized, counts, [(0.3 * counts, 1, 0.0)], targets=level, **own)
+    value, _ = program(F, penalized, counts, [(0.3 * counts, 1, 1.0)], **own)
     name = "one_class_ldm" if distribution else "one_class_svm"
-    check_optimum(fit(name, X, level, counts, bias, C=0.3, **weights), value)
+    check_optimum(fit(name, X, None, counts, bias, C=0.3, **weights), value)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("distribution", [False, True])
+def test_ordinal(program, sample, seed, distribution):
+    X, _, numbers, counts, bias = sample(seed)
+    F, penalized = columns(X, bias)
+    y = np.digitize(numbers, np.quantile(numbers, [0.3, 0.6, 0.8]))
+    margins, C = [], 0.6
+    for label, row in zip(y, F):
+        for place in range(3):
+            sign = 1.0 if label > place else -1.0
+            margins.append(sign * np.append(row, -np.eye(3)[place]))
+    own = {"v": 1.2, "a": 0.1} if distribution else {}
+    weights = {"lambda1": 0.6, "lambda2": 0.1} if distribution else {}
+    each = np.repeat(counts, 3)
+    value, _ = program(np.array(margins), np.append(penalized, np.ones(3)), each, [(C * each, 1, 1.0)], **own)
+    model = fit("ordinal_ldm" if distribution else "ordinal_svm", X, y, counts, bias, C=C, **weights)
+    check_optimum(model, value)
+    # The printed sum, from coefficients and thresholds of the model.
+    z = model.decision_function(X)[:, None] - model.thresholds_
+    z = np.where(y[:, None] > np.arange(3), z, -z)
+    mean = counts @ z.mean(axis=1) / counts.sum()
+    own_value = 0.5 * model.coef_[0] @ model.coef_[0] + 0.5 * model.thresholds_ @ model.thresholds_
+    own_value += 0.5 * float(model.intercept_[0]) ** 2 * (bias == "regularized")
+    own_value += C * counts @ np.maximum(0.0, 1.0 - z).sum(axis=1) - own.get("a", 0.0) * mean
+    own_value += own.get("v", 0.0) * counts @ ((z - mean) ** 2).mean(axis=1) / counts.sum()
+    assert model.certificate.objective == pytest.approx(own_value, rel=1e-11)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

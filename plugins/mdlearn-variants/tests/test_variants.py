@@ -157,7 +157,7 @@ def test_the_one_class_svm_of_the_paper(sample, C):
     """v = rho w solves 1/2 |v|^2 - rho + 1/(nu m) sum max(0, rho - v.x), with rho and nu from the multipliers."""
     X = sample(9, m=20)[0] + 1.5
     m, d = X.shape
-    model = mdlearn.fit("one_class_svm", X, np.ones(m), C=C, tol=1e-13)
+    model = mdlearn.fit("one_class_svm", X, None, C=C, tol=1e-13)
     total = float(model.dual_coef_.sum())
     rho, nu = 1.0 / total, total / (C * m)
     weights = np.append(np.zeros(d + 1), np.full(m, 1.0 / (nu * m)))
@@ -181,6 +181,60 @@ def test_outliers_of_one_class():
     X = rng.standard_normal((200, 2))
     strange = np.array([[6.0, 6.0], [-5.0, 5.0]])
     for name in ("one_class_svm", "one_class_ldm"):
-        model = mdlearn.fit(name, X, np.ones(200), C=0.05, kernel="rbf", gamma=0.3)
-        inside = model.predict(X) >= 1 - 1e-6
-        assert inside.mean() > 0.5 and (model.predict(strange) < 0.1).all()
+        model = mdlearn.fit(name, X, None, C=0.05, kernel="rbf", gamma=0.3)
+        assert 1.0 > model.score(X) > 0.5 and model.score(X) == (model.decision_function(X) >= 1 - 1e-6).mean()
+        assert (model.predict(strange) == -1).all() and (model.margins(strange) < -0.9).all()
+
+
+def test_one_class_has_no_free_bias(sample):
+    for name in ("one_class_svm", "one_class_ldm"):
+        with pytest.raises(ValueError, match="a free bias alone reaches the level on all rows"):
+            mdlearn.fit(name, sample(0)[0], None, bias="free")
+
+
+@pytest.mark.parametrize("name", ["one_class_svm", "one_class_ldm", "ordinal_svm", "ordinal_ldm"])
+def test_files_of_models_with_a_task_of_their_own(name, sample, tmp_path):
+    X, _, numbers, counts, _ = sample(3)
+    y = np.array(["a", "b", "c"])[np.digitize(numbers, [0.5, 1.5])] if name.startswith("ordinal") else None
+    model = mdlearn.fit(name, X, y, sample_weight=counts)
+    model.save(tmp_path / "model.npz")
+    again = mdlearn.load(tmp_path / "model.npz")
+    assert type(again) is type(model) and again.task == model.task
+    assert np.array_equal(again.predict(X), model.predict(X)) and again.score(X, y, counts) == model.score(X, y, counts)
+    assert np.array_equal(again.margins(X, y, normalized=True), model.margins(X, y, normalized=True))
+
+
+# ---------------------------------------------------------------- classes in an order
+
+
+def test_an_order_is_learnt_with_one_function():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y = np.digitize(X[:, 0], [-1.0, 0.2, 1.1])
+    model = mdlearn.fit("ordinal_svm", X, y, C=10.0)
+    scale = model.coef_[0, 0]
+    assert model.thresholds_ / scale == pytest.approx([-1.0, 0.2, 1.1], abs=0.1)
+    assert model.score(X, y) > -0.05 and (np.diff(model.thresholds_) >= 0).all()
+    assert np.array_equal(model.predict(X), (X @ model.coef_[0] >= model.thresholds_[:, None]).sum(axis=0))
+    assert ((model.margins(X, y) > 0) == (model.predict(X) == y)).all()
+    # Multipliers by place, and coefficients over the rows of X.
+    assert model.duals.shape == (1, 3, 300) and model.dual_coef_[0] @ X == pytest.approx(model.coef_[0], abs=1e-9)
+
+
+def test_two_classes_in_an_order_are_the_svm_with_a_regularized_bias(sample):
+    X, y, _, counts, _ = sample(4, m=60)
+    ours = mdlearn.fit("ordinal_svm", X, y, sample_weight=counts, tol=1e-12)
+    plain = mdlearn.fit("svm", X, y, sample_weight=counts, tol=1e-12)
+    assert ours.certificate.objective == pytest.approx(plain.certificate.objective, rel=1e-10)
+    assert ours.decision_function(X) - ours.thresholds_ == pytest.approx(plain.decision_function(X), abs=1e-4)
+
+
+def test_starts_of_ordinal_fits(sample):
+    X, _, numbers, _, _ = sample(5, m=60)
+    y = np.digitize(numbers, [0.5, 1.5])
+    first = mdlearn.fit("ordinal_ldm", X, y, C=0.1)
+    warm = mdlearn.fit("ordinal_ldm", X, y, C=1.0, warm_start=first, tol=1e-10)
+    (path,) = mdlearn.fit_path("ordinal_ldm", X, y, grid={"C": [0.1, 1.0]}, tol=1e-10)[1:]
+    cold = mdlearn.fit("ordinal_ldm", X, y, C=1.0, tol=1e-10)
+    for model in (warm, path):
+        assert model.certificate.objective == pytest.approx(cold.certificate.objective, rel=1e-9)

@@ -6,6 +6,7 @@ from .cccp import CCCP
 from .costs import CostLDM, FuzzySVM
 from .msvmav import MSVMAv
 from .one_class import OneClassLDM, OneClassSVM
+from .ordinal import OrdinalLDM, OrdinalSVM
 from .penalties import ElasticNetLDM, ElasticNetSVM, GroupLassoLDM, GroupLassoSVM
 from .pinball import PinballLDM, PinballSVM
 from .ramp import RampLDM, RampSVM
@@ -30,6 +31,8 @@ __all__ = [
     "NonnegativeLDM",
     "OneClassLDM",
     "OneClassSVM",
+    "OrdinalLDM",
+    "OrdinalSVM",
     "PinballLDM",
     "PinballSVM",
     "QuantileVariance",
@@ -59,6 +62,8 @@ def mdlearn_objectives():
         GroupLassoLDM,
         OneClassSVM,
         OneClassLDM,
+        OrdinalSVM,
+        OrdinalLDM,
         L1SVM,
         DoublyRegularizedSVM,
         FusedSVM,
