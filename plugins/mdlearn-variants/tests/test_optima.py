@@ -112,6 +112,23 @@ def test_ordinal(program, sample, seed, distribution):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_ranking(program, sample, seed):
+    X, _, numbers, counts, _ = sample(seed)
+    query, y = np.arange(len(X)) % 2, np.round(numbers)
+    pairs = [(i, j) for i in range(len(X)) for j in range(len(X)) if y[i] > y[j] and query[i] == query[j]]
+    high, low = np.transpose(pairs)
+    each = counts[high] * counts[low]
+    value, _ = program(X[high] - X[low], np.ones(3), each, [(0.2 * each, 1, 1.0)])
+    model = fit("rank_svm", X, y, counts, "none", C=0.2, query=query)
+    check_optimum(model, value)
+    f = model.predict(X)
+    own = 0.5 * model.coef_[0] @ model.coef_[0] + 0.2 * each @ np.maximum(0.0, 1.0 - f[high] + f[low])
+    assert model.certificate.objective == pytest.approx(own, rel=1e-11)
+    right = sum(counts[i] * counts[j] for i, j in pairs if f[i] > f[j])
+    assert model.score(X, y, counts, query) == pytest.approx(right / each.sum())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("lambda1", [0.0, 2.0])
 def test_huber(sample, seed, lambda1):
     X, _, numbers, counts, bias = sample(seed)

@@ -192,16 +192,18 @@ def test_one_class_has_no_free_bias(sample):
             mdlearn.fit(name, sample(0)[0], None, bias="free")
 
 
-@pytest.mark.parametrize("name", ["one_class_svm", "one_class_ldm", "ordinal_svm", "ordinal_ldm"])
+@pytest.mark.parametrize("name", ["one_class_svm", "one_class_ldm", "ordinal_svm", "ordinal_ldm", "rank_svm"])
 def test_files_of_models_with_a_task_of_their_own(name, sample, tmp_path):
     X, _, numbers, counts, _ = sample(3)
-    y = np.array(["a", "b", "c"])[np.digitize(numbers, [0.5, 1.5])] if name.startswith("ordinal") else None
+    labels = np.array(["a", "b", "c"])[np.digitize(numbers, [0.5, 1.5])]
+    y = {"o": None, "r": numbers}.get(name[0]) if name[1] != "r" else labels
     model = mdlearn.fit(name, X, y, sample_weight=counts)
     model.save(tmp_path / "model.npz")
     again = mdlearn.load(tmp_path / "model.npz")
     assert type(again) is type(model) and again.task == model.task
     assert np.array_equal(again.predict(X), model.predict(X)) and again.score(X, y, counts) == model.score(X, y, counts)
-    assert np.array_equal(again.margins(X, y, normalized=True), model.margins(X, y, normalized=True))
+    if name != "rank_svm":
+        assert np.array_equal(again.margins(X, y, normalized=True), model.margins(X, y, normalized=True))
 
 
 # ---------------------------------------------------------------- classes in an order
@@ -238,3 +240,28 @@ def test_starts_of_ordinal_fits(sample):
     cold = mdlearn.fit("ordinal_ldm", X, y, C=1.0, tol=1e-10)
     for model in (warm, path):
         assert model.certificate.objective == pytest.approx(cold.certificate.objective, rel=1e-9)
+
+
+# ---------------------------------------------------------------- rows in an order
+
+
+def test_only_the_order_within_queries_counts(sample):
+    X, _, numbers, counts, _ = sample(6, m=40)
+    query = np.repeat([3, 8], 20)
+    model = mdlearn.fit("rank_svm", X, numbers, sample_weight=counts, query=query, tol=1e-12)
+    moved = np.exp(numbers) + 100.0 * (query == 3)
+    same = mdlearn.fit("rank_svm", X, moved, sample_weight=counts, query=query, tol=1e-12)
+    assert np.array_equal(same.coef_, model.coef_)
+    assert model.dual_coef_[0] @ X == pytest.approx(model.coef_[0], abs=1e-9)
+    assert abs(model.dual_coef_.sum()) < 1e-9 and model.score(X, numbers, query=query) > 0.7
+    assert model.score(X, numbers, query=query) != model.score(X, numbers)
+
+
+def test_what_cannot_be_ranked(sample):
+    X, _, numbers, _, _ = sample(7)
+    with pytest.raises(ValueError, match="no two rows of a query have different y"):
+        mdlearn.fit("rank_svm", X, np.ones(14))
+    with pytest.raises(ValueError, match="differences of rows have no bias; got bias='free'"):
+        mdlearn.fit("rank_svm", X, numbers, bias="free")
+    with pytest.raises(TypeError, match="a ranking has margins of pairs"):
+        mdlearn.fit("rank_svm", X, numbers).margins(X, numbers)

@@ -10,6 +10,7 @@ from .ordinal import OrdinalLDM, OrdinalSVM
 from .penalties import ElasticNetLDM, ElasticNetSVM, GroupLassoLDM, GroupLassoSVM
 from .pinball import PinballLDM, PinballSVM
 from .ramp import RampLDM, RampSVM
+from .ranking import RankSVM
 from .regression import HuberVariance, QuantileVariance, TubeVariance
 from .sparse_hinges import L1SVM, DoublyRegularizedSVM, FusedSVM, NonnegativeLDM
 
@@ -38,6 +39,7 @@ __all__ = [
     "QuantileVariance",
     "RampLDM",
     "RampSVM",
+    "RankSVM",
     "TubeVariance",
 ]
 
@@ -64,6 +66,7 @@ def mdlearn_objectives():
         OneClassLDM,
         OrdinalSVM,
         OrdinalLDM,
+        RankSVM,
         L1SVM,
         DoublyRegularizedSVM,
         FusedSVM,
