@@ -30,8 +30,9 @@ from mdlearn.forms.problem import Form
 from mdlearn.forms.proof import Solution
 from mdlearn.model.build import StoredCoefficients, build_model, rows_used_by_models, stored_coefficients
 from mdlearn.model.class_decisions import PAIRWISE
+from mdlearn.model.file.schema import BUILT_IN_TASKS
 from mdlearn.model.model import Model
-from mdlearn.model.task import task_of
+from mdlearn.model.task import READERS, TASKS, Task, task_of
 from mdlearn.numerics.blas_threads import product_work, threads_for
 from mdlearn.numerics.errstate import in_errstate_of_caller, overflow_errstate
 from mdlearn.numerics.interruptible import finished
@@ -56,6 +57,8 @@ class Call:
     Attributes
     ----------
     objective : Objective class or instance
+    kind : Task
+        How y is read, and the kind of the model.
     kernel, maker : object
         The kernel as given, and what makes it.
     engine : Solver or None
@@ -68,6 +71,7 @@ class Call:
     """
 
     objective: Any
+    kind: Task
     kernel: Any
     maker: Any
     engine: Solver | None
@@ -92,11 +96,12 @@ class Call:
         """Look up names and check what can be checked; ValueError or TypeError says what is wrong."""
         found, maker = find("objective", objective), find("kernel", kernel)
         bias = checked_choice("bias", found.default_bias if bias is None else bias, BIASES)
-        ways = found.multiclass if task_of(found).by_class else ("none",)
+        kind = TASKS[found.task] if found.task in BUILT_IN_TASKS else task_of(found)
+        ways = found.multiclass if kind.by_class else ("none",)
         multiclass = checked_choice("multiclass", multiclass, ("auto", *ways))
         multiclass = ways[0] if multiclass == "auto" else multiclass
         engine, options = given_engine(solver, solver_options)
-        call = cls(found, kernel, maker, engine, options, bias, multiclass, limits, seed)
+        call = cls(found, kind, kernel, maker, engine, options, bias, multiclass, limits, seed)
         if found.needs_rows and call.square:
             raise ValueError(
                 f"objective {found.name!r} needs rows, not kernel='precomputed'; give X and another kernel"
@@ -125,7 +130,7 @@ class Call:
     def read(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> CheckedCall:
         """Check the data."""
         square = self.square
-        data = task_of(self.objective).read(X, y, sample_weight, class_weight, square=square)
+        data = READERS[self.kind.y](X, y, sample_weight, class_weight, square=square)
         return CheckedCall(self, data, ClassPairProblems(data, self.multiclass in PAIRWISE, square))
 
 
@@ -316,8 +321,7 @@ class Builder:
         kinds, outcome = (call.bias, call.multiclass, task.probabilities), fitted.outcome
         said = task.name, fitted.params, kinds, fitted.ran[:3], (outcome.n_iter, outcome.history), outcome.certificate
         places = self.places_of(fitted)
-        kind = task_of(task).model
-        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping, kind)
+        return build_model(*said, fitted.solutions, self.data, places, fitted.kernel, fitted.mapping, call.kind.model)
 
 
 def _starts_of_objective(task: Objective, starts: Starts) -> Starts:

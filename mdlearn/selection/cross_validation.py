@@ -12,7 +12,6 @@ import numpy as np
 from mdlearn.arguments import DEFAULT_TOL, checked_limits, checked_seed
 from mdlearn.errors import ConvergenceWarning
 from mdlearn.forms.proof import State
-from mdlearn.model.task import task_of
 from mdlearn.numerics.blas_threads import blas_threads
 from mdlearn.objectives.base import Objective
 from mdlearn.selection.folds import fold_units, make_folds
@@ -127,7 +126,7 @@ def cross_validate(
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     name, folds, certificates = study.scoring.name, judged.folds, tuple(judged.certificates)
     elapsed = time.perf_counter() - limits.started
-    values, task = (judged.scores[0], judged.values), task_of(study.call.objective).name
+    values, task = (judged.scores[0], judged.values), study.call.kind.name
     return CrossValidation(name, *values, folds, certificates, study.data.classes, elapsed, task)
 
 

@@ -13,7 +13,6 @@ from mdlearn.data.rows.rows import COPY_BYTES
 from mdlearn.data.validation import Data, check_weights
 from mdlearn.driver.limits import Shortfall
 from mdlearn.forms.proof import Certificate
-from mdlearn.model.task import task_of
 from mdlearn.objectives.declaration import default_grid
 from mdlearn.selection.folds import Fold
 from mdlearn.selection.paths.fits import solve_grid
@@ -95,7 +94,7 @@ class Study:
     def __init__(self, call: Call, X: Any, y: Any, sample_weight: Any, class_weight: Any, scoring: Any) -> None:
         self.verbose = call.limits.verbose
         self.call = replace(call, limits=replace(call.limits, verbose=self.verbose if self.verbose > 1 else 0))
-        self.scoring: Scoring = scoring_of(scoring, task_of(call.objective).name, sample_weight is not None)
+        self.scoring: Scoring = scoring_of(scoring, call.kind.name, sample_weight is not None)
         self.setting = self.call.read(X, y, sample_weight, class_weight)
         self.scoring.check(call.objective, call.multiclass, self.setting.data.classes.shape[0])
         if hasattr(X, "tocsr"):

@@ -16,7 +16,6 @@ from mdlearn.model.class_decisions import class_decision_values, labels_of_decis
 from mdlearn.model.model import Model
 from mdlearn.model.record import kernel_scorer
 from mdlearn.model.regression import RegressionModel
-from mdlearn.model.task import task_of
 from mdlearn.numerics.blas_threads import blas_threads, threads_for
 from mdlearn.selection.paths.grid import grid_names
 from mdlearn.selection.scoring import scoring_of
@@ -166,7 +165,7 @@ class Path(Sequence[Model]):
         -------
         ndarray of shape (p, n)
         """
-        F, kind = self.decision_function(X), task_of(self._builder.call.objective).model
+        F, kind = self.decision_function(X), self._builder.call.kind.model
         if kind is Model:
             return np.array([labels_of_decisions(self._builder.data.classes, f) for f in F])
         return F if kind is RegressionModel else np.array([model.predictions(f) for model, f in zip(self, F)])
@@ -190,7 +189,7 @@ class Path(Sequence[Model]):
         """
         data = self._builder.data
         call = self._builder.call
-        chosen = scoring_of(scoring, task_of(call.objective).name, sample_weight is not None)
+        chosen = scoring_of(scoring, call.kind.name, sample_weight is not None)
         chosen.check(call.objective, call.multiclass, data.classes.shape[0])
         if chosen.values is None:
             return np.array([chosen.call(model, X, y, sample_weight) for model in self])
