@@ -36,7 +36,7 @@ class CCCP(mdlearn.Solver):
         z, last, tol = problem.margins_at_start(), None, FIRST_INNER_TOL
         smallest = False
         while True:
-            inner, lacking = problem.convexified(z)
+            inner, lacking = problem.convexified(z, math.sqrt(tol))  # coefficients are as far off as that
             found = yield from solve_inner(inner, tol=tol, solver=options["inner"], start=last)
             if last is not None:
                 objective, _ = problem.look(last)

@@ -45,9 +45,13 @@ class RampProblem(Problem):
         """Return margins of which none is below s: the first convex problem has the hinge loss."""
         return np.full(self.y.shape, math.inf)
 
-    def convexified(self, z):
-        """Return the form of the convex problem that touches the objective at margins z, and what its values lack."""
-        below = z < self.s
+    def convexified(self, z, error=0.0):
+        """Return the form of the convex problem that touches the objective at margins z, and what its values lack.
+
+        Margins less than `error` below s count as s: where a class is predicted for all rows, many margins are s but
+        for rounding, which must not say where the way goes.
+        """
+        below = z < self.s - error
         terms, weights = (HingeTerm(self.C), HingeTerm(self.C, side=-1)), np.array([~below, below], dtype=float)
         kept = [t for t in (0, 1) if weights[t].any()]
         by_row = RowTerms(weights=weights[kept])
