@@ -83,6 +83,8 @@ def test_whatever_an_engine_takes_with_a_norm_has_a_claim():
     [
         (lambda m: rbf(m), "hinge", ("cd", 7900), ("decomposition", 8100)),
         (lambda m: rbf(m), "squared hinge", ("newton", 490), ("decomposition", 510)),
+        (lambda m: rbf(m), "squared hinges", ("newton", 490), ("decomposition", 510)),
+        (lambda m: rbf(m), "hinges", ("cd", 990), ("decomposition", 1010)),
         (lambda m: rbf(m), "logistic", ("newton", 7900), ("newton-cg", 8100)),
         (lambda m: rbf(m), "squared", ("direct", 7900), ("newton-cg", 8100)),
         (lambda m: dense(m, 600), "hinge", ("interior", 23900), ("hybrid", 24100)),
@@ -132,7 +134,8 @@ FORMS = (
     ("cd", form(contrasts(3000, 40, 5), "hinge")),
     ("cd", form(rbf(200), "hinge")),
     ("decomposition", form(rbf(200), "hinge")),
-    ("decomposition", form(rbf(200), "squared hinge")),
+    ("decomposition", form(rbf(200), "squared hinges")),
+    ("decomposition", form(rbf(200), "hinges")),
     ("newton-cg", form(rbf(200), "logistic")),
     ("newton-cg", form(basis_of_rbf(200), "none", variance=1.0)),
     ("apg", form(dense(300, 20), "squared hinge", penalty=0.1)),

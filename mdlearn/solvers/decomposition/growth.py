@@ -37,7 +37,7 @@ def grow_to_all_rows(
         yield from whole.prepare()
         found = warm_start_multipliers(form, column)
         if found is not None:
-            yield from whole.set_multipliers(whole.signs * found[0][0])
+            yield from whole.set_multipliers(column.y * (column.sides @ found[0]))
             return whole
     order, n = _order_of_growth(column, rng), FIRST_PART_ROWS
     part, known = None, order[:0]
@@ -84,6 +84,7 @@ def _grow_from_part(
     m, few = part.u.shape[0], _growing_part_is_sparse(before)
     old = np.zeros(m)
     old[inside] = before.u
+    part.face(old)
     within = np.clip(old, part.low, part.high)
     if few and float(np.abs(within).sum()) >= KEPT_SHARE * float(np.abs(old).sum()):
         # Others hardly matter: multipliers stay what they are.
@@ -95,13 +96,16 @@ def _grow_from_part(
     yield from part.columns.add(f, own, coefficients[coefficients != 0])
     e = part.target - f - before.intercept(f[inside])
     part.u = np.clip(old * (inside.shape[0] / m), part.low, part.high)
+    part.turn(e)
     beyond = np.ones(m, dtype=bool)
     beyond[inside] = False
     beyond &= part.signs * e > 0
     at_cap = beyond.copy()
     at_cap[inside] = (before.u != 0) & ((before.u == before.low) | (before.u == before.high))  # none of infinite ones
-    soft = part.soft[0] > 0  # without caps: a multiplier is what the loss makes of its row's margin
-    part.u[beyond | at_cap] = (e / part.soft if soft else part.low + part.high)[beyond | at_cap]
+    new = np.flatnonzero(beyond | at_cap)
+    far, soft = (part.low + part.high)[new], part.soft[new]
+    # Without caps a multiplier is what the loss makes of its row's margin.
+    part.u[new] = np.divide(e[new], soft, out=far, where=soft > 0)
     _balance_growing_part(part, np.flatnonzero(beyond), np.abs(e))
     yield from part.settle(part.u, e)
 

@@ -35,6 +35,8 @@ STEPS_PER_ROW = 10
 """Greedy steps per row of a working set, at most."""
 NEWTON_STEPS = 4
 """Newton steps of a round, where greedy ones do not get there."""
+MOST_TURNS = 4
+"""Times that greedy steps on a working set are taken, where rows go over to their other term after each."""
 
 
 def working_set_bytes(m: int, cache: float, value_bytes: float) -> float:
@@ -120,6 +122,7 @@ class DecompositionRounds(SignedDual):
 
     def set_multipliers(self, u: np.ndarray) -> Generator[None, None, None]:
         """Go on from multipliers u, less what their sum is not to be, with the decision values that these make."""
+        self.face(u)
         self.u, self.f = u, np.zeros_like(self.f)
         self.balance()
         own = np.flatnonzero(self.u)
@@ -170,6 +173,7 @@ class DecompositionRounds(SignedDual):
         else:
             self.b = self.constant * total
         self.e -= self.b
+        self.turn(self.e, middle=self._middle(self.e))
         squares = max(float(self.u @ self.f), 0.0) + self.constant * total * total
         z = column.y * (self.f + self.b)
         if self.paired:
@@ -179,19 +183,18 @@ class DecompositionRounds(SignedDual):
 
     def climb_once(self) -> Generator[None, None, bool]:
         """One round; False where nothing moves."""
-        violation = self.violation(self.e - self._middle())
+        violation = self.violation(self.e - self._middle(self.e))
         rows = self.chosen(violation)
         worst = float(violation[rows].max())
         H = yield from self.block(rows)
         g, old = self.e[rows].copy(), self.u[rows].copy()
-        none = np.zeros(rows.shape[0])
         enough = LEFT_VIOLATION * worst
-        left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
+        left = yield from self._climb_turning(H, rows, g, enough)
         for _ in range(NEWTON_STEPS):
             if left <= enough or not self._newton_fits(rows):
                 break
             yield from self.newton(H, rows, g)
-            left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
+            left = yield from self._climb_turning(H, rows, g, enough)
         change = self.u[rows] - old
         moved = change != 0
         yield from self.add(rows[moved], change[moved])
@@ -201,6 +204,17 @@ class DecompositionRounds(SignedDual):
         by = 0.5 if share < FEW_MOVED else 2.0 if share > MANY_MOVED else 1.0
         self.size = int(np.clip(by * self.size, self.least, self.most))
         return bool(moved.any())
+
+    def _climb_turning(
+        self, H: np.ndarray, rows: np.ndarray, g: np.ndarray, enough: float
+    ) -> Generator[None, None, float]:
+        """Greedy steps on a working set, and further ones where rows go over to their other term; violation left."""
+        none, left = np.zeros(rows.shape[0]), 0.0
+        for _ in range(MOST_TURNS):
+            left = yield from self.climb(H, rows, g, enough, none, 0.0, STEPS_PER_ROW)
+            if not self.turn(g, rows, self._middle(g, rows)):
+                break
+        return left
 
     def _newton_fits(self, rows: np.ndarray) -> bool:
         """Whether the cache has room for Newton steps on the free rows of a working set."""
@@ -215,11 +229,11 @@ class DecompositionRounds(SignedDual):
         self.size = self.most
         return True
 
-    def _middle(self) -> float:
-        """Where violations of both directions are the same, for a free bias: else all rows of a set may want one."""
+    def _middle(self, e: np.ndarray, rows: np.ndarray | slice = slice(None)) -> float:
+        """Gradient at which violations of both directions are the same: for a free bias, else all may want one."""
         if not self.paired:
             return 0.0
-        up, down = self.e[self.u < self.high], self.e[self.u > self.low]
+        up, down = self.ends(e, rows)
         return 0.5 * (float(up.max()) + float(down.min())) if up.shape[0] and down.shape[0] else 0.0
 
     def chosen(self, violation: np.ndarray) -> np.ndarray:
@@ -240,7 +254,7 @@ class DecompositionRounds(SignedDual):
                 draw = np.sqrt(violation[wrong]) * self.rng.random(wrong.shape[0])
                 wrong = wrong[np.argpartition(draw, wrong.shape[0] - n_wrong)[wrong.shape[0] - n_wrong :]]
             first[wrong] = True
-            score = -np.abs(self.e - self._middle())
+            score = -np.abs(self.e - self._middle(self.e))
             score[first] = 1.0 + violation[first]
         if self.paired:  # rows that all want one direction cannot move, and a rare class is easily left out
             for pull in (np.where(self.u < self.high, self.e, -np.inf), np.where(self.u > self.low, -self.e, -np.inf)):

@@ -1,4 +1,4 @@
-"""Decomposition for one hinge or squared hinge of every row, with a kernel whose matrix is never there."""
+"""Decomposition for a hinge or squared hinge a row, or a band of two, with a kernel whose matrix is never there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ units of the gap."""
 
 SQUARED_ROWS = 500
 """Rows up to which Newton steps, which factor the matrix, are cheaper for one gentle squared hinge: 0.07 to 0.8 of
-their time on 12 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm)."""
+their time on 12 real sets of 768 to 5,000 rows at a gap of 1e-6 (asv_bench/kernels.py --alone lsvm). For a band of two
+0.1 to 1.6 of it, 0.45 in the mean, on 8 real sets of 500 to 2,000 rows. Of two hinges, sweeps, which are taken to cost
+half as much as Newton steps, are cheaper up to twice as many rows."""
 PATH_ROWS = 0.5625 * MATRIX_ROWS
 """Rows, as `MATRIX_ROWS`, for the points of a path, which know rows of the matrix from each other: five values of C on
 8,000 rows of ijcnn1 and a9a take 0.2 to 0.4 of the time of working sets alone."""
@@ -62,9 +64,11 @@ class KernelDecomposition(Solver):
 
     name: ClassVar[str] = "decomposition"
     purpose: ClassVar[str] = (
-        "one hinge or squared hinge a row, a variance beside hinges, kernel 'rbf' or 'poly': no matrix of all rows"
+        "one hinge or squared hinge a row, or a band of two, a variance beside one hinge, kernel 'rbf' or 'poly': "
+        "no matrix of all rows"
     )
 
+    offsets: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
     options: ClassVar[dict[str, Any]] = {"cache": memory.CACHE_BYTES}
 
@@ -76,11 +80,11 @@ class KernelDecomposition(Solver):
         features = form.features
         if not isinstance(features, KernelFeatures) or not features.kernel.plain:
             return "it needs kernel 'rbf' or 'poly'"
-        if not all(suits_block_ascent(form, one) for one in form.columns):
-            return "it needs one hinge or squared hinge a row"
+        if not all(suits_block_ascent(form, one) or _is_band(one) for one in form.columns):
+            return "it needs one hinge or squared hinge a row, or two of opposite sides around a band"
         varied = [one for one in form.columns if _is_varied(one)]
-        if any(one.terms[0].kind != "hinge" for one in varied):
-            return "it takes a variance or a mean beside hinges alone"
+        if any(len(one.terms) > 1 or one.terms[0].kind != "hinge" or form.offsets for one in varied):
+            return "it takes a variance or a mean beside one hinge a row alone"
         if form.bias == "free" and any(_weight_of_free_bias(one) < LEAST_WEIGHT_OF_BIAS for one in varied):
             return "with bias='free' it needs a variance that is heavy enough to hold the bias"
         return None
@@ -94,8 +98,9 @@ class KernelDecomposition(Solver):
         if form.kinds == {"squared"} and stiffness <= GENTLE_LOSS and not form.features.reused:
             rows, told = SQUARED_ROWS, "squared hinge over a kernel: working sets, no factors"
         elif "hinge" in form.kinds and stiffness <= STIFF_BOX:
-            # Beside sweeps, which take half as long as Newton steps.
-            rows = PATH_ROWS if form.features.reused else 0.5 * MATRIX_ROWS
+            # Beside sweeps, which take half as long as Newton steps, but many where a row has two kinks.
+            single = SQUARED_ROWS if len(form.columns[0].terms) > 1 else 0.5 * MATRIX_ROWS
+            rows = PATH_ROWS if form.features.reused else single
         return Claim(STEPS_OF_A_FIT * columns_of_kernel_operations(form, rows), told)
 
     def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -159,6 +164,17 @@ class KernelDecomposition(Solver):
                 if not place.gap < 0.5 * known and not rounds.grow():
                     # Of squared hinges, free rows can be more than a working set has.
                     return rounds.free(rounds.u) > rounds.most
+
+
+def _is_band(column: Column) -> bool:
+    """Whether a decomposition's column has two terms of finite weight and opposite sides that punish no margin both.
+
+    Squared losses are no such band: conjugate gradients solve their one system.
+    """
+    sides = column.sides
+    if sides.shape[0] != 2 or sides.sum() != 0 or column.hard or not column.whole or column.quadratic:
+        return False
+    return bool((sides @ column.kinks <= 0).all())
 
 
 def _is_varied(column: Column) -> bool:

@@ -77,23 +77,49 @@ def suits_block_ascent(form: MarginForm, column: Column) -> bool:
 
 
 class SignedDual:
-    """Dual of a column in signed multipliers u, for block ascent: with steps on blocks of its Hessian."""
+    """Dual of a column in signed multipliers u, for block ascent: with steps on blocks of its Hessian.
+
+    Of two terms of opposite sides whose kinks do not cross, a row has a multiplier of one at most. Its box, softness
+    and target are those of one term, until its multiplier is 0 and the other term's kink is the nearer one.
+    """
 
     def __init__(self, form: MarginForm, column: Column) -> None:
         self.form, self.column, m = form, column, column.y.shape[0]
-        self.signs = column.y * column.sides[0]
-        far = self.signs * column.caps[0]
-        self.low, self.high = np.minimum(far, 0.0), np.maximum(far, 0.0)
-        self.soft = np.ascontiguousarray(column.softness[0])
-        self.target = column.y * column.kinks[0]
+        self.signs, self.low, self.high, self.soft, self.target = _box_of_term(column, 0)
+        self.beyond = _box_of_term(column, 1) if len(column.terms) > 1 else None
         self.pull = column.y * column.pull
         self.paired = form.bias == "free" and column.kappa == 0
         self.scale = max(float(np.abs(column.kinks[0]).sum()) / column.kinks.shape[1], 1e-300)
         self.u = np.zeros(m)
 
     def beta(self) -> np.ndarray:
-        """Multipliers, shape (1, m)."""
-        return np.minimum(np.maximum(self.u * self.signs, 0.0), self.column.caps)
+        """Multipliers, shape (T, m)."""
+        column = self.column
+        return np.minimum(np.maximum(np.multiply.outer(column.sides, column.y * self.u), 0.0), column.caps)
+
+    def turn(self, e: np.ndarray, rows: np.ndarray | slice = slice(None), middle: float = 0.0) -> bool:
+        """Let rows of multiplier 0 go over to their other term where its kink is nearer; whether some do.
+
+        The kinks are where the gradient e of these rows, which is kept up to date, is `middle`.
+        """
+        if self.beyond is None:
+            return False
+        apart = self.beyond[-1][rows] - self.target[rows]
+        turned = (self.u[rows] == 0) & (self.signs[rows] * (2.0 * (e - middle) + apart) < 0)
+        e[turned] += apart[turned]
+        self._exchange(np.arange(self.u.shape[0])[rows][turned])
+        return bool(turned.any())
+
+    def face(self, u: np.ndarray) -> None:
+        """Let rows have the term that multipliers u, about to be taken over, belong to."""
+        if self.beyond is not None:
+            self._exchange(np.flatnonzero(u * self.signs < 0))
+
+    def _exchange(self, rows: np.ndarray) -> None:
+        """Give some rows the sign, box, softness and target of their other term."""
+        assert self.beyond is not None
+        for own, other in zip((self.signs, self.low, self.high, self.soft, self.target), self.beyond):
+            own[rows], other[rows] = other[rows], own[rows]
 
     def climb(
         self,
@@ -133,11 +159,24 @@ class SignedDual:
             low, high = (found.shape[0] - 1) // 2, found.shape[0] // 2
             found.partition((low, high))
             return 0.5 * float(found[low] + found[high])
-        up, down = e[self.u < self.high], e[self.u > self.low]
+        up, down = self.ends(e)
         if not up.shape[0] and not down.shape[0]:  # all boxes are empty: weights below the smallest number
             return 0.0
         top = float(up.max()) if up.shape[0] else float(down.min())
         return 0.5 * (top + (float(down.min()) if down.shape[0] else top))
+
+    def ends(self, e: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients e of those among some rows whose multipliers may rise, and of those that may fall.
+
+        A multiplier of 0 may do both where the loss has two terms, with a gradient of its own for either.
+        """
+        u = self.u[rows]
+        up, down = e[u < self.high[rows]], e[u > self.low[rows]]
+        if self.beyond is None:
+            return up, down
+        at_zero, (_, low, high, _, target) = u == 0, self.beyond
+        other = e + target[rows] - self.target[rows]
+        return np.append(up, other[at_zero & (high[rows] > 0)]), np.append(down, other[at_zero & (low[rows] < 0)])
 
     def balance(self) -> None:
         """Make the sum of u 0 where it has to be, by less of what there is too much of."""
@@ -212,6 +251,14 @@ class SignedDual:
                 self.u[rows], g[:] = to, gradient
                 return
             length *= 0.5
+
+
+def _box_of_term(column: Column, t: int) -> tuple[np.ndarray, ...]:
+    """Return signs of the signed multipliers of a column's term, their box (low, high), softness and target."""
+    signs = column.y * column.sides[t]
+    far = signs * column.caps[t]
+    soft = column.softness[t].copy()
+    return signs, np.minimum(far, 0.0), np.maximum(far, 0.0), soft, column.y * column.kinks[t]
 
 
 def _block_product(H: np.ndarray, move: np.ndarray) -> np.ndarray:
