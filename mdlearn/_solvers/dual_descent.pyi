@@ -43,3 +43,12 @@ def sparse_passes(
     share: float,
     visits: int,
 ) -> None: ...
+def dense_survey(X: np.ndarray, p: Ascent, start: int, stop: int) -> None: ...
+def sparse_survey(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    p: Ascent,
+    start: int,
+    stop: int,
+) -> None: ...

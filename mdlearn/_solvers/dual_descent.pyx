@@ -2,6 +2,8 @@
 
 A sweep goes over all rows in random order, a pass over the free ones: those whose multiplier of the loss moved in the
 last sweep, or that it left between its bounds. Margins at the visits of a sweep say what the duality gap is about.
+A survey moves nothing: it says what the gap is, and which rows are free, those that have a part of it. There is none
+with a variance, where every row has one.
 
 The variance is a squared loss on centred rows r_i - v, v the mean signed row: a visit moves its multiplier s_i, too. With
 w = u + tau v only the row itself is added to anything.
@@ -45,8 +47,9 @@ cdef class Ascent:
 
     Attributes
     ----------
-    tau : what v is in w; along : u.v; lazy : gap of a row below which its s_i stays.
-    loss, gain : sums of the last sweep, at its margins: of the loss, and of what multipliers add to the dual value;
+    tau : what v is in w; along : u.v; lazy : gap of a row below which its s_i stays, and a survey leaves it out.
+    loss, gain : sums of the last sweep or survey, at its margins: of the loss, and of what multipliers add to the dual
+    value;
     visits : rows visited so far; n_free, n_between, n_capped : numbers of rows that are free, between their bounds, and
     at the upper one.
     """
@@ -92,10 +95,14 @@ cdef inline void shuffle(long long[::1] order, Py_ssize_t n, uint64_t* state) no
     state[0] = s
 
 
+cdef inline void forget(Ascent p) noexcept nogil:
+    p.loss = p.gain = 0.0
+    p.n_free = p.n_between = p.n_capped = 0
+
+
 cdef inline void begin(Ascent p, bint whole) noexcept nogil:
     if whole:
-        p.loss = p.gain = 0.0
-        p.n_free = p.n_between = p.n_capped = 0
+        forget(p)
         shuffle(p.order, p.order.shape[0], &p.state)
     else:
         p.rest = 0.0
@@ -139,6 +146,14 @@ cdef inline double move_both(Ascent p, double* r, double* g, bint whole) noexcep
     return new
 
 
+cdef inline double gap_of_loss(double* r, double g) noexcept nogil:
+    """What the loss of a row contributes to the duality gap at a slope."""
+    cdef double beta = r[BETA], ahead = max(g, 0.0)
+    if r[SOFTNESS] > 0.0:
+        return 0.5 * ahead * ahead / r[SOFTNESS] + 0.5 * r[SOFTNESS] * beta * beta - beta * g
+    return r[CAP] * ahead - beta * g
+
+
 cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole) noexcept nogil:
     """Ascend along the multipliers of a row at the product f of u and x; return what u gets of it."""
     cdef double g = p.kink - r[LABEL] * f, old = r[BETA], step = -r[SPREAD], new
@@ -146,13 +161,12 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
         new = move_both(p, r, &g, whole)
     else:
         new = best(r, g - r[SOFTNESS] * old, r[CURVATURE])
+    if not whole:
+        p.rest += gap_of_loss(r, g)
     step += r[SPREAD] + (new - old)
     r[BETA] = new
     p.visits += 1
-    if not whole:  # what the row contributes to the duality gap
-        p.rest += (0.5 * max(g, 0.0) * max(g, 0.0) / r[SOFTNESS] + 0.5 * r[SOFTNESS] * old * old if r[SOFTNESS] > 0.0
-                   else r[CAP] * max(g, 0.0)) - old * g
-    else:
+    if whole:
         if g > 0.0:
             p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
         p.gain += new * (p.kink - 0.5 * r[SOFTNESS] * new)
@@ -164,6 +178,19 @@ cdef inline double move(Ascent p, double* r, Py_ssize_t i, double f, bint whole)
             p.free[p.n_free] = i
             p.n_free += 1
     return r[LABEL] * step
+
+
+cdef inline void look_at(Ascent p, double* r, Py_ssize_t i, double f) noexcept nogil:
+    """Add up what a row contributes at the product f of u and x; it is free where that is much, or between bounds."""
+    cdef double g = p.kink - r[LABEL] * f, beta = r[BETA]
+    if g > 0.0:
+        p.loss += 0.5 * g * g / r[SOFTNESS] if r[SOFTNESS] > 0.0 else r[CAP] * g
+    p.gain += beta * (p.kink - 0.5 * r[SOFTNESS] * beta)
+    p.n_between += 0.0 < beta < r[CAP]
+    p.n_capped += beta >= r[CAP] > 0.0
+    if 0.0 < beta < r[CAP] or gap_of_loss(r, g) > p.lazy:
+        p.free[p.n_free] = i
+        p.n_free += 1
 
 
 cdef inline Py_ssize_t place(Ascent p, Py_ssize_t k, bint whole) noexcept nogil:
@@ -288,3 +315,46 @@ def sparse_passes(
             first = p.rest if turn == 0 else first
             if (turn and not p.rest > share * first) or p.visits + p.n_free > end:
                 break
+
+
+cdef int check_survey(Ascent p, Py_ssize_t start, Py_ssize_t stop) except -1:
+    if p.norm < INFINITY:
+        raise ValueError("a survey takes no variance term")
+    if start and p.n_free > start:
+        raise ValueError("a survey goes over the rows in their order")
+    return check_visits(p, True, start, stop)
+
+
+def dense_survey(const real_t[:, :] X, Ascent p, Py_ssize_t start, Py_ssize_t stop):
+    """Survey the rows start <= i < stop: sums, and the rows that are free."""
+    cdef Py_ssize_t i, d = X.shape[1]
+    if p.records.shape[0] != X.shape[0] or p.w.shape[0] != X.shape[1] + 1 or X.shape[1] == 0:
+        raise ValueError("rows and problem differ in shape")
+    if X.strides[1] != sizeof(real_t):
+        raise ValueError("entries of a row need to lie one after the other")
+    check_survey(p, start, stop)
+    with nogil:
+        if start == 0:
+            forget(p)
+        for i in range(start, stop):
+            look_at(p, &p.records[i, 0], i, inner(&X[i, 0], &p.w[0], d) + p.border * p.w[d])
+
+
+def sparse_survey(
+    const real_t[::1] data, const index_t[::1] indices, const index_t[::1] indptr, Ascent p, Py_ssize_t start,
+    Py_ssize_t stop,
+):
+    """The same over rows of a CSR matrix whose columns are below that of the intercept."""
+    cdef Py_ssize_t i, first, d = p.w.shape[0] - 1
+    cdef double f
+    check_csr(data.shape[0], indices.shape[0], indptr, p.records.shape[0], 0, p.records.shape[0])
+    check_survey(p, start, stop)
+    cdef const real_t* entries = &data[0] if data.shape[0] else NULL
+    cdef const index_t* places = &indices[0] if data.shape[0] else NULL
+    with nogil:
+        if start == 0:
+            forget(p)
+        for i in range(start, stop):
+            first = indptr[i]
+            f = sparse_inner(entries + first, places + first, &p.w[0], indptr[i + 1] - first) + p.border * p.w[d]
+            look_at(p, &p.records[i, 0], i, f)

@@ -42,7 +42,8 @@ from mdlearn._solvers import (
 SYRK, POSV = cython_blas.__pyx_capi__["dsyrk"], cython_lapack.__pyx_capi__["dposv"]
 M, D, T, K = 9, 5, 2, 3
 VOUCHED = {"csr.dot": "w", "csr.adjoint": "out", "csr.squares": "weights", "centred.sweep": "u", "sgd.walk_csr": "u",
-           "products.add_sparse": "M", "dual_descent.sparse": "w", "dual_descent.sparse_passes": "w"}  # fmt: skip
+           "products.add_sparse": "M", "dual_descent.sparse": "w", "dual_descent.sparse_passes": "w",
+           "dual_descent.sparse_survey": "w"}  # fmt: skip
 
 
 SMALLER = {
@@ -175,6 +176,15 @@ def pass_csr(data, indices, indptr, w, records, order, free):
     dual_descent.sparse_passes(data, indices, indptr, ascent, 2, 0.5, M)
 
 
+def survey_dense(X, w, records, order, free):
+    dual_descent.dense_survey(X, dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3), 0, M)
+
+
+def survey_csr(data, indices, indptr, w, records, order, free):
+    ascent = dual_descent.Ascent(records, w, order, free, 1.0, 1.0, np.inf, 3)
+    dual_descent.sparse_survey(data, indices, indptr, ascent, 0, M)
+
+
 def smooth_step(square, held, columns, **given):
     room = logistic.Work(square, held, columns, SYRK, POSV)
     logistic.newton_step(
@@ -240,6 +250,8 @@ CASES = {
     "dual_descent.sparse": (visit_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "dual_descent.dense_passes": (pass_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
     "dual_descent.sparse_passes": (pass_csr, {**filled(), "w": one(D + 1), **ASCENT}),
+    "dual_descent.dense_survey": (survey_dense, {"X": one(M, D), "w": one(D + 1), **ASCENT}),
+    "dual_descent.sparse_survey": (survey_csr, {**filled(), "w": one(D + 1), **ASCENT}),
     "envelopes.slopes": (envelopes.slopes, {"z": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),
                                             "free": integers(M, M)}),
     "envelopes.minimum": (envelopes.minimum, {"z": one(M), "dz": one(M), **ENVELOPES, "kink": 1.0, "u": one(M),

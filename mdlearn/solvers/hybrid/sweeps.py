@@ -63,7 +63,10 @@ def sweep_until_newton(descent: DualDescent, places: SweepOffers) -> Steps:
     ahead = SOFT_STEPS_AHEAD if problem.soft else STEPS_AHEAD
 
     def make() -> Report:
-        w, beta = descent.element, descent.beta
+        beta = descent.beta
+        if descent.surveyed and column is problem.declared:
+            return Report.estimated(descent.objective, descent.lower_bound, Point(beta[None], descent.sigma))
+        w = descent.element
         z = problem.margins(w)
         value = objective_at(column, z, float(w @ w))[0]
         sigma = descent.sigma if column is problem.declared else problem.declared.spread(z)

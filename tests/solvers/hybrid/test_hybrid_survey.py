@@ -1,0 +1,120 @@
+"""Surveys of the hybrid engine: the gap and the rows that have a part of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mdlearn
+from mdlearn._solvers import dual_descent
+from mdlearn.solvers.hybrid import descent
+
+M, D, KINK = 60, 6, 1.0
+CAPS = {"hinge": (0.7, 0.0), "squared": (np.inf, 0.6)}
+
+
+class Surveyed:
+    """An ascent after some sweeps, and its gap by row from the formulas of the loss and its conjugate."""
+
+    def __init__(self, kind, border, dtype=np.float64):
+        rng = np.random.default_rng(3)
+        X = np.where(rng.random((M, D)) < 0.6, rng.standard_normal((M, D)), 0.0).astype(dtype)
+        self.X, self.S, self.y = X, sp.csr_matrix(X), np.where(rng.random(M) < 0.5, 1.0, -1.0)
+        self.cap, self.soft = CAPS[kind]
+        self.records = np.zeros((M, 8))
+        self.records[:, 0], self.records[:, 2], self.records[:, 3] = self.y, self.cap, self.soft
+        self.records[:, 1] = (X.astype(float) ** 2).sum(axis=1) + border + self.soft
+        self.w, self.free, self.border = np.zeros(D + 1), np.empty(M, dtype=np.int64), border
+        self.ascent = self.made(np.inf)
+        for _ in range(2):
+            dual_descent.dense(X, self.ascent, True, 0, M)
+
+    def made(self, norm):
+        return dual_descent.Ascent(self.records, self.w, np.arange(M), self.free, KINK, self.border, norm, 5)
+
+    def survey(self, storage, start, stop):
+        if storage == "dense":
+            dual_descent.dense_survey(self.X, self.ascent, start, stop)
+        else:
+            dual_descent.sparse_survey(self.S.data, self.S.indices, self.S.indptr, self.ascent, start, stop)
+
+    def expected(self):
+        """Loss, gain and gap of every row."""
+        beta, slope = self.records[:, 4], KINK - self.y * (self.X @ self.w[:-1] + self.border * self.w[-1])
+        ahead = np.maximum(slope, 0.0)
+        loss = ahead**2 / (2.0 * self.soft) if self.soft else self.cap * ahead
+        gain = KINK * beta - 0.5 * self.soft * beta**2
+        return loss, gain, loss - gain + beta * (KINK - slope)
+
+
+@pytest.mark.parametrize("kind", CAPS)
+@pytest.mark.parametrize("border", [0.0, 1.0])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_survey_moves_nothing_and_tells_the_gap_of_every_row(kind, border, storage, dtype):
+    one = Surveyed(kind, border, dtype)
+    loss, gain, gap = one.expected()
+    assert (gap > -1e-12).all() and gap.max() > 1e-3
+    one.ascent.lazy = float(np.median(gap[gap > 1e-12]))
+    before, w, visits = one.records.copy(), one.w.copy(), one.ascent.visits
+    one.survey(storage, 0, 25)
+    one.survey(storage, 25, M)
+    np.testing.assert_array_equal(one.records, before)
+    np.testing.assert_array_equal(one.w, w)
+    assert one.ascent.visits == visits
+    assert one.ascent.loss == pytest.approx(loss.sum(), rel=1e-12)
+    assert one.ascent.gain == pytest.approx(gain.sum(), rel=1e-12)
+    beta = one.records[:, 4]
+    between = (beta > 0) & (beta < one.cap)
+    assert one.ascent.n_between == between.sum() and one.ascent.n_capped == (beta == one.cap).sum()
+    free = np.flatnonzero(between | (gap > one.ascent.lazy * (1 + 1e-12)))
+    np.testing.assert_array_equal(one.free[: one.ascent.n_free], free)
+
+
+def test_surveys_refuse_a_variance_and_rows_out_of_order():
+    one = Surveyed("hinge", 1.0)
+    with pytest.raises(ValueError, match="out of bounds"):
+        one.survey("dense", 0, M + 1)
+    one.ascent.lazy = -1.0
+    one.survey("sparse", 0, M)
+    with pytest.raises(ValueError, match="in their order"):
+        one.survey("sparse", 5, M)
+    one.ascent = one.made(1.0)
+    with pytest.raises(ValueError, match="no variance term"):
+        one.survey("dense", 0, M)
+
+
+def drawn(m, d, noise, fill=1.0, seed=2):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((m, d)) < fill, rng.standard_normal((m, d)), 0.0)
+    return X, np.where(X @ rng.standard_normal(d) + noise * rng.standard_normal(m) > 0, 1, -1)
+
+
+def test_after_surveys_sweeps_know_the_objective_of_their_coefficients(monkeypatch):
+    X, y = drawn(2000, 80, 2.0, fill=0.1)
+    C, seen, plain = 0.05, [], descent.DualDescent._sum_up
+
+    def summed(self):
+        plain(self)
+        w = self.element
+        hinges = np.maximum(1.0 - y * (X @ w[:-1] + w[-1]), 0.0)
+        beta = self.beta
+        assert self.lower_bound == pytest.approx(beta.sum() - 0.5 * w @ w, rel=1e-10)
+        off = abs(self.objective / (0.5 * w @ w + C * hinges.sum()) - 1.0)
+        seen.append((self.surveyed, off))
+
+    monkeypatch.setattr(descent.DualDescent, "_sum_up", summed)
+    model = mdlearn.fit("svm", X, y, C=C, solver="hybrid", tol=1e-4)
+    assert model.certificate.converged
+    assert sum(surveyed for surveyed, _ in seen) >= 2
+    assert max(off for surveyed, off in seen if surveyed) < 1e-10
+    assert max(off for surveyed, off in seen if not surveyed) > 1e-4
+
+
+def test_beside_a_variance_all_rows_are_visited(monkeypatch):
+    X, y = drawn(2000, 80, 2.0, fill=0.1)
+    seen, plain = [], descent.DualDescent._sum_up
+    monkeypatch.setattr(descent.DualDescent, "_sum_up", lambda self: seen.append(self.surveyed) or plain(self))
+    assert mdlearn.fit("ldm", X, y, C=0.05, solver="hybrid", tol=1e-4).certificate.converged
+    assert len(seen) > 2 and not any(seen)
