@@ -1,4 +1,4 @@
-"""Surveys of the hybrid engine: the gap and the rows that have a part of it."""
+"""Surveys of the hybrid engine: the gap and the rows that have a part of it, and starts that a few sweeps decide on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mdlearn
 from mdlearn._solvers import dual_descent
-from mdlearn.solvers.hybrid import descent
+from mdlearn.solvers.hybrid import descent, newton_start
 
 M, D, KINK = 60, 6, 1.0
 CAPS = {"hinge": (0.7, 0.0), "squared": (np.inf, 0.6)}
@@ -118,3 +118,18 @@ def test_beside_a_variance_all_rows_are_visited(monkeypatch):
     monkeypatch.setattr(descent.DualDescent, "_sum_up", lambda self: seen.append(self.surveyed) or plain(self))
     assert mdlearn.fit("ldm", X, y, C=0.05, solver="hybrid", tol=1e-4).certificate.converged
     assert len(seen) > 2 and not any(seen)
+
+
+@pytest.mark.parametrize("distance, sampled", [(6.0, False), (0.5, True)])
+def test_a_sample_of_classes_that_are_apart_is_not_solved(distance, sampled, monkeypatch):
+    X, y = drawn(6000, 70, 100.0)
+    X[:, 0] += distance * y
+    taken, plain = [], newton_start.newton_steps_for_start
+
+    def steps(newton, gap):
+        taken.append(newton)
+        return plain(newton, gap)
+
+    monkeypatch.setattr(newton_start, "newton_steps_for_start", steps)
+    model = mdlearn.fit("svm", X, y, C=100.0, solver="hybrid", tol=1e-2)
+    assert model.certificate.converged and bool(taken) == sampled
